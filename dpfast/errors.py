@@ -1,0 +1,8 @@
+"""The exceptions of dpfast. Everything else is a TypeError or a ValueError, raised before data are looked at."""
+
+
+class EntropyError(RuntimeError):
+    """The operating system or the cipher gave no randomness; nothing was released.
+
+    There is no fallback to a weaker source.
+    """
