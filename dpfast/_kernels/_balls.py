@@ -1,0 +1,131 @@
+"""Decisions in ball arithmetic: the slow path of every sampler, and what its fast path means.
+
+Each function takes the word that doubles could not decide and ``more``, which draws further words: the word's uniform
+number is refined 64 bits at a time until the balls of ``arb`` leave one outcome. A ball always encloses the exact
+value, whatever the working precision, so precision is a matter of speed only. Reached about once in 2**20 draws.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import accumulate
+
+from flint import arb, ctx, fmpq, fmpz
+
+# flint's working precision is one number for the whole process.
+_precision = threading.Lock()
+os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
+
+_LARGEST = 2**63 - 1
+
+
+@contextmanager
+def _bits(precision: int) -> Iterator[None]:
+    with _precision:
+        before = ctx.prec
+        ctx.prec = precision
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def _rational(x: float | Fraction) -> fmpq:
+    fraction = Fraction(x)
+    return fmpq(fraction.numerator, fraction.denominator)
+
+
+class _Uniform:
+    """A uniform number in [0, 1) known to lie in [first, first + 1) * 2**-bits."""
+
+    def __init__(self, first: int, bits: int, more: Callable[[], int]) -> None:
+        self.first, self.bits, self._more = first, bits, more
+
+    @property
+    def lower(self) -> arb:
+        return arb((fmpz(self.first), fmpz(-self.bits)))
+
+    @property
+    def upper(self) -> arb:
+        return arb((fmpz(self.first + 1), fmpz(-self.bits)))
+
+    def refine(self) -> None:
+        self.first = (self.first << 64) | self._more()
+        self.bits += 64
+
+
+def floor_exponential(word: int, more: Callable[[], int], scale: float | Fraction, offset: Fraction) -> int:
+    """floor(scale * E + offset) for E = -log(U), U the uniform number whose first 63 bits are the word's.
+
+    No value of scale * E + offset at an end of U's interval is an integer (a logarithm of a rational other than 1 is
+    irrational), so enough precision always tells the floors at both ends; different floors ask for more of U.
+    Saturates at 2**63 - 1.
+    """
+    s, shift = _rational(scale), _rational(offset)
+
+    def floor_at(u: Callable[[], arb], precision: int) -> int:
+        while True:
+            with _bits(precision):
+                floor = (shift - s * u().log()).floor().unique_fmpz()
+            if floor is not None:
+                return int(floor)
+            precision *= 2
+
+    u = _Uniform(word >> 1, 63, more)
+    while True:
+        precision = u.bits + 192
+        if u.first:
+            low, high = floor_at(lambda: u.upper, precision), floor_at(lambda: u.lower, precision)
+            if low == high or low > _LARGEST:
+                return min(low, _LARGEST)
+        u.refine()
+
+
+def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -> bool:
+    """Whether the uniform number that starts with this word is below exp(-gamma)."""
+    u = _Uniform(word, 64, more)
+    while True:
+        with _bits(u.bits + 192):
+            edge = (-arb(_rational(gamma))).exp()
+            if u.upper <= edge:
+                return True
+            if u.lower >= edge:
+                return False
+        u.refine()
+
+
+def _choose(word: int, more: Callable[[], int], weights: Callable[[], list[arb]]) -> int:
+    u = _Uniform(word, 64, more)
+    while True:
+        with _bits(u.bits + 192):
+            cumulative = list(accumulate(weights()))
+            lower, upper = u.lower * cumulative[-1], u.upper * cumulative[-1]
+            index = next(i for i, edge in enumerate(cumulative) if not edge <= lower)
+            if index == len(cumulative) - 1 or cumulative[index] >= upper:
+                return index
+        u.refine()
+
+
+def choose_log_weight(word: int, more: Callable[[], int], log_weights: Sequence[float]) -> int:
+    """The index i drawn with probability exp(l_i) / sum_j exp(l_j), by inversion of the word's uniform number."""
+    finite = [_rational(x) if x > float("-inf") else None for x in log_weights]
+    return _choose(word, more, lambda: [arb(0) if x is None else arb(x).exp() for x in finite])
+
+
+def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
+    """The level t drawn with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
+
+    q = exp(-epsilon / 2).
+    """
+
+    def weights() -> list[arb]:
+        rate = _rational(Fraction(epsilon) / 2)
+        loss = -((-arb(rate)).expm1())
+        inner = [loss * (-arb(rate * t)).exp() * width for t, width in enumerate(widths)]
+        return [*inner, (-arb(rate * len(widths))).exp() * total]
+
+    return _choose(word, more, weights)

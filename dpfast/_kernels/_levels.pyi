@@ -1,0 +1,27 @@
+from numpy import float64, int64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+def draw_order_statistic(
+    bit_generator: BitGenerator,
+    window: NDArray[float64],
+    epsilon: float,
+    radius: int,
+    lower: float,
+    upper: float,
+    step: float,
+    first: float,
+    last: int,
+    *,
+    exact: bool = False,
+) -> int: ...
+def fill(
+    bit_generator: BitGenerator,
+    lower: NDArray[int64],
+    upper: NDArray[int64],
+    epsilon: float,
+    last: int,
+    out: NDArray[int64],
+    *,
+    exact: bool = False,
+) -> None: ...

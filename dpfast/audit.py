@@ -1,0 +1,300 @@
+"""Verification: exact laws compared on every small dataset, empirical lower bounds from samples, limits of any test."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast.grid import Grid
+from dpfast.laws import ScalarLaw
+from dpfast.mechanism import Mechanism
+from dpfast.random import RandomSource
+
+_LARGEST_SUPPORT = 2**20
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `verify` found.
+
+    Attributes
+    ----------
+    epsilon : float
+        The largest loss of any output, for a pure claim; for a claim with delta > 0, the claimed epsilon.
+    delta : float
+        The largest hockey-stick divergence at the claimed epsilon, over all pairs, both ways.
+    pairs : int
+        Ordered pairs of neighbouring datasets compared.
+    worst : tuple of two tuples
+        The pair of datasets (values) with the largest loss or divergence.
+    holds : bool
+        Whether the claim is true on all of them, up to 1e-12.
+    claim : Privacy
+        What the mechanism declares.
+    """
+
+    epsilon: float
+    delta: float
+    pairs: int
+    worst: tuple[tuple[float, ...], tuple[float, ...]]
+    holds: bool
+    claim: Any
+
+    def __str__(self) -> str:
+        rows = [
+            ("claimed", str(self.claim)),
+            ("found", f"epsilon = {self.epsilon:.12g}, delta = {self.delta:.6g} at the claimed epsilon"),
+            ("pairs", f"{self.pairs:,} ordered pairs of neighbouring datasets, every output of each"),
+            ("worst", f"{list(self.worst[0])} against {list(self.worst[1])}"),
+            ("holds", "yes" if self.holds else "NO"),
+        ]
+        return "\n".join(f"{name:<8} {text}" for name, text in rows)
+
+
+def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
+    """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
+
+    Every pair of datasets that differ in one record is compared, both ways, on every value that either can release.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any object with `grid`, `privacy` and a scalar `law(x)` (`support`, `logpmf`, `value`).
+    n : int
+        Records in a dataset, at least 1.
+    values : int
+        Distinct values a record can take, at least 2, both ends of the grid included.
+
+    Returns
+    -------
+    Certificate
+        `holds` is False for a broken mechanism; prints as a table.
+
+    Raises
+    ------
+    ValueError
+        A support of more than 2**20 points: use a coarser grid.
+
+    Notes
+    -----
+    No privacy is spent: no data are involved. Cost: ``values**n * n * (values - 1)`` comparisons of two laws.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 20, step=1), epsilon=1.0)
+    >>> dpf.audit.verify(mechanism, n=3, values=3).holds
+    True
+    """
+    n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
+    claim = mechanism.privacy
+    records = _spaced_values(_grid(mechanism), values)
+    laws = {data: _Outcomes.of(mechanism.law(np.array(data))) for data in itertools.product(records, repeat=n)}
+    loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
+    for data, other in _neighbors(records, n):
+        pairs += 1
+        pair_loss, pair_divergence = laws[data].against(laws[other], claim.epsilon)
+        if worst is None or (pair_divergence > divergence if claim.delta else pair_loss > loss):
+            worst = (data, other)
+        loss, divergence = max(loss, pair_loss), max(divergence, pair_divergence)
+    assert worst is not None
+    if claim.delta:
+        return Certificate(claim.epsilon, divergence, pairs, worst, divergence <= claim.delta + _TOLERANCE, claim)
+    return Certificate(loss, divergence, pairs, worst, loss <= claim.epsilon + _TOLERANCE, claim)
+
+
+def _grid(mechanism: Any) -> Grid:
+    grid = mechanism.grid
+    if grid.size > _LARGEST_SUPPORT:
+        raise ValueError(f"verify compares laws point by point: a grid of at most 2**20 points, not {grid.size}")
+    return grid
+
+
+def _spaced_values(grid: Grid, values: int) -> list[float]:
+    codes = sorted({round(i * (grid.size - 1) / (values - 1)) for i in range(values)})
+    return [float(value) for value in grid.decode(codes)]
+
+
+def _neighbors(records: list[float], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    for data in itertools.product(records, repeat=n):
+        for i, record in itertools.product(range(n), records):
+            if record != data[i]:
+                yield data, (*data[:i], record, *data[i + 1 :])
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """Released values, in order, and their log-probabilities."""
+
+    values: NDArray[np.float64]
+    logpmf: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, law: ScalarLaw) -> _Outcomes:
+        first, last = law.support
+        if last - first >= _LARGEST_SUPPORT:
+            raise ValueError(f"verify compares laws point by point: a support of at most 2**20 points, not {last - first + 1}")
+        points = np.arange(first, last + 1)
+        return cls(np.asarray(law.value(points), dtype=np.float64), np.asarray(law.logpmf(points), dtype=np.float64))
+
+    def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
+        """Largest log-ratio, and hockey-stick divergence at epsilon, of this law over the other."""
+        mine, theirs = self._aligned(other)
+        possible = mine > -np.inf
+        ratios = mine[possible] - theirs[possible]
+        excess = np.exp(mine[possible]) - np.exp(np.minimum(epsilon + theirs[possible], 700.0))
+        return float(ratios.max()), math.fsum(excess[excess > 0])
+
+    def _aligned(self, other: _Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both laws on the values of either: a value that one cannot release has probability 0 there."""
+        if np.array_equal(self.values, other.values):
+            return self.logpmf, other.logpmf
+        union = np.union1d(self.values, other.values)
+        return self._on(union), other._on(union)
+
+    def _on(self, union: NDArray[np.float64]) -> NDArray[np.float64]:
+        spread = np.full(union.size, -np.inf)
+        np.logaddexp.at(spread, np.searchsorted(union, self.values), self.logpmf)
+        return spread
+
+
+def distinguish(
+    mechanism: Mechanism,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    trials: int,
+    confidence: float = 0.99,
+    rng: RandomSource = None,
+) -> float:
+    """Lower bound, from samples, on the epsilon that separates two neighbouring datasets.
+
+    Half of the releases choose an event (a threshold, a value, or a pattern of mantissa bits) and a direction, the other
+    half give Clopper-Pearson bounds for it, so the choice costs no confidence.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any object with `release(x, size=, rng=)` and `privacy` (its delta is allowed for).
+    x, y : array_like
+        Neighbouring datasets.
+    trials : int
+        Releases on each side, at least 4.
+    confidence : float
+        In (0, 1): the bound is at most the true epsilon with at least this probability.
+    rng : numpy.random.Generator or BitGenerator, optional
+
+    Returns
+    -------
+    float
+        At least 0; more than the declared epsilon refutes the declaration.
+
+    Notes
+    -----
+    Cost: 2 * trials releases and their sorting. No sample shows that a mechanism is private: use `verify`.
+
+    References
+    ----------
+    Ding et al. 2018 (StatDP); Clopper and Pearson 1934; mechanisms-b 13 of the specification.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 20, step=1), epsilon=1.0)
+    >>> dpf.audit.distinguish(mechanism, [0, 0, 20], [0, 20, 20], trials=20_000) <= 1.0
+    True
+    """
+    trials = _checks.whole("trials", trials, least=4)
+    confidence = _checks.fraction("confidence", confidence)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be strictly between 0 and 1, not {confidence!r}")
+    samples = [np.asarray(mechanism.release(data, size=trials, rng=rng), dtype=np.float64) for data in (x, y)]
+    half, delta = trials // 2, mechanism.privacy.delta
+    event, mine, theirs = _best_event(samples[0][:half], samples[1][:half], delta, confidence)
+    p, q = samples[mine][half:], samples[theirs][half:]
+    bound = _log_ratio_down(np.count_nonzero(event(p)), np.count_nonzero(event(q)), p.size, delta, confidence)
+    return max(float(bound), 0.0)
+
+
+_Event = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+
+def _best_event(
+    a: NDArray[np.float64], b: NDArray[np.float64], delta: float, confidence: float
+) -> tuple[_Event, int, int]:
+    """The event and the direction (likelier under, than under) with the largest bound on these samples."""
+    best: tuple[float, _Event, int, int] | None = None
+    for make, candidates in _candidates(np.concatenate([a, b])):
+        counts = [np.array([np.count_nonzero(make(c)(s)) for c in candidates]) for s in (a, b)]
+        for mine, theirs in ((0, 1), (1, 0)):
+            bounds = _log_ratio_down(counts[mine], counts[theirs], a.size, delta, confidence)
+            i = int(np.argmax(bounds))
+            if best is None or bounds[i] > best[0]:
+                best = (float(bounds[i]), make(candidates[i]), mine, theirs)
+    assert best is not None
+    return best[1:]
+
+
+def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:
+    """Families of events: below, above, exactly at a value; trailing mantissa bits zero or not."""
+    grid = list(np.unique(np.quantile(pooled, np.linspace(0, 1, 65), method="inverted_cdf")))
+    values, counts = np.unique(pooled, return_counts=True)
+    common = list(values[np.argsort(-counts, kind="stable")[:64]])
+    yield lambda c: lambda s: s <= c, grid
+    yield lambda c: lambda s: s >= c, grid
+    yield lambda c: lambda s: s == c, common
+    yield lambda bits: lambda s: _trailing_zeros_at_least(s, bits), list(range(1, 53))
+    yield lambda bits: lambda s: ~_trailing_zeros_at_least(s, bits), list(range(1, 53))
+
+
+def _trailing_zeros_at_least(s: NDArray[np.float64], bits: int) -> NDArray[np.bool_]:
+    return np.asarray(s.view(np.uint64) & np.uint64((1 << bits) - 1) == 0)
+
+
+def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidence: float) -> Any:
+    """Lower confidence bound on log((P(E) - delta) / Q(E)), from counts; Clopper-Pearson, half of the risk each."""
+    from scipy.stats import beta
+
+    risk = (1 - confidence) / 2
+    lower = np.where(np.asarray(mine) > 0, beta.ppf(risk, mine, trials - np.asarray(mine) + 1), 0.0)
+    upper = np.where(np.asarray(theirs) < trials, beta.ppf(1 - risk, np.asarray(theirs) + 1, trials - np.asarray(theirs)), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
+
+
+def power_bound(level: float, epsilon: float) -> float:
+    """The largest power of any test, at this level, about one record of an epsilon-differentially private release.
+
+    ``min(level e^epsilon, 1 - e^-epsilon (1 - level))``; randomised response attains it.
+
+    Parameters
+    ----------
+    level : float
+        Probability of a false alarm, in [0, 1].
+    epsilon : float
+        At least 0.
+
+    References
+    ----------
+    Wasserman and Zhou 2010, theorem 3, gives the first term; the second is its mirror image (mechanisms-b 13).
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.audit.power_bound(0.05, 1.0), 4)
+    0.1359
+    """
+    level = _checks.fraction("level", level)
+    epsilon = _checks.real("epsilon", epsilon)
+    if epsilon < 0:
+        raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+    likely = 1.0 if level and epsilon > -math.log(level) else level * math.exp(min(epsilon, 700.0))
+    return min(likely, 1 - math.exp(-epsilon) * (1 - level), 1.0)

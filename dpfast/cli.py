@@ -1,0 +1,234 @@
+"""The command line: ``dpfast demo | median | quantiles | verify``.
+
+Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks, audit
+from dpfast.grid import Grid
+from dpfast.inverse import InverseSensitivity
+from dpfast.location import median, quantile
+from dpfast.statistics import Median, Quantile
+from dpfast.tables import TableError, read_column
+
+_NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        report: dict[str, Any] = arguments.run(arguments)
+    except (TypeError, ValueError, TableError, MemoryError) as error:
+        print(f"dpfast: error: {str(error) or type(error).__name__}", file=sys.stderr)
+        return 2
+    if getattr(arguments, "seed", None) is not None:
+        print(f"dpfast: {_NOT_PRIVATE}", file=sys.stderr)
+    text = report.pop("text")
+    print(json.dumps(report) if arguments.json else text)
+    return 0 if report.get("holds", True) else 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="dpfast", description="Differentially private statistics of one column of a file.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+
+    demo = commands.add_parser("demo", help="make a payroll file and release its quartiles")
+    demo.add_argument("--rows", type=int, default=1_000_000, help="people on the payroll (default 1,000,000)")
+    demo.add_argument("--epsilon", type=float, default=1.0, help="total budget (default 1)")
+    _common(demo)
+    demo.set_defaults(run=_demo)
+
+    one = commands.add_parser("median", help="release the median of a column")
+    _column(one)
+    one.add_argument("--delta", type=float, default=0.0, help="0 for a pure mechanism (default)")
+    one.add_argument("--method", default="inverse-sensitivity", help="default inverse-sensitivity")
+    _common(one)
+    one.set_defaults(run=_median)
+
+    several = commands.add_parser("quantiles", help="release quantiles of a column; several share the budget")
+    _column(several)
+    several.add_argument("-q", type=float, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
+    _common(several)
+    several.set_defaults(run=_quantiles)
+
+    check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
+    check.add_argument("mechanism", metavar="MECHANISM", choices=["median", "quantile"], help="median or quantile")
+    check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
+    check.add_argument("--epsilon", type=float, default=1.0)
+    check.add_argument("--bounds", type=float, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
+    check.add_argument("--step", type=float, default=1.0, help="a power of two")
+    check.add_argument("--records", type=int, default=3, help="records in each dataset (default 3)")
+    check.add_argument("--values", type=int, default=4, help="distinct values of a record (default 4)")
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.set_defaults(run=_verify)
+    return parser
+
+
+def _column(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
+    parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
+    parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
+    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public bounds")
+    parser.add_argument("--step", type=float, help="granularity, a power of two")
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of this command")
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, help="reproducible, hence not private")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
+    return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
+
+
+def _read(arguments: argparse.Namespace) -> tuple[NDArray[np.float64], Grid]:
+    grid = Grid(*arguments.bounds, step=arguments.step)  # a bad parameter is told before a long read
+    x = read_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
+    _checks.records(x.size)
+    return x, grid
+
+
+def _median(arguments: argparse.Namespace) -> dict[str, Any]:
+    _checks.positive_down("epsilon", arguments.epsilon)
+    x, grid = _read(arguments)
+    start = time.perf_counter()
+    value = median(
+        x, grid=grid, epsilon=arguments.epsilon, delta=arguments.delta, method=arguments.method, rng=_rng(arguments)
+    )
+    seconds = time.perf_counter() - start
+    mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
+    return {
+        "statistic": "median",
+        "column": arguments.column,
+        "value": value,
+        **_context(mechanism, x.size, arguments),
+        "text": f"median = {value:.12g}  ({x.size:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
+    }
+
+
+def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
+    shares = _shares(arguments.epsilon, len(arguments.q))
+    for q in arguments.q:
+        _checks.fraction("q", q)
+    x, grid = _read(arguments)
+    values = _release_quantiles(x, arguments.q, grid, shares, _rng(arguments))
+    mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
+    lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
+    return {
+        "statistic": "quantiles",
+        "column": arguments.column,
+        "q": arguments.q,
+        "values": values,
+        **_context(mechanism, x.size, arguments),
+        "text": "\n".join([*lines, f"({x.size:,} records; together {mechanism.privacy})"]),
+    }
+
+
+def _shares(epsilon: float, parts: int) -> float:
+    """Each part of a budget split evenly, rounded down."""
+    _checks.positive_down("epsilon", epsilon)
+    return _checks.positive_down("epsilon", Fraction(epsilon) / parts)
+
+
+def _release_quantiles(
+    x: NDArray[Any], qs: Sequence[float], grid: Grid, epsilon: float, rng: np.random.Generator | None
+) -> list[float]:
+    """One release for each q, put in the order of the qs (which is public)."""
+    values = sorted(quantile(x, q, grid=grid, epsilon=epsilon, rng=rng) for q in qs)
+    return [values[rank] for rank in np.argsort(np.argsort(qs, kind="stable"), kind="stable")]
+
+
+def _context(mechanism: InverseSensitivity, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    privacy = mechanism.privacy
+    return {
+        "n": n,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "neighbors": privacy.neighbors,
+        "step": mechanism.grid.step,
+        "private": arguments.seed is None,
+    }
+
+
+def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
+    statistic = Median() if arguments.mechanism == "median" else Quantile(arguments.q)
+    grid = Grid(*arguments.bounds, step=arguments.step)
+    mechanism = InverseSensitivity(statistic, grid=grid, epsilon=arguments.epsilon)
+    certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
+    return {
+        "mechanism": arguments.mechanism,
+        "claimed_epsilon": certificate.claim.epsilon,
+        "claimed_delta": certificate.claim.delta,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "pairs": certificate.pairs,
+        "worst": certificate.worst,
+        "holds": certificate.holds,
+        "text": f"{mechanism!r}\n{certificate}",
+    }
+
+
+# The demonstration's payroll: lognormal yearly pay in whole cents, from public parameters.
+_MEDIAN_PAY, _SPREAD, _MOST_PAY = 48_000.0, 0.55, 1_000_000.0
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def _demo(arguments: argparse.Namespace) -> dict[str, Any]:
+    rows = _checks.whole("rows", arguments.rows, least=1)
+    share = _shares(arguments.epsilon, len(_QUARTILES))
+    with tempfile.TemporaryDirectory(prefix="dpfast-demo-") as folder:
+        path = Path(folder) / "payroll.csv"
+        print(f"writing {rows:,} made-up salaries to {path} ...", file=sys.stderr, flush=True)
+        pay = np.random.default_rng(arguments.seed).lognormal(np.log(_MEDIAN_PAY), _SPREAD, rows)
+        with path.open("w") as file:
+            file.write("employee,pay\n")
+            file.writelines(f"{i},{amount:.2f}\n" for i, amount in enumerate(pay.tolist(), 1))
+        x = read_column(str(path), "pay", progress=True)
+    grid = Grid(0.0, _MOST_PAY)
+    rng = _rng(arguments)
+    _release_quantiles(x[:1000], _QUARTILES, grid, share, rng)  # the first call builds its thread's generator
+    start = time.perf_counter()
+    values = _release_quantiles(x, _QUARTILES, grid, share, rng)
+    middle = time.perf_counter()
+    exact = np.quantile(x, _QUARTILES)
+    end = time.perf_counter()
+    privacy = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon).privacy
+    header = f"{'quartile':<10}{'private (dpfast)':>18}{'not private (numpy)':>22}"
+    lines = [f"{q:<10g}{value:>18,.2f}{true:>22,.2f}" for q, value, true in zip(_QUARTILES, values, exact, strict=True)]
+    times = f"{'time':<10}{1e3 * (middle - start):>15.1f} ms{1e3 * (end - middle):>19.1f} ms"
+    guarantee = f"guarantee: {privacy}"
+    return {
+        "q": _QUARTILES,
+        "values": values,
+        "numpy": exact.tolist(),
+        "milliseconds": 1e3 * (middle - start),
+        "numpy_milliseconds": 1e3 * (end - middle),
+        "n": rows,
+        "epsilon": privacy.epsilon,
+        "private": arguments.seed is None,
+        "text": "\n".join([header, *lines, times, guarantee]),
+    }

@@ -1,0 +1,86 @@
+"""What a release guarantees: epsilon, delta and the neighbours they speak of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpfast import _checks
+
+_NEIGHBORS = {
+    "replace-one": "one record replaced (the number of records is public)",
+    "add-remove": "one record added or removed",
+    "local": "any change of one person's record, against everyone but that person",
+}
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A privacy guarantee: (epsilon, delta) differential privacy under a stated relation of neighbours.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1]; 0 is pure differential privacy.
+    neighbors : {"replace-one", "add-remove", "local"}
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> print(dpf.Privacy(1.0))
+    epsilon = 1 (pure differential privacy) for one record replaced (the number of records is public)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbors: str = "replace-one"
+
+    def __post_init__(self) -> None:
+        if self.neighbors not in _NEIGHBORS:
+            raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
+        if not 0 <= self.epsilon or not 0 <= self.delta <= 1:
+            raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
+
+    def __str__(self) -> str:
+        if self.delta:
+            promise = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}"
+        else:
+            promise = f"epsilon = {self.epsilon:.6g} (pure differential privacy)"
+        return f"{promise} for {_NEIGHBORS[self.neighbors]}"
+
+    def group_up(self, records: int) -> Privacy:
+        """The guarantee for `records` changed records at once, rounded up: k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1).
+
+        Zero changed records cost nothing.
+        """
+        k = _checks.whole("records", records)
+        if k == 0:
+            return Privacy(0.0, 0.0, self.neighbors)
+        if k == 1:
+            return self
+        epsilon = _up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
+        return Privacy(epsilon, self._group_delta_up(k), self.neighbors)
+
+    def _group_delta_up(self, k: int) -> float:
+        if self.delta == 0:
+            return 0.0
+        if self.epsilon == 0:
+            return min(1.0, _up(Fraction(self.delta) * k))
+        # expm1 is right to a few units in the last place; 2**-40 more than covers them.
+        exponent = (k - 1) * self.epsilon
+        if exponent > 700:
+            return 1.0
+        growth = math.exp(exponent) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
+        return min(1.0, self.delta * growth * (1 + 2.0**-40))
+
+
+def _up(x: Fraction) -> float:
+    """The least double that is not below x."""
+    try:
+        y = float(x)
+    except OverflowError:
+        return math.inf
+    return y if Fraction(y) >= x else math.nextafter(y, math.inf)

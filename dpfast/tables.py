@@ -1,0 +1,147 @@
+"""One column of a CSV or Parquet file as float64; unreadable cells are NaN. Messages never hold data."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROWS = 2**16
+
+
+class TableError(Exception):
+    """A file or column that cannot be read; the message is one line without data."""
+
+
+def read_column(path: str, column: str | None, *, header: bool = True, progress: bool = False) -> NDArray[np.float64]:
+    """Read one column.
+
+    Parameters
+    ----------
+    path : str
+        A ``.csv``, ``.csv.gz`` or ``.parquet`` file, or ``-`` for CSV on standard input.
+    column : str or None
+        Its name in the header, or with ``header=False`` its number from 1. None: the only column.
+    header : bool
+        Whether the first row names the columns.
+    progress : bool
+        Whether to show how much is read, where standard error is a terminal.
+
+    Returns
+    -------
+    ndarray of float64, shape (rows,)
+        Private data; NaN where a cell is empty, missing or no number. Memory: 16 bytes a row at the most.
+    """
+    if path.endswith((".parquet", ".pq")):
+        return _read_parquet(path, column)
+    try:
+        with _open(path) as (raw, lines):
+            blocks = list(_csv_blocks(_shown(lines, raw, progress), column, header))
+    except (OSError, EOFError) as error:
+        raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+    except csv.Error:
+        raise TableError(f"cannot read {path}: not a CSV file") from None
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+class _open:  # noqa: N801  # a context manager, used like the built-in
+    """The bytes of a file, to tell how far reading got, and its lines of text."""
+
+    def __init__(self, path: str) -> None:
+        self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")
+        plain: BinaryIO = gzip.GzipFile(fileobj=self.raw) if path.endswith(".gz") else self.raw  # type: ignore[assignment]
+        self.lines = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
+
+    def __enter__(self) -> tuple[BinaryIO, io.TextIOWrapper]:
+        return self.raw, self.lines
+
+    def __exit__(self, *error: object) -> None:
+        self.lines.detach()
+        if self.raw is not sys.stdin.buffer:
+            self.raw.close()
+
+
+def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Iterator[NDArray[np.float64]]:
+    rows = csv.reader(lines)
+    first = next(rows, None)
+    if first is None:
+        raise TableError("the file is empty")
+    index = _index(first, column, header)
+    if not header:
+        rows = itertools.chain([first], rows)  # type: ignore[assignment]
+    while block := list(itertools.islice(rows, _ROWS)):
+        yield _numbers([row[index] if index < len(row) else "" for row in block if row])
+
+
+def _index(first: list[str], column: str | None, header: bool) -> int:
+    if column is None:
+        if len(first) != 1:
+            raise TableError(f"the file has {len(first)} columns: name one with --column")
+        return 0
+    if header:
+        if column not in first:
+            raise TableError(f"no column {column!r} in the header")
+        return first.index(column)
+    if not column.isdecimal() or not 1 <= int(column) <= len(first):
+        raise TableError(f"without a header the column is a number from 1 to {len(first)}, not {column!r}")
+    return int(column) - 1
+
+
+def _numbers(cells: list[str]) -> NDArray[np.float64]:
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        return np.array([_number(cell) for cell in cells], dtype=np.float64)
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _read_parquet(path: str, column: str | None) -> NDArray[np.float64]:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        raise TableError("reading Parquet needs pyarrow: pip install 'dpfast[parquet]'") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            name = names[0] if column is None and len(names) == 1 else column
+            if name not in names:
+                raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
+            blocks = []
+            for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
+                cells = batch.column(0)
+                if not (arrow.types.is_integer(cells.type) or arrow.types.is_floating(cells.type)):
+                    raise TableError(f"column {name!r} does not hold numbers")
+                blocks.append(cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+    except (OSError, arrow.ArrowException) as error:
+        raise TableError(f"cannot read {path}: {type(error).__name__}") from None
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
+    """The lines, with a percentage on a terminal."""
+    if not (progress and sys.stderr.isatty() and raw.seekable()):
+        yield from lines
+        return
+    total, shown = max(os.fstat(raw.fileno()).st_size, 1), -1
+    for number, line in enumerate(lines):
+        if number % _ROWS == 0 and (percent := 100 * raw.tell() // total) != shown:
+            shown = percent
+            print(f"\rreading {percent} %", end="", file=sys.stderr, flush=True)
+        yield line
+    print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,263 @@
+"""Exact draws and array fills; serves dpfast/noise.py, dpfast/laws.py and every mechanism.
+
+A fill draws one word for each entry, decides what doubles with a proved bound can decide (draws.h, certified.h) and
+hands the rest, about one in 2**20, to ball arithmetic (_balls.py) together with its word. ``exact=True`` sends every
+entry there: the output is the same, bit for bit, for the same words.
+
+How many words are used depends on the values drawn (further words for the undecided, rejected words of a uniform
+draw), so timing is not part of any guarantee.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from numpy.random cimport bitgen_t
+
+from fractions import Fraction
+
+import numpy as np
+
+
+cdef extern from "draws.h":
+    int64_t UNDECIDED "DPFAST_UNDECIDED"
+    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
+    int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator) noexcept nogil
+    void dpfast_geometric(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
+    void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
+    int64_t dpfast_below_exp_neg(uint64_t word, double gamma) noexcept nogil
+    double dpfast_exp_neg(double y) noexcept nogil
+    double dpfast_one_minus_exp_neg(double y) noexcept nogil
+    double dpfast_neg_log_word(uint64_t word, double *two_to_minus_k) noexcept nogil
+    Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
+    ctypedef struct dpfast_sum:
+        double high
+        double low
+    double dpfast_add(dpfast_sum *total, double term) noexcept nogil
+
+
+cdef bitgen_t *unwrap(object bit_generator) except NULL:
+    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+cdef uint64_t draw_uniform(bitgen_t *source, uint64_t last) noexcept nogil:
+    return dpfast_uniform(source, last)
+
+
+cdef bint draw_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator) noexcept nogil:
+    return dpfast_bernoulli(source, numerator, denominator)
+
+
+cdef bint draw_bernoulli_dyadic(bitgen_t *source, uint64_t threshold) noexcept nogil:
+    return source.next_uint64(source.state) < threshold
+
+
+def fill_words(bit_generator, uint64_t[::1] out not None):
+    """Fill with uniform 64-bit words, in the generator's order.
+
+    **Law** uniform words. **Cost** one word each.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            out[i] = source.next_uint64(source.state)
+
+
+def _words(bit_generator, Py_ssize_t n):
+    words = np.empty(n, np.uint64)
+    fill_words(bit_generator, words)
+    return words
+
+
+def next_word(bit_generator):
+    """One more word, for a decision that 64 bits of a uniform number left open."""
+    return int(_words(bit_generator, 1)[0])
+
+
+def fill_uniform(bit_generator, uint64_t last, uint64_t[::1] out not None):
+    """Fill with integers uniform on 0..last, `last` included.
+
+    **Law** exactly uniform. **Cost** one word each, a further one with probability below (last + 1) / 2**64.
+    **Reference** Lemire 2019, algorithm 5.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            out[i] = dpfast_uniform(source, last)
+
+
+def fill_bernoulli(bit_generator, uint64_t numerator, uint64_t denominator, uint8_t[::1] out not None):
+    """Fill with 1 with probability numerator / denominator, else 0.
+
+    **Law** exactly Bernoulli. **Assumes** 0 <= numerator <= denominator, denominator > 0. **Cost** one word each,
+    a further one with probability 2**-64.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            out[i] = dpfast_bernoulli(source, numerator, denominator)
+
+
+def fill_bernoulli_dyadic(bit_generator, uint64_t threshold, uint8_t[::1] out not None):
+    """Fill with 1 with probability threshold / 2**64, else 0.
+
+    **Law** exactly Bernoulli. **Cost** one word each, always.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            out[i] = draw_bernoulli_dyadic(source, threshold)
+
+
+def fill_bernoulli_exp(bit_generator, gamma, uint8_t[::1] out not None, *, bint exact=False):
+    """Fill with 1 with probability exp(-gamma), else 0.
+
+    **Law** exactly Bernoulli; gamma a float or Fraction, taken as the number it is. **Assumes** gamma finite and >= 0.
+    **Cost** one word each, further ones with probability 2**-64; ball arithmetic with probability below 2**-45 (1 + gamma).
+    """
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(gamma)
+    cdef Py_ssize_t i, undecided = 0
+    cdef int64_t decision
+    with nogil:
+        for i in range(out.shape[0]):
+            decision = dpfast_below_exp_neg(words[i], rounded)
+            undecided += decision == UNDECIDED
+            out[i] = 2 if decision == UNDECIDED else decision
+    if undecided or exact:
+        from dpfast._kernels._balls import below_exp_neg
+        for i in range(out.shape[0]):
+            if exact or out[i] == 2:
+                out[i] = below_exp_neg(words[i], lambda: next_word(bit_generator), gamma)
+
+
+cdef object _complete(bit_generator, uint64_t[::1] words, int64_t[::1] out, scale, bint symmetric, bint exact):
+    """Decide in ball arithmetic the entries that doubles left open."""
+    from dpfast._kernels._balls import floor_exponential
+    offset = Fraction(1, 2) if symmetric else Fraction(0)
+    cdef Py_ssize_t i
+    for i in range(out.shape[0]):
+        if exact or out[i] == UNDECIDED:
+            magnitude = floor_exponential(words[i], lambda: next_word(bit_generator), scale, offset)
+            out[i] = -magnitude if symmetric and words[i] & 1 else magnitude
+
+
+cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
+    cdef Py_ssize_t i, count = 0
+    for i in range(out.shape[0]):
+        count += out[i] == UNDECIDED
+    return count
+
+
+def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with floor(scale * E), E standard exponential: P(k) = (1 - e**(-1/scale)) e**(-k/scale), k = 0, 1, ...
+
+    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, taken as the number it is. **Assumes** 0 < scale <=
+    2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
+    """
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(scale)
+    cdef Py_ssize_t undecided = 0, n = out.shape[0]
+    if n:
+        with nogil:
+            dpfast_geometric(&words[0], &out[0], n, rounded)
+            undecided = _count_undecided(out)
+    if undecided or exact:
+        _complete(bit_generator, words, out, scale, False, exact)
+
+
+def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with round(scale * L), L standard Laplace: P(0) = 1 - e**(-1/2s), P(z) = e**(-|z|/s) sinh(1/2s), s = scale.
+
+    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, taken as the number it is. **Assumes** 0 <
+    scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
+    **Reference** mechanisms-a 4.1.
+    """
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(scale)
+    cdef Py_ssize_t undecided = 0, n = out.shape[0]
+    if n:
+        with nogil:
+            dpfast_rounded_laplace(&words[0], &out[0], n, rounded)
+            undecided = _count_undecided(out)
+    if undecided or exact:
+        _complete(bit_generator, words, out, scale, True, exact)
+
+
+def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
+
+    **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** two words each; ball
+    arithmetic with probability about scale * 2**-47. **Reference** mechanisms-a 4.2.
+    """
+    cdef int64_t[::1] second = np.empty(out.shape[0], np.int64)
+    cdef Py_ssize_t i
+    fill_geometric(bit_generator, scale, out, exact=exact)
+    fill_geometric(bit_generator, scale, second, exact=exact)
+    for i in range(out.shape[0]):
+        out[i] -= second[i]
+
+
+# For fill_choice, twice the error of cumulative / total. A weight e^-y has relative error 2^-50 (1 + y); weights of
+# y > 75 together are below 2^50 e^-75 of the total, so numerator and denominator are each right to 77 * 2^-50.
+cdef double CHOICE_ERROR = 2.0 ** -40
+
+
+def fill_choice(bit_generator, const double[::1] log_weights not None, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with indices i, P(i) = exp(l_i) / sum_j exp(l_j), the l_i taken as the numbers they are.
+
+    **Law** exact. **Assumes** at least one entry, the largest finite, the others finite or -inf. **Cost** one word and
+    a binary search each, and the exponentials once; ball arithmetic with probability below len(l) * 2**-38.
+    **Reference** mechanisms-a 5.3.
+    """
+    cdef Py_ssize_t n = log_weights.shape[0], i, undecided = 0
+    cdef double largest = max(log_weights)
+    cdef double[::1] cumulative = np.empty(n)
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef dpfast_sum total = dpfast_sum(0.0, 0.0)
+    with nogil:
+        for i in range(n):
+            cumulative[i] = dpfast_add(&total, dpfast_exp_neg(largest - log_weights[i]))
+            if i and cumulative[i] < cumulative[i - 1]:
+                cumulative[i] = cumulative[i - 1]
+        for i in range(out.shape[0]):
+            out[i] = dpfast_choose(words[i], &cumulative[0], n, CHOICE_ERROR)
+            undecided += out[i] < 0
+    if undecided or exact:
+        from dpfast._kernels._balls import choose_log_weight
+        for i in range(out.shape[0]):
+            if exact or out[i] < 0:
+                out[i] = choose_log_weight(words[i], lambda: next_word(bit_generator), log_weights)
+
+
+def neg_log_words(const uint64_t[::1] words not None):
+    """-log(w 2**-64) as the samplers compute it, for the test of its bound 2**-50 (1 + value)."""
+    cdef Py_ssize_t i
+    cdef double unused
+    out = np.empty(words.shape[0])
+    cdef double[::1] view = out
+    for i in range(words.shape[0]):
+        view[i] = dpfast_neg_log_word(words[i], &unused)
+    return out
+
+
+def exp_negs(const double[::1] y not None):
+    """exp(-y) as the samplers compute it, for the test of its relative bound 2**-50 (1 + y)."""
+    cdef Py_ssize_t i
+    out = np.empty(y.shape[0])
+    cdef double[::1] view = out
+    for i in range(y.shape[0]):
+        view[i] = dpfast_exp_neg(y[i])
+    return out
+
+
+def one_minus_exp_negs(const double[::1] y not None):
+    """1 - exp(-y) as the nested-interval law computes it, for the test of its relative bound 2**-47."""
+    cdef Py_ssize_t i
+    out = np.empty(y.shape[0])
+    cdef double[::1] view = out
+    for i in range(y.shape[0]):
+        view[i] = dpfast_one_minus_exp_neg(y[i])
+    return out

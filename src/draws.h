@@ -1,0 +1,128 @@
+/* Exact draws, one word at a time where possible. Each states its law; docs/proofs/ has the proofs.
+ *
+ * A draw that doubles cannot decide returns "undecided" and leaves its word to the caller, who decides it in ball
+ * arithmetic (src/_samplers.pyx) from that word and, if need be, more words. So the fast and the slow path give the
+ * same output for the same words.
+ */
+#ifndef DPFAST_DRAWS_H
+#define DPFAST_DRAWS_H
+
+#include <numpy/random/bitgen.h>
+
+#include "certified.h"
+
+/* Law: uniform on 0..last (inclusive, so that the whole word range can be named). Lemire's multiplication method:
+ * of the words, 2^64 mod n give a low half below that number and are drawn again, which leaves n equal shares. */
+static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
+{
+    uint64_t n = last + 1;
+    if (n == 0)
+        return source->next_uint64(source->state);
+    unsigned __int128 product = (unsigned __int128)source->next_uint64(source->state) * n;
+    if ((uint64_t)product < n) {
+        uint64_t unfair = -n % n;
+        while ((uint64_t)product < unfair)
+            product = (unsigned __int128)source->next_uint64(source->state) * n;
+    }
+    return (uint64_t)(product >> 64);
+}
+
+/* floor(scale * E + 1/2 + offset), E the exponential -log(U) of the uniform U whose first 63 bits are the word's, or
+ * undecided. offset is 0 (rounding) or -1/2 (floor).
+ *
+ * y is computed at the middle of the interval of U; the margin bounds |y - exact| for every U in it and every real scale
+ * that rounds to `scale`. Below 2^12 (probability 2^-52) a word says too little about its logarithm. */
+static inline int64_t dpfast_round_exponential(uint64_t word, double scale, double offset)
+{
+    double two_to_minus_k;
+    double e = dpfast_neg_log_word(word | 1, &two_to_minus_k);
+    double y = scale * e + offset;
+    double margin = scale * ((e + 1.0) * 0x1p-49 + 2.0 * two_to_minus_k) + 0x1p-50;
+    double nearest = (y + 0x1.8p52) - 0x1.8p52;
+    /* masks, not branches: the loops below run on vectors */
+    uint64_t decided = -(uint64_t)(__builtin_fabs(y - nearest) < 0.5 - margin);
+    uint64_t telling = -(uint64_t)(word >> 12 != 0);
+    uint64_t mask = decided & telling;
+    return (int64_t)(((uint64_t)dpfast_to_int(nearest) & mask) | ((uint64_t)DPFAST_UNDECIDED & ~mask));
+}
+
+/* Law: Bernoulli(numerator / denominator), 0 <= numerator <= denominator, denominator > 0: a uniform number is compared
+ * with the fraction 64 binary digits at a time. One word but for one time in 2^64. */
+static inline int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator)
+{
+    while (numerator < denominator) {
+        unsigned __int128 shifted = (unsigned __int128)numerator << 64;
+        uint64_t digits = (uint64_t)(shifted / denominator);
+        uint64_t word = source->next_uint64(source->state);
+        if (word != digits)
+            return word < digits;
+        numerator = (uint64_t)(shifted % denominator);
+    }
+    return 1;
+}
+
+/* Law, over uniform words and exact completion of the undecided: floor(scale * Exp(1)), the geometric law
+ * P(k) = (1 - e^(-1/scale)) e^(-k/scale). */
+DPFAST_CLONES static void dpfast_geometric(const uint64_t *words, int64_t *out, ptrdiff_t n, double scale)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = dpfast_round_exponential(words[i], scale, -0.5);
+}
+
+/* Law, likewise: round(scale * Laplace(1)): magnitude floor(scale * Exp(1) + 1/2), the word's last bit the sign. */
+DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, ptrdiff_t n, double scale)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t sign = -(words[i] & 1);
+        uint64_t magnitude = (uint64_t)dpfast_round_exponential(words[i], scale, 0.0);
+        out[i] = (int64_t)((magnitude ^ sign) - sign);  /* DPFAST_UNDECIDED stays: it is its own negative modulo 2^64 */
+    }
+}
+
+/* Law, likewise: Bernoulli(exp(-gamma)): is the uniform number that starts with this word below exp(-gamma)?
+ * 1, 0 or undecided; gamma may carry a relative error of 2^-53. */
+static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
+{
+    double p = dpfast_exp_neg(gamma) * 0x1p64;
+    double u = dpfast_from_word(word);
+    double margin = 2.0 + p * (1.0 + gamma) * 0x1p-48 + u * 0x1p-50;
+    return u < p - margin ? 1 : u > p + margin ? 0 : DPFAST_UNDECIDED;
+}
+
+/* The index i with cumulative[i-1] <= u * total < cumulative[i], u the uniform number that starts with this word, or -1.
+ *
+ * Assumes: `cumulative` nondecreasing, its last entry the total, and every entry / total within `error` / 2 of the exact
+ * fraction (error >= 2^-50). */
+static inline ptrdiff_t dpfast_choose(uint64_t word, const double *cumulative, ptrdiff_t n, double error)
+{
+    double total = cumulative[n - 1];
+    double target = dpfast_from_word(word) * 0x1p-64 * total;
+    double margin = error * total;
+    ptrdiff_t low = 0, high = n - 1;
+    while (low < high) {
+        ptrdiff_t middle = low + (high - low) / 2;
+        if (cumulative[middle] > target)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low > 0 && target - cumulative[low - 1] < margin)
+        return -1;
+    if (low < n - 1 && cumulative[low] - target < margin)
+        return -1;
+    return low;
+}
+
+/* The running sum of positive doubles in two words: relative error <= 2^-52, whatever the number of terms < 2^50. */
+typedef struct { double high, low; } dpfast_sum;
+
+static inline double dpfast_add(dpfast_sum *sum, double term)
+{
+    double high = sum->high + term;
+    double shadow = high - sum->high;
+    sum->low += (sum->high - (high - shadow)) + (term - shadow);
+    sum->high = high;
+    return high + sum->low;
+}
+
+#endif

@@ -1,0 +1,48 @@
+"""A source of given 64-bit words that the kernels take for a bit generator, and that counts what they use."""
+
+import ctypes
+import threading
+
+_NEXT64 = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_NEXT32 = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
+_NEXT_DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)
+
+
+class _BitGen(ctypes.Structure):
+    _fields_ = [
+        ("state", ctypes.c_void_p),
+        ("next_uint64", _NEXT64),
+        ("next_uint32", _NEXT32),
+        ("next_double", _NEXT_DOUBLE),
+        ("next_raw", _NEXT64),
+    ]
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class ScriptedBits:
+    """Hands out `words`, then words of `rest` (a numpy BitGenerator); `used` counts them."""
+
+    def __init__(self, words=(), rest=None):
+        self._words = [int(word) for word in words]
+        self._rest = rest
+        self.used = 0
+        self.lock = threading.RLock()
+        take = _NEXT64(self._next)
+        self._struct = _BitGen(
+            None,
+            take,
+            _NEXT32(lambda _: self._next(_) >> 32),
+            _NEXT_DOUBLE(lambda _: (self._next(_) >> 11) * 2.0**-53),
+            take,
+        )
+        self.capsule = _new_capsule(ctypes.addressof(self._struct), b"BitGenerator", None)
+
+    def _next(self, _):
+        self.used += 1
+        if self.used <= len(self._words):
+            return self._words[self.used - 1]
+        return int(self._rest.random_raw())

@@ -1,0 +1,28 @@
+"""Exact thresholds for tests with random draws: a right sampler fails once in 1e9 runs, seeds are fixed."""
+
+import numpy as np
+from scipy.stats import chi2, kstwo
+
+ALPHA = 1e-9
+
+
+def chi_square_rejects(counts, probabilities):
+    """Pearson's test, cells of small expectation pooled into one."""
+    counts, probabilities = np.asarray(counts, float), np.asarray([float(p) for p in probabilities])
+    expected = counts.sum() * probabilities
+    large = expected >= 20
+    observed = np.append(counts[large], counts[~large].sum())
+    expected = np.append(expected[large], expected[~large].sum())
+    keep = expected > 0
+    assert observed[~keep].sum() == 0
+    statistic = ((observed - expected)[keep] ** 2 / expected[keep]).sum()
+    return statistic > chi2.isf(ALPHA, keep.sum() - 1)
+
+
+def kolmogorov_rejects(sample, cdf):
+    """Kolmogorov-Smirnov's test against a continuous or fine lattice cdf."""
+    x = np.sort(sample)
+    values = cdf(x)
+    n = len(x)
+    distance = max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max())
+    return distance > kstwo.isf(ALPHA, n)
