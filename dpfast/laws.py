@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _levels
 from dpfast.grid import Grid
-from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.random import RandomSource, bit_generator, blocks
 
 
 class ScalarLaw(ABC):
@@ -100,8 +100,8 @@ class NestedIntervals(ScalarLaw):
         if size is None:
             self._fill(bit_generator(rng), out)
             return int(out[0])
-        for start, stream in zip(range(0, out.size, BLOCK), streams(rng, -(-out.size // BLOCK)), strict=True):
-            self._fill(stream, out[start : start + BLOCK])
+        for source, block in blocks(rng, out):
+            self._fill(source, block)
         return out.reshape(shape)
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _samplers
 from dpfast.grid import Grid
-from dpfast.random import BLOCK, RandomSource, streams
+from dpfast.random import BLOCK, RandomSource, blocks, streams
 
 _MOST_NOISE = 2**62
 
@@ -155,12 +155,11 @@ def _fill(
     exact, shape = _checks.scale(scale), _checks.shape(size)
     threads = _checks.whole("workers", workers, least=1)
     out = np.empty(math.prod(shape), np.int64)
-    starts = range(0, out.size, BLOCK)
-    blocks = (out[start : start + BLOCK] for start in starts)
-    if threads == 1 or len(starts) < 2:
-        for stream, block in zip(streams(rng, len(starts)), blocks, strict=True):
-            kernel(stream, exact, block)
+    if threads == 1 or out.size <= BLOCK:
+        for source, block in blocks(rng, out):
+            kernel(source, exact, block)
     else:
+        parts = streams(rng, -(-out.size // BLOCK))
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(kernel, streams(rng, len(starts)), [exact] * len(starts), blocks))
+            list(pool.map(lambda i: kernel(parts[i], exact, out[i * BLOCK : (i + 1) * BLOCK]), range(len(parts))))
     return int(out[0]) if size is None else out.reshape(shape)
