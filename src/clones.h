@@ -1,0 +1,21 @@
+/* One macro: compile a function once per vector width and let the loader choose.
+ *
+ * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same thing bit for
+ * bit as long as the loops hold only exact operations (the build has no -ffast-math and no contraction).
+ * It needs ifunc, so GCC with glibc on x86-64; elsewhere, and under AddressSanitizer, whose runtime is not yet up when
+ * the resolvers run, it is empty and the plain function remains.
+ */
+#ifndef DPFAST_CLONES_H
+#define DPFAST_CLONES_H
+
+#include <stddef.h> /* defines __GLIBC__ by way of features.h */
+#include <limits.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
+    && !defined(__SANITIZE_ADDRESS__)
+#define DPFAST_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define DPFAST_CLONES
+#endif
+
+#endif
