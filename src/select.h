@@ -67,14 +67,16 @@ static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
     }
 }
 
-/* step is a power of two. A step beyond 2^64 leaves only zero, which shift 64 with scale 0 gives as well. */
+/* step is a power of two. Where it is so long that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
+ * than half of it, all keys are zero, whatever the shift: scale 0 says so. */
 static void select_set_grid(struct select_keys *keys, double lower, double upper, double step, double missing)
 {
+    const int longest = keys->kind == SELECT_UINT64 ? 64 : 63, shift = step > 1.0 ? ilogb(step) : 0;
     keys->lower = lower;
     keys->upper = upper;
     keys->missing = missing + 0.0;
-    keys->shift = step > 0x1p64 ? 64 : step > 1.0 ? ilogb(step) : 0;
-    keys->scale = step > 0x1p64 ? 0.0 : step > 1.0 ? step : 1.0;
+    keys->shift = shift > longest ? longest : shift;
+    keys->scale = shift > longest ? 0.0 : ldexp(1.0, shift);
 }
 
 /* Clamping last is clamping first, since rounding is monotone and fixes the bounds. It also makes the conversion safe:
@@ -85,34 +87,58 @@ static inline double select_clamp(double key, double lower, double upper)
     return key > upper ? upper : key;
 }
 
-/* Whether to add one to the floor of a quotient (given by its last bit), rounding half to even: 1 <= shift <= 64. */
-static inline uint64_t select_round_up(uint64_t bits, uint64_t quotient, int shift)
+static inline double select_double_of_bits(uint64_t bits)
 {
-    uint64_t half = UINT64_C(1) << (shift - 1);
-    return (bits & (half | (half - 1))) > half - (quotient & 1);
+    double key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
 }
 
-static inline double select_round_int64(int64_t value, int shift)
+/* The nearest double. The halves of the integer are put below the exponents of 2^84 and 2^52, whose subtraction is exact,
+ * so that the sum rounds once: instructions which every vector unit has, while a conversion of 64 bits is a rare one. */
+static inline double select_double_of_uint64(uint64_t value)
 {
-    int64_t quotient = value >> (shift - 1) >> 1;
-    return (double)(quotient + (int64_t)select_round_up((uint64_t)value, (uint64_t)quotient, shift));
+    double high = select_double_of_bits(value >> 32 | UINT64_C(0x4530000000000000));
+    double low = select_double_of_bits((value & UINT32_MAX) | UINT64_C(0x4330000000000000));
+    return (high - (0x1p84 + 0x1p52)) + low;
+}
+
+static inline double select_double_of_int64(uint64_t value)
+{
+    double high = select_double_of_bits((value >> 32 ^ UINT64_C(0x80000000)) | UINT64_C(0x4530000000000000));
+    double low = select_double_of_bits((value & UINT32_MAX) | UINT64_C(0x4330000000000000));
+    return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
+}
+
+/* What to add to the floor of value / 2^shift, 1 <= shift <= 64, so as to round half to even. */
+static inline uint64_t select_round_up(uint64_t value, int shift)
+{
+    uint64_t half = UINT64_C(1) << (shift - 1), odd = value >> (shift - 1) >> 1 & 1;
+    return (value & (half | (half - 1))) > half - odd;
+}
+
+/* shift <= 63. The sign bit is flipped for the shift, which then is an unsigned one, and subtracted after it. */
+static inline double select_round_int64(uint64_t value, int shift)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    return select_double_of_int64(((value ^ sign) >> shift) - (sign >> shift) + select_round_up(value, shift));
 }
 
 static inline double select_round_uint64(uint64_t value, int shift)
 {
-    uint64_t quotient = value >> (shift - 1) >> 1;
-    return (double)(quotient + select_round_up(value, quotient, shift));
+    return select_double_of_uint64((value >> (shift - 1) >> 1) + select_round_up(value, shift));
 }
 
-/* Exponent and fraction are moved to those of a double, and the bias put right by an exact product, subnormals too. */
+/* Exponent and fraction are moved to those of a float, all ones staying all ones, and the bias is put right by an exact
+ * product, subnormals too. */
 static inline double select_half(uint16_t value)
 {
-    uint64_t bits = (uint64_t)(value & 0x7fff) << 42;
-    double magnitude;
-    bits |= (value & 0x7c00) == 0x7c00 ? UINT64_C(0x7ff0000000000000) : 0;
+    uint32_t bits = (uint32_t)(value & 0x7fff) << 13, special = -(uint32_t)((value & 0x7c00) == 0x7c00);
+    float magnitude;
+    bits |= special & UINT32_C(0x7f800000);
     memcpy(&magnitude, &bits, sizeof magnitude);
-    magnitude *= 0x1p1008;
-    return value & 0x8000 ? -magnitude : magnitude;
+    double key = magnitude * 0x1p112;
+    return value & 0x8000 ? -key : key;
 }
 
 /* A loop over records `value` of a C type; memcpy because a field of a packed record may lie anywhere. The contiguous
@@ -148,10 +174,10 @@ static void select_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff
     case SELECT_UINT16: SELECT_LOAD(uint16_t, (double)value);
     case SELECT_UINT8: SELECT_LOAD(uint8_t, (double)value);
     case SELECT_INT64:
-        if (shift == 0) { SELECT_LOAD(int64_t, select_clamp((double)value, lower, upper)); }
-        SELECT_LOAD(int64_t, select_clamp(select_round_int64(value, shift) * scale, lower, upper));
+        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_int64(value), lower, upper)); }
+        SELECT_LOAD(uint64_t, select_clamp(select_round_int64(value, shift) * scale, lower, upper));
     case SELECT_UINT64:
-        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp((double)value, lower, upper)); }
+        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_uint64(value), lower, upper)); }
         SELECT_LOAD(uint64_t, select_clamp(select_round_uint64(value, shift) * scale, lower, upper));
     case SELECT_UNSUPPORTED: break;
     }
@@ -252,6 +278,7 @@ struct select_bracket {
 };
 
 #define SELECT_SLACK 4.75
+#define SELECT_AHEAD 16               /* sampled keys on their way from memory */
 #define SELECT_VECTOR 4               /* doubles in a vector of the scan */
 #define SELECT_CHUNK 8                /* keys tested by one branch of the scan */
 #define SELECT_BLOCK 2048             /* keys loaded at a time: half of a first-level cache */
@@ -283,10 +310,13 @@ static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width)
     return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
 }
 
+/* Every read misses the cache, so those to come are asked for ahead (a prefetch past the end does no harm). */
 static void select_sample(const struct select_keys *keys, ptrdiff_t width, ptrdiff_t start, ptrdiff_t stop, double *out)
 {
-    for (ptrdiff_t stratum = start; stratum < stop; stratum++)
+    for (ptrdiff_t stratum = start; stratum < stop; stratum++) {
+        __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width) * keys->stride);
         select_load_filled(keys, select_position(stratum, width), 1, out + stratum);
+    }
 }
 
 /* ---- the scan ---- */
@@ -426,9 +456,10 @@ static void select_by_digits(const struct select_keys *keys, ptrdiff_t first, pt
             select_load_filled(keys, i, count, block);
             for (ptrdiff_t k = 0; k < count; k++) {
                 uint64_t digits = select_image(block[k]) >> shift, prefix = digits >> 16;
-                counts[digits % SELECT_DIGITS] += prefix == prefix_low;
-                if (apart)
-                    counts_high[digits % SELECT_DIGITS] += prefix == prefix_high;
+                if (prefix == prefix_low)
+                    counts[digits % SELECT_DIGITS]++;
+                if (apart && prefix == prefix_high)
+                    counts_high[digits % SELECT_DIGITS]++;
             }
         }
         prefix_low = prefix_low << 16 | select_digit(counts, &rank_low);
