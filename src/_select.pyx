@@ -1,0 +1,359 @@
+"""Order statistics in a window of ranks, without a full sort; serves the mechanisms on ordered data.
+
+The algorithm, its bracket argument and its loops are in ``select.h``. Here are the steps between the loops: scratch
+memory, recursion on the few keys that are left, and threads. Every pass over the data is free of the GIL.
+"""
+
+cimport numpy as cnp
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memmove
+
+cnp.import_array()
+
+cdef extern from "select.h" nogil:
+    enum select_kind:
+        SELECT_UNSUPPORTED
+        SELECT_FLOAT64
+
+    struct select_keys:
+        const char *data
+        Py_ssize_t n
+        Py_ssize_t stride
+        select_kind kind
+        bint in_place
+        double missing
+
+    struct select_bracket:
+        Py_ssize_t width
+        Py_ssize_t strata
+        Py_ssize_t first
+        Py_ssize_t last
+        Py_ssize_t capacity
+
+    struct select_tally:
+        Py_ssize_t not_below
+        Py_ssize_t not_above
+        Py_ssize_t inside
+        Py_ssize_t at_low
+        Py_ssize_t collected
+        bint overflow
+
+    Py_ssize_t SELECT_CHUNK
+    Py_ssize_t SELECT_DIGITS
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    select_keys select_keys_of_doubles(const double *x, Py_ssize_t n)
+    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
+    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
+    Py_ssize_t select_sort_room(Py_ssize_t n)
+    double *select_sort(double *x, Py_ssize_t n, double *scratch)
+    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
+    Py_ssize_t select_position(Py_ssize_t stratum, Py_ssize_t width)
+    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
+    select_tally select_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, double low, double high,
+                             double *room, Py_ssize_t capacity)
+    void select_by_digits(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, int64_t *counts, double *low,
+                          double *high)
+
+
+cdef enum:
+    MERGE_SORTED = 64         # up to here the sort of select.h beats a call of NumPy's
+    SORTED = 4096               # up to here a sort beats a bracket
+    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+
+
+cdef inline cnp.ndarray _scratch(Py_ssize_t n):
+    """n doubles (or 64-bit counts), not initialised, freed with the array; pages never touched stay virtual."""
+    return cnp.PyArray_EMPTY(1, <cnp.npy_intp *> &n, cnp.NPY_DOUBLE, 0)
+
+
+cdef inline double *_doubles(cnp.ndarray scratch) noexcept nogil:
+    return <double *> cnp.PyArray_DATA(scratch)
+
+
+cdef class _Pass:
+    """One pass over the records, in a slice for each worker; a subclass says what is done with one slice."""
+
+    cdef const select_keys *keys
+    cdef Py_ssize_t workers
+
+    cdef list run(self):
+        """The results of all slices, in their order; slices but the first go to threads of their own."""
+        if self.workers == 1:
+            return [self.slice(0)]
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(self.workers - 1) as pool:
+            others = [pool.submit(self.slice, worker) for worker in range(1, self.workers)]
+            return [self.slice(0), *(other.result() for other in others)]
+
+
+cdef class _Sample(_Pass):
+    """Reads one key in each stratum."""
+
+    cdef Py_ssize_t width, strata
+    cdef double *out
+
+    def slice(self, Py_ssize_t worker):
+        with nogil:
+            select_sample(self.keys, self.width, self.strata * worker // self.workers,
+                          self.strata * (worker + 1) // self.workers, self.out)
+
+
+cdef class _Scan(_Pass):
+    """Counts the keys against the ends of a bracket and copies those inside; slice w to ``room[w * capacity]`` on."""
+
+    cdef double low, high
+    cdef double *room
+    cdef Py_ssize_t capacity
+
+    def slice(self, Py_ssize_t worker):
+        cdef select_tally tally
+        cdef Py_ssize_t n = self.keys.n
+        with nogil:
+            tally = select_scan(self.keys, n // self.workers * worker + min(worker, n % self.workers),
+                                n // self.workers * (worker + 1) + min(worker + 1, n % self.workers),
+                                self.low, self.high, self.room + worker * self.capacity, self.capacity)
+        return tally
+
+    cdef select_tally total(self):
+        """The counts of all slices, whose keys are moved together at the front of the room."""
+        cdef select_tally total, tally
+        total.not_below = total.not_above = total.inside = total.at_low = total.collected = 0
+        total.overflow = False
+        for worker, tally in enumerate(self.run()):
+            total.not_below += tally.not_below
+            total.not_above += tally.not_above
+            total.inside += tally.inside
+            total.at_low += tally.at_low
+            total.overflow |= tally.overflow
+            memmove(self.room + total.collected, self.room + <Py_ssize_t> worker * self.capacity,
+                    tally.collected * sizeof(double))
+            total.collected += tally.collected
+        return total
+
+
+cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
+    """The window of a few keys, by the sort of select.h: no array is made, no lock given back."""
+    cdef Py_ssize_t room = select_sort_room(keys.n)
+    cdef double *x = <double *> malloc(2 * room * sizeof(double))
+    if x == NULL:
+        raise MemoryError
+    select_load_filled(keys, 0, keys.n, x)
+    memcpy(out, select_sort(x, keys.n, x + room) + first - 1, (last - first + 1) * sizeof(double))
+    free(x)
+    return 0
+
+
+cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
+    """The window of all keys sorted by NumPy, whose vector sort is the better one for many keys."""
+    cdef cnp.ndarray scratch = _scratch(keys.n)
+    cdef double *x = _doubles(scratch)
+    with nogil:
+        select_load_filled(keys, 0, keys.n, x)
+    cnp.PyArray_Sort(scratch, 0, cnp.NPY_QUICKSORT)
+    memcpy(out, x + first - 1, (last - first + 1) * sizeof(double))
+    return 0
+
+
+cdef int _sampled_ends(const select_keys *keys, const select_bracket *plan, Py_ssize_t workers, double *low,
+                       double *high) except -1:
+    """The ends of the bracket: two order statistics of the sample, or infinities where it is open."""
+    cdef cnp.ndarray scratch = _scratch(plan.strata), ends
+    cdef _Sample sample = _Sample()
+    cdef select_keys sampled = select_keys_of_doubles(_doubles(scratch), plan.strata)
+    cdef Py_ssize_t first = plan.first, last = plan.last
+    sample.keys, sample.workers, sample.out = keys, workers, _doubles(scratch)
+    sample.width, sample.strata = plan.width, plan.strata
+    sample.run()
+
+    # Both ends in one window; an open side has no end to find.
+    if plan.first < 1:
+        first = last
+    if plan.last > plan.strata:
+        last = first
+    ends = _scratch(last - first + 1)
+    _select(&sampled, first, last, _doubles(ends), 1)
+    low[0] = _doubles(ends)[0] if plan.first >= 1 else -INFINITY
+    high[0] = _doubles(ends)[last - first] if plan.last <= plan.strata else INFINITY
+    return 0
+
+
+cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_t capacity, Py_ssize_t first,
+                     Py_ssize_t last, double *out, Py_ssize_t workers) except -1:
+    """One scan between two ends, and the window from its counts; False if the bracket missed it or ran over."""
+    cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
+    cdef cnp.ndarray scratch = _scratch(room * workers)
+    cdef double *inside = _doubles(scratch)
+    cdef Py_ssize_t below, at_high, missing, rank, i
+    cdef select_tally tally
+    cdef select_keys collected
+    cdef _Scan scan = _Scan()
+    scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
+    scan.room, scan.capacity = inside, room
+    tally = scan.total()
+    if tally.overflow:
+        return False
+
+    # Every record is below, at or above each end, or NaN: four counts determine all.
+    below = tally.not_above - tally.inside
+    at_high = tally.inside - tally.at_low - tally.collected
+    missing = keys.n - tally.not_below - below
+    if keys.missing < low:
+        below += missing
+    elif keys.missing == low:
+        tally.at_low += missing
+    elif keys.missing == high:
+        at_high += missing
+    elif keys.missing < high:
+        if missing > room * workers - tally.collected:
+            return False
+        for i in range(missing):
+            inside[tally.collected + i] = keys.missing
+        tally.collected += missing
+    if first <= below or last > below + tally.at_low + tally.collected + at_high:
+        return False
+
+    _window_between(low, tally.at_low, inside, tally.collected, high, first - below, last - below, out)
+    return True
+
+
+cdef int _window_between(double low, Py_ssize_t at_low, const double *inside, Py_ssize_t collected, double high,
+                         Py_ssize_t first, Py_ssize_t last, double *out) except -1:
+    """Ranks first..last of `at_low` keys `low`, then `collected` unsorted keys inside, then keys `high`."""
+    cdef Py_ssize_t inner_first = max(first - at_low, 1), inner_last = min(last - at_low, collected), rank
+    cdef select_keys keys = select_keys_of_doubles(inside, collected)
+    for rank in range(first, min(last, at_low) + 1):
+        out[rank - first] = low
+    if inner_first <= inner_last:
+        _select(&keys, inner_first, inner_last, out + at_low + inner_first - first, 1)
+    for rank in range(max(first, at_low + collected + 1), last + 1):
+        out[rank - first] = high
+    return 0
+
+
+cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out,
+                 Py_ssize_t workers) except -1:
+    """Order statistics first..last, which lie in 1..n."""
+    cdef select_bracket plan
+    cdef double low, high
+    cdef cnp.ndarray counts
+    if keys.n <= MERGE_SORTED:
+        return _merge_sorted(keys, first, last, out)
+    plan = select_plan(keys.n, first, last)
+    if keys.n <= SORTED or plan.capacity > keys.n // 2:
+        return _numpy_sorted(keys, first, last, out)
+
+    _sampled_ends(keys, &plan, workers, &low, &high)
+    if _bracketed(keys, low, high, plan.capacity, first, last, out, workers):
+        return 0
+
+    counts = _scratch(2 * SELECT_DIGITS)
+    with nogil:
+        select_by_digits(keys, first, last, <int64_t *> cnp.PyArray_DATA(counts), &low, &high)
+    if not _bracketed(keys, low, high, last - first + 1 + SELECT_CHUNK, first, last, out, workers):
+        raise RuntimeError("values were written to while they were read")
+    return 0
+
+
+cdef int _describe(select_keys *keys, cnp.ndarray values) except -1:
+    """Where the records lie and of which type they are."""
+    keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+    if keys.kind == SELECT_UNSUPPORTED:
+        raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
+    keys.data = <const char *> cnp.PyArray_DATA(values)
+    keys.n = cnp.PyArray_DIM(values, 0)
+    keys.stride = cnp.PyArray_STRIDE(values, 0)
+    keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(values)
+    return 0
+
+
+def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, double lower, double upper, double step,
+           double missing, Py_ssize_t workers=1):
+    """Order statistics of the keys of `values`, from rank `first` to rank `last`.
+
+    **Law**: deterministic. The key of a float is its value, exact as a double, NaN being `missing` and -0.0 being 0.0;
+    bounds and step do not matter to it. The key of a 64-bit integer is rounded half to even to a multiple of `step`
+    where `step` > 1, in integers, and clamped to [`lower`, `upper`]; the key of a shorter integer or a boolean is its
+    value. Keys are a monotone map of the records, so encoding the window gives the window of the encoded records.
+    The result depends on the multiset of the keys and on nothing else: not on order, strides, `workers` or machine.
+
+    **Assumes**, checked by the caller: `values` is 1-d, of native byte order, and nobody writes to it meanwhile;
+    `first` <= `last`; `step` is a positive power of two, `lower` <= `upper` are multiples of it with
+    max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `missing` is not NaN; `workers` >= 1.
+
+    **Cost**: n + O(n^(2/3)) reads and O(n^(2/3)) memory for a narrow window, O(n) reads on every input; a window of w
+    ranks adds O(w log w) and O(w). `values` is never copied nor modified. The GIL is released during the passes.
+
+    **Reference**: R. W. Floyd and R. L. Rivest, Expected time bounds for selection, Comm. ACM 18 (1975), with the
+    sample of a fixed hash and a radix selection as the safety net; see ``select.h``.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        float16, float32, float64, bool or any integer, of any strides, possibly read-only.
+    first, last : int
+        Ranks, from 1, inclusive; they may lie outside 1..n.
+    lower, upper, step : float
+        The public grid, for 64-bit integers.
+    missing : float
+        The key of NaN.
+    workers : int
+        Threads to share the passes, when there are records enough to pay.
+
+    Returns
+    -------
+    ndarray of shape (last - first + 1,), float64
+        The keys in order; -inf for ranks below 1 and inf for ranks above n.
+
+    Raises
+    ------
+    TypeError
+        The dtype is none of those.
+    MemoryError
+        There is no memory for the scratch.
+    """
+    cdef select_keys keys
+    cdef Py_ssize_t size = last - first + 1, rank
+    cdef cnp.ndarray result
+    cdef double *out
+    _describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
+    result = _scratch(size)
+    out = _doubles(result)
+
+    for rank in range(first, min(last, 0) + 1):
+        out[rank - first] = -INFINITY
+    for rank in range(max(first, keys.n + 1), last + 1):
+        out[rank - first] = INFINITY
+    if max(first, 1) <= min(last, keys.n):
+        _select(&keys, max(first, 1), min(last, keys.n), out + max(first, 1) - first,
+                max(1, min(workers, keys.n // RECORDS_A_WORKER)))
+    return result
+
+
+def sample_positions(Py_ssize_t n):
+    """Indices of the records that a selection among `n` looks at first.
+
+    **Law**: deterministic, one index in each stratum of about n^(1/3) / 2 records, ascending.
+
+    **Assumes**: `n` >= 1.
+
+    **Cost**: O(n^(2/3)).
+
+    **Reference**: ``select.h``. It lets a test, or an auditor, write the orders for which a bracket fails.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    list of int
+        The positions.
+    """
+    cdef select_bracket plan = select_plan(n, 1, n)
+    cdef Py_ssize_t stratum
+    return [select_position(stratum, plan.width) for stratum in range(plan.strata)]

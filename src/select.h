@@ -1,0 +1,472 @@
+/* Order statistics x_(first..last) of n keys (doubles) in one pass and a bit, without a sort or a copy of the data.
+ *
+ * The bracket. One key is read from each of m = n / width consecutive strata, at a hashed place in it. The number of
+ * sampled keys <= x_(r) is a sum of m independent indicators with mean r m / n (to within one stratum) and variance
+ * v <= m p (1 - p), p = r / n. So two order statistics of the sample, at the ranks
+ *
+ *     i = first m / n - slack(first),   j = last m / n + slack(last),   slack = z sqrt(v) + z^2 / 3 + 2,   z = 4.75,
+ *
+ * bracket the window but with probability 2 exp(-z^2 / 2) < 2.6e-5 (Bernstein; 2e-6 by the normal law), over the hash.
+ * One scan counts the keys below, at, and above both ends of the bracket and copies out those strictly inside, about
+ * (j - i) width of them. Keys equal to an end are counted only, so ties cost nothing. The counts say which ranks the
+ * copied keys have, and whether the window was bracketed at all: a wrong bracket is seen, never believed.
+ *
+ * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and about z n^(2/3) copied ones: n + O(n^(2/3)) steps, then
+ * the same again on the copied keys. If the bracket was wrong (an order made against the hash), four counting passes of 16
+ * bits each find x_(first) and x_(last) exactly; with these as the ends of the bracket, the second scan cannot fail. So
+ * O(n) for every input, plus the sort of the window itself. The hash is fixed: results and time depend on the input only.
+ */
+#ifndef DPFAST_SELECT_H
+#define DPFAST_SELECT_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "clones.h"
+
+/* ---- keys: from a record of any supported dtype to a double ---- */
+
+enum select_kind {
+    SELECT_UNSUPPORTED, SELECT_FLOAT64, SELECT_FLOAT32, SELECT_FLOAT16,
+    SELECT_INT64, SELECT_INT32, SELECT_INT16, SELECT_INT8,
+    SELECT_UINT64, SELECT_UINT32, SELECT_UINT16, SELECT_UINT8
+};
+
+struct select_keys {
+    const char *data;      /* the first record */
+    ptrdiff_t n, stride;   /* records; bytes from one to the next, of any sign */
+    enum select_kind kind;
+    int in_place;          /* aligned contiguous float64: scanned where it lies */
+    int shift;             /* 64-bit integers are rounded to multiples of 2^shift, */
+    double scale;          /* scaled back by this, */
+    double lower, upper;   /* and clamped to these */
+    double missing;        /* the key of a NaN */
+};
+
+/* Scratch memory as a source of keys: doubles already, none missing. */
+static struct select_keys select_keys_of_doubles(const double *x, ptrdiff_t n)
+{
+    return (struct select_keys){
+        .data = (const char *)x, .n = n, .stride = sizeof *x, .kind = SELECT_FLOAT64, .in_place = 1};
+}
+
+/* NumPy's kind character and item size, as an enumerator. */
+static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
+{
+    switch (kind) {
+    case 'f': return itemsize == 8 ? SELECT_FLOAT64 : itemsize == 4 ? SELECT_FLOAT32
+                   : itemsize == 2 ? SELECT_FLOAT16 : SELECT_UNSUPPORTED;
+    case 'i': return itemsize == 8 ? SELECT_INT64 : itemsize == 4 ? SELECT_INT32
+                   : itemsize == 2 ? SELECT_INT16 : SELECT_INT8;
+    case 'u': return itemsize == 8 ? SELECT_UINT64 : itemsize == 4 ? SELECT_UINT32
+                   : itemsize == 2 ? SELECT_UINT16 : SELECT_UINT8;
+    case 'b': return SELECT_UINT8;
+    default: return SELECT_UNSUPPORTED;
+    }
+}
+
+/* step is a power of two. Where it is so long that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
+ * than half of it, all keys are zero, whatever the shift: scale 0 says so. */
+static void select_set_grid(struct select_keys *keys, double lower, double upper, double step, double missing)
+{
+    const int longest = keys->kind == SELECT_UINT64 ? 64 : 63, shift = step > 1.0 ? ilogb(step) : 0;
+    keys->lower = lower;
+    keys->upper = upper;
+    keys->missing = missing + 0.0;
+    keys->shift = shift > longest ? longest : shift;
+    keys->scale = shift > longest ? 0.0 : ldexp(1.0, shift);
+}
+
+/* Clamping last is clamping first, since rounding is monotone and fixes the bounds. It also makes the conversion safe:
+ * a quotient within the bounds is exact, one beyond them may be rounded, but not back across them. */
+static inline double select_clamp(double key, double lower, double upper)
+{
+    key = key < lower ? lower : key;
+    return key > upper ? upper : key;
+}
+
+static inline double select_double_of_bits(uint64_t bits)
+{
+    double key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+/* The nearest double. The halves of the integer are put below the exponents of 2^84 and 2^52, whose subtraction is exact,
+ * so that the sum rounds once: instructions which every vector unit has, while a conversion of 64 bits is a rare one. */
+static inline double select_double_of_uint64(uint64_t value)
+{
+    double high = select_double_of_bits(value >> 32 | UINT64_C(0x4530000000000000));
+    double low = select_double_of_bits((value & UINT32_MAX) | UINT64_C(0x4330000000000000));
+    return (high - (0x1p84 + 0x1p52)) + low;
+}
+
+static inline double select_double_of_int64(uint64_t value)
+{
+    double high = select_double_of_bits((value >> 32 ^ UINT64_C(0x80000000)) | UINT64_C(0x4530000000000000));
+    double low = select_double_of_bits((value & UINT32_MAX) | UINT64_C(0x4330000000000000));
+    return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
+}
+
+/* What to add to the floor of value / 2^shift, 1 <= shift <= 64, so as to round half to even. */
+static inline uint64_t select_round_up(uint64_t value, int shift)
+{
+    uint64_t half = UINT64_C(1) << (shift - 1), odd = value >> (shift - 1) >> 1 & 1;
+    return (value & (half | (half - 1))) > half - odd;
+}
+
+/* shift <= 63. The sign bit is flipped for the shift, which then is an unsigned one, and subtracted after it. */
+static inline double select_round_int64(uint64_t value, int shift)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    return select_double_of_int64(((value ^ sign) >> shift) - (sign >> shift) + select_round_up(value, shift));
+}
+
+static inline double select_round_uint64(uint64_t value, int shift)
+{
+    return select_double_of_uint64((value >> (shift - 1) >> 1) + select_round_up(value, shift));
+}
+
+/* Exponent and fraction are moved to those of a float, all ones staying all ones, and the bias is put right by an exact
+ * product, subnormals too. */
+static inline double select_half(uint16_t value)
+{
+    uint32_t bits = (uint32_t)(value & 0x7fff) << 13, special = -(uint32_t)((value & 0x7c00) == 0x7c00);
+    float magnitude;
+    bits |= special & UINT32_C(0x7f800000);
+    memcpy(&magnitude, &bits, sizeof magnitude);
+    double key = magnitude * 0x1p112;
+    return value & 0x8000 ? -key : key;
+}
+
+/* A loop over records `value` of a C type; memcpy because a field of a packed record may lie anywhere. The contiguous
+ * copy of the loop is there to be vectorised. */
+#define SELECT_LOAD(type, key) \
+    if (stride == (ptrdiff_t)sizeof(type)) \
+        for (ptrdiff_t i = 0; i < count; i++) { \
+            type value; memcpy(&value, data + i * (ptrdiff_t)sizeof(type), sizeof value); out[i] = (key); \
+        } \
+    else \
+        for (ptrdiff_t i = 0; i < count; i++) { \
+            type value; memcpy(&value, data + i * stride, sizeof value); out[i] = (key); \
+        } \
+    break
+
+/* Keys start..start+count-1, NaN still NaN. */
+DPFAST_CLONES
+static void select_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *restrict out)
+{
+    const char *data = keys->data + start * keys->stride;
+    const ptrdiff_t stride = keys->stride;
+    const double lower = keys->lower, upper = keys->upper, scale = keys->scale;
+    const int shift = keys->shift;
+
+    switch (keys->kind) {
+    case SELECT_FLOAT64: SELECT_LOAD(double, value);
+    case SELECT_FLOAT32: SELECT_LOAD(float, (double)value);
+    case SELECT_FLOAT16: SELECT_LOAD(uint16_t, select_half(value));
+    case SELECT_INT32: SELECT_LOAD(int32_t, (double)value);
+    case SELECT_INT16: SELECT_LOAD(int16_t, (double)value);
+    case SELECT_INT8: SELECT_LOAD(int8_t, (double)value);
+    case SELECT_UINT32: SELECT_LOAD(uint32_t, (double)value);
+    case SELECT_UINT16: SELECT_LOAD(uint16_t, (double)value);
+    case SELECT_UINT8: SELECT_LOAD(uint8_t, (double)value);
+    case SELECT_INT64:
+        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_int64(value), lower, upper)); }
+        SELECT_LOAD(uint64_t, select_clamp(select_round_int64(value, shift) * scale, lower, upper));
+    case SELECT_UINT64:
+        if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_uint64(value), lower, upper)); }
+        SELECT_LOAD(uint64_t, select_clamp(select_round_uint64(value, shift) * scale, lower, upper));
+    case SELECT_UNSUPPORTED: break;
+    }
+}
+
+/* The same with NaN replaced by `missing`, and 0.0 for -0.0, so that equal keys have equal bits. */
+static void select_load_filled(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *restrict out)
+{
+    const double missing = keys->missing;
+    select_load(keys, start, count, out);
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = out[i] == out[i] ? out[i] + 0.0 : missing;
+}
+
+/* ---- the sort of a few hundred keys, no NaN among them ---- */
+
+#define SELECT_RUN 8 /* keys of a sorting network */
+
+/* The lesser to the first place. Two independent selections, or gcc makes one unpredictable branch of them. */
+static inline void select_order(double *x, int i, int j)
+{
+    double left = x[i], right = x[j];
+    x[i] = left < right ? left : right;
+    x[j] = left > right ? left : right;
+}
+
+/* Batcher's network for eight keys: minima and maxima only, nothing to mispredict. */
+static inline void select_sort_run(double *x)
+{
+    select_order(x, 0, 1), select_order(x, 2, 3), select_order(x, 4, 5), select_order(x, 6, 7);
+    select_order(x, 0, 2), select_order(x, 1, 3), select_order(x, 4, 6), select_order(x, 5, 7);
+    select_order(x, 1, 2), select_order(x, 5, 6);
+    select_order(x, 0, 4), select_order(x, 1, 5), select_order(x, 2, 6), select_order(x, 3, 7);
+    select_order(x, 2, 4), select_order(x, 3, 5);
+    select_order(x, 1, 2), select_order(x, 3, 4), select_order(x, 5, 6);
+}
+
+/* Two adjacent sorted runs of one length. The lower half of the result is taken from the front and the upper half from
+ * the back: two chains of dependent steps run side by side, neither can leave its run, and no step branches. */
+static inline void select_merge_twins(const double *left, ptrdiff_t run, double *restrict out)
+{
+    const double *right = left + run, *left_back = right - 1, *right_back = right + run - 1;
+    double *back = out + 2 * run - 1;
+    for (ptrdiff_t i = 0; i < run; i++) {
+        double a = *left, b = *right, c = *left_back, d = *right_back;
+        ptrdiff_t take_right = b < a, take_left = d < c;
+        *out++ = a < b ? a : b;
+        *back-- = c > d ? c : d;
+        right += take_right;
+        left += 1 - take_right;
+        left_back -= take_left;
+        right_back -= 1 - take_left;
+    }
+}
+
+/* Room, in doubles, that select_sort needs for x and again for its scratch: 2^k runs of one length of at most 8. */
+static inline ptrdiff_t select_sort_room(ptrdiff_t n)
+{
+    ptrdiff_t runs = 1;
+    while (runs * SELECT_RUN < n)
+        runs *= 2;
+    return (n + runs - 1) / runs * runs;
+}
+
+/* Merge sort of x, bottom up, O(n log n) always. Returns where the sorted keys are: x or scratch. Both hold
+ * room = select_sort_room(n) doubles. Runs of one length keep every merge one of twins. */
+static double *select_sort(double *x, ptrdiff_t n, double *scratch)
+{
+    const ptrdiff_t room = select_sort_room(n);
+    ptrdiff_t run = room;
+    while (run > SELECT_RUN)
+        run /= 2;
+    for (ptrdiff_t i = n; i < room; i++)
+        x[i] = INFINITY;
+    for (ptrdiff_t i = 0; i < room; i += run) {
+        double padded[SELECT_RUN];
+        for (ptrdiff_t k = 0; k < SELECT_RUN; k++)
+            padded[k] = k < run ? x[i + k] : INFINITY;
+        select_sort_run(padded);
+        memcpy(x + i, padded, (size_t)run * sizeof *x);
+    }
+    for (; run < room; run *= 2) {
+        for (ptrdiff_t i = 0; i < room; i += 2 * run)
+            select_merge_twins(x + i, run, scratch + i);
+        double *swap = x;
+        x = scratch;
+        scratch = swap;
+    }
+    return x;
+}
+
+/* ---- the bracket ---- */
+
+struct select_bracket {
+    ptrdiff_t width, strata; /* one sampled key in each stratum */
+    ptrdiff_t first, last;   /* ranks in the sample; below 1 or beyond `strata` the bracket is open on that side */
+    ptrdiff_t capacity;      /* room for the keys strictly inside */
+};
+
+#define SELECT_SLACK 4.75
+#define SELECT_AHEAD 16               /* sampled keys on their way from memory */
+#define SELECT_VECTOR 4               /* doubles in a vector of the scan */
+#define SELECT_CHUNK 8                /* keys tested by one branch of the scan */
+#define SELECT_BLOCK 2048             /* keys loaded at a time: half of a first-level cache */
+
+static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t last)
+{
+    struct select_bracket plan;
+    const double z = SELECT_SLACK;
+    plan.width = (ptrdiff_t)(0.5 * cbrt((double)n)) + 1;
+    plan.strata = n / plan.width;
+
+    double m = (double)plan.strata, p = (double)first / (double)n, q = (double)last / (double)n;
+    plan.first = (ptrdiff_t)floor(m * p - z * sqrt(m * p * (1.0 - p)) - z * z / 3.0 - 2.0);
+    plan.last = (ptrdiff_t)ceil(m * q + z * sqrt(m * q * (1.0 - q)) + z * z / 3.0 + 2.0);
+
+    double i = plan.first < 1 ? 0.0 : (double)plan.first, j = plan.last > plan.strata ? m + 1.0 : (double)plan.last;
+    double gaps = j - i + z * sqrt(j - i) + z * z;
+    plan.capacity = (ptrdiff_t)(gaps * (double)plan.width) + SELECT_CHUNK;
+    return plan;
+}
+
+/* Where in the data the key of a stratum is read: the finaliser of splitmix64 picks a place in it. */
+static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width)
+{
+    uint64_t h = ((uint64_t)stratum + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    h ^= h >> 31;
+    return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
+}
+
+/* Every read misses the cache, so those to come are asked for ahead (a prefetch past the end does no harm). */
+static void select_sample(const struct select_keys *keys, ptrdiff_t width, ptrdiff_t start, ptrdiff_t stop, double *out)
+{
+    for (ptrdiff_t stratum = start; stratum < stop; stratum++) {
+        __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width) * keys->stride);
+        select_load_filled(keys, select_position(stratum, width), 1, out + stratum);
+    }
+}
+
+/* ---- the scan ---- */
+
+struct select_tally {
+    ptrdiff_t not_below, not_above, inside; /* keys >= low, keys <= high, both; NaN is in none of them */
+    ptrdiff_t at_low;                       /* keys == low */
+    ptrdiff_t collected;                    /* keys strictly between low and high, copied to `room` */
+    ptrdiff_t overflow;                     /* the room was too small; the rest is then meaningless */
+};
+
+typedef double select_doubles __attribute__((vector_size(8 * SELECT_VECTOR), aligned(8), may_alias));
+typedef int64_t select_masks __attribute__((vector_size(8 * SELECT_VECTOR)));
+
+#define SELECT_SUM(v) ((v)[0] + (v)[1] + (v)[2] + (v)[3])
+
+/* Chunks of contiguous keys, count a multiple of SELECT_CHUNK. Vectors are GCC's own, which every target lowers: a
+ * comparison gives -1 or 0 a lane. Two comparisons a key are all that a chunk outside the bracket costs. */
+DPFAST_CLONES
+static void select_scan_chunks(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
+                               double *room, ptrdiff_t capacity)
+{
+    const select_doubles lows = {low, low, low, low}, highs = {high, high, high, high};
+    select_masks not_below = {0}, not_above = {0}, at_low = {0};
+    ptrdiff_t inside = 0, collected = tally->collected;
+
+    for (ptrdiff_t i = 0; i < count; i += SELECT_CHUNK) {
+        const select_doubles *keys = (const select_doubles *)(x + i);
+        select_masks both = {0};
+        for (int v = 0; v < SELECT_CHUNK / SELECT_VECTOR; v++) {
+            select_masks ge = keys[v] >= lows, le = keys[v] <= highs;
+            not_below -= ge;
+            not_above -= le;
+            both -= ge & le;
+        }
+        ptrdiff_t hits = SELECT_SUM(both);
+        if (hits == 0)
+            continue;
+        inside += hits;
+        select_masks strict = {0};
+        for (int v = 0; v < SELECT_CHUNK / SELECT_VECTOR; v++) {
+            at_low -= keys[v] == lows;
+            strict |= (keys[v] > lows) & (keys[v] < highs);
+        }
+        if (SELECT_SUM(strict) == 0)
+            continue;
+        if (collected > capacity - SELECT_CHUNK) {
+            tally->overflow = 1;
+            return;
+        }
+        for (int k = 0; k < SELECT_CHUNK; k++) {
+            room[collected] = x[i + k];
+            collected += (x[i + k] > low) & (x[i + k] < high);
+        }
+    }
+    tally->not_below += SELECT_SUM(not_below);
+    tally->not_above += SELECT_SUM(not_above);
+    tally->at_low += SELECT_SUM(at_low);
+    tally->inside += inside;
+    tally->collected = collected;
+}
+
+/* Any number of contiguous keys: the last, partial chunk is filled with NaN, which no count sees. */
+static void select_scan_keys(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
+                             double *room, ptrdiff_t capacity)
+{
+    ptrdiff_t whole = count - count % SELECT_CHUNK;
+    double last[SELECT_CHUNK];
+    select_scan_chunks(x, whole, low, high, tally, room, capacity);
+    for (ptrdiff_t i = 0; i < SELECT_CHUNK; i++)
+        last[i] = whole + i < count ? x[whole + i] : NAN;
+    select_scan_chunks(last, SELECT_CHUNK, low, high, tally, room, capacity);
+}
+
+/* Records start..stop-1 of any dtype: in place, or through a buffer that stays in the first-level cache. */
+static struct select_tally select_scan(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop, double low,
+                                       double high, double *room, ptrdiff_t capacity)
+{
+    struct select_tally tally = {0};
+    if (keys->in_place) {
+        select_scan_keys((const double *)(keys->data) + start, stop - start, low, high, &tally, room, capacity);
+        return tally;
+    }
+    double block[SELECT_BLOCK];
+    for (ptrdiff_t i = start; i < stop && !tally.overflow; i += SELECT_BLOCK) {
+        ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
+        select_load(keys, i, count, block);
+        select_scan_keys(block, count, low, high, &tally, room, capacity);
+    }
+    return tally;
+}
+
+/* ---- the exact bracket, for orders made against the hash ---- */
+
+#define SELECT_DIGITS 65536
+
+/* A double as an integer of the same order (no NaN, no -0.0), and back. */
+static inline uint64_t select_image(double key)
+{
+    uint64_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+static inline double select_key_of_image(uint64_t image)
+{
+    double key;
+    uint64_t bits = image >> 63 ? image ^ UINT64_C(1) << 63 : ~image;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+/* Moves a rank among all keys of a prefix to its digit, and to a rank among the keys that share this digit too. */
+static inline uint64_t select_digit(const int64_t *counts, int64_t *rank)
+{
+    uint64_t digit = 0;
+    while (digit < SELECT_DIGITS - 1 && *rank > counts[digit])
+        *rank -= counts[digit++];
+    return digit;
+}
+
+/* x_(first) and x_(last), four passes, from the most significant 16 bits on. counts holds 2 x SELECT_DIGITS; the second
+ * half is used once the prefixes of the two ranks differ. */
+static void select_by_digits(const struct select_keys *keys, ptrdiff_t first, ptrdiff_t last, int64_t *counts,
+                             double *low, double *high)
+{
+    double block[SELECT_BLOCK];
+    int64_t *counts_high = counts + SELECT_DIGITS;
+    int64_t rank_low = first, rank_high = last;
+    uint64_t prefix_low = 0, prefix_high = 0;
+
+    for (int shift = 48; shift >= 0; shift -= 16) {
+        const int apart = prefix_low != prefix_high;
+        memset(counts, 0, 2 * SELECT_DIGITS * sizeof *counts);
+        for (ptrdiff_t i = 0; i < keys->n; i += SELECT_BLOCK) {
+            ptrdiff_t count = keys->n - i < SELECT_BLOCK ? keys->n - i : SELECT_BLOCK;
+            select_load_filled(keys, i, count, block);
+            for (ptrdiff_t k = 0; k < count; k++) {
+                uint64_t digits = select_image(block[k]) >> shift, prefix = digits >> 16;
+                if (prefix == prefix_low)
+                    counts[digits % SELECT_DIGITS]++;
+                if (apart && prefix == prefix_high)
+                    counts_high[digits % SELECT_DIGITS]++;
+            }
+        }
+        prefix_low = prefix_low << 16 | select_digit(counts, &rank_low);
+        prefix_high = prefix_high << 16 | select_digit(apart ? counts_high : counts, &rank_high);
+    }
+    *low = select_key_of_image(prefix_low);
+    *high = select_key_of_image(prefix_high);
+}
+
+#endif

@@ -1,0 +1,24 @@
+"""Slow twin of ``dpfast._kernels._select``: keys one by one in exact arithmetic, then a full sort."""
+
+import math
+from fractions import Fraction
+
+
+def key(record, *, lower, upper, step, missing):
+    """The key of one NumPy scalar."""
+    if record.dtype.kind == "f":
+        return missing if math.isnan(record) else float(record)
+    value = int(record)
+    if record.dtype.itemsize < 8:
+        return float(value)
+    if step > 1:
+        value = round(Fraction(value, int(step))) * int(step)  # half to even
+    return float(min(max(value, Fraction(lower)), Fraction(upper)))
+
+
+def window(values, first, last, *, lower, upper, step, missing):
+    """Sorted keys of ranks first..last, a list; infinities stand for the ranks outside 1..n."""
+    keys = sorted(key(record, lower=lower, upper=upper, step=step, missing=missing) for record in values)
+    return [
+        -math.inf if rank < 1 else math.inf if rank > len(keys) else keys[rank - 1] for rank in range(first, last + 1)
+    ]
