@@ -6,12 +6,19 @@ makes the run reproducible, hence not private.
 
 import threading
 from collections.abc import Iterator
+from typing import TypeAlias
 
+import numpy as np
 from numpy.random import PCG64, BitGenerator, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from dpfast._kernels._secure import SecureBitGenerator
 
 __all__ = ["SecureBitGenerator", "secure_generator"]
+
+RandomSource: TypeAlias = Generator | BitGenerator | None
+
+BLOCK = 2**16
 
 
 class _Local(threading.local):
@@ -52,7 +59,7 @@ def secure_generator() -> Generator:
     return _local.generator
 
 
-def bit_generator(rng: Generator | BitGenerator | None) -> BitGenerator:
+def bit_generator(rng: RandomSource) -> BitGenerator:
     """Return the bit generator a mechanism draws from: the meaning of the parameter ``rng``.
 
     Parameters
@@ -115,7 +122,7 @@ class Streams:
         return (self[block] for block in range(self._count))
 
 
-def streams(rng: Generator | BitGenerator | None, count: int) -> Streams:
+def streams(rng: RandomSource, count: int) -> Streams:
     """Return independent sources for the `count` blocks of an array fill, whichever threads draw them.
 
     Parameters
@@ -151,3 +158,9 @@ def streams(rng: Generator | BitGenerator | None, count: int) -> Streams:
     if isinstance(source, SecureBitGenerator):
         return Streams(count, None)
     return Streams(count, int.from_bytes(source.random_raw(4).astype("<u8").tobytes(), "little"))
+
+
+def blocks(rng: RandomSource, out: NDArray[np.int64]) -> Iterator[tuple[BitGenerator, NDArray[np.int64]]]:
+    """The blocks of `BLOCK` entries of an array to be filled, each with its own source, in order."""
+    parts = streams(rng, -(-out.size // BLOCK))
+    return ((parts[i], out[i * BLOCK : (i + 1) * BLOCK]) for i in range(len(parts)))

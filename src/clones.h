@@ -1,10 +1,14 @@
-/* DPFAST_CLONES: compile a loop once per vector width and let the loader pick; plain C elsewhere.
+/* One macro: compile a function once per vector width and let the loader choose.
  *
- * Only for loops whose every operation is exact or correctly rounded by IEEE 754 (no contraction, no reassociation of
- * floats), so that all clones agree bit for bit. Off under sanitizers, whose runtime is not ready when the loader picks.
+ * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same thing bit for
+ * bit as long as the loops hold only exact operations (the build has no -ffast-math and no contraction).
+ * It needs ifunc, so GCC with glibc on x86-64; elsewhere, and under AddressSanitizer, whose runtime is not yet up when
+ * the resolvers run, it is empty and the plain function remains.
  */
 #ifndef DPFAST_CLONES_H
 #define DPFAST_CLONES_H
+
+#include <limits.h>  /* by way of features.h it defines __GLIBC__ */
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__)
