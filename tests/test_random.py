@@ -495,7 +495,10 @@ CHILD_WITHOUT_ENTROPY = """
     source = SecureBitGenerator()
     source.random_raw(10)
 
+    calls = []
+
     def fails(size):
+        calls.append(size)
         raise OSError("gone")
 
     def starve():
@@ -509,6 +512,7 @@ CHILD_WITHOUT_ENTROPY = """
                 continue
             return np.empty(0, np.uint64)
         os.urandom = urandom
+        assert len(calls) < 200  # one for each buffer, not for each word
         return source.random_raw(100)
 
     disjoint(in_child(starve), source.random_raw(10**4))
