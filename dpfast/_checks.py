@@ -1,4 +1,4 @@
-"""Every check of an argument, and every message. Nothing here looks at the values of private data, only at shape and dtype."""
+"""Every check of an argument, and every message. Of private data only shape and dtype are looked at, never values."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, 
 
 
 def declares_integers(x: Any) -> bool:
-    """Whether x says by its dtype that it holds integers or booleans: an array, a Series or an Arrow array; not a list."""
+    """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)
-    if kind is None and hasattr(x, "__arrow_array__") | hasattr(x, "__arrow_c_array__") | hasattr(x, "__arrow_c_stream__"):
+    if kind is None and any(hasattr(x, name) for name in ("__arrow_c_array__", "__arrow_c_stream__")):
         return str(getattr(x, "type", "")).startswith(("int", "uint", "bool"))
     return kind in ("i", "u", "b")
 
@@ -97,7 +97,7 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype.str in _SUPPORTED:
         return x
     if isinstance(x, np.ma.MaskedArray):
-        x = x.astype(np.float64).filled(np.nan)
+        x = np.ma.filled(x.astype(np.float64), np.nan)
     elif not hasattr(x, "dtype") and isinstance(x, (list, tuple)):
         x = _float64(name, x)
     array: NDArray[Any] = np.asarray(x)

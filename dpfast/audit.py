@@ -112,9 +112,9 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
 
 
 def _grid(mechanism: Any) -> Grid:
-    grid = mechanism.grid
+    grid: Grid = mechanism.grid
     if grid.size > _LARGEST_SUPPORT:
-        raise ValueError(f"verify compares laws point by point: a grid of at most 2**20 points, not {grid.size}")
+        raise ValueError(f"verify compares laws on a grid of at most 2**20 points, not {grid.size}")
     return grid
 
 
@@ -141,7 +141,7 @@ class _Outcomes:
     def of(cls, law: ScalarLaw) -> _Outcomes:
         first, last = law.support
         if last - first >= _LARGEST_SUPPORT:
-            raise ValueError(f"verify compares laws point by point: a support of at most 2**20 points, not {last - first + 1}")
+            raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")
         points = np.arange(first, last + 1)
         return cls(np.asarray(law.value(points), dtype=np.float64), np.asarray(law.logpmf(points), dtype=np.float64))
 
@@ -177,8 +177,8 @@ def distinguish(
 ) -> float:
     """Lower bound, from samples, on the epsilon that separates two neighbouring datasets.
 
-    Half of the releases choose an event (a threshold, a value, or a pattern of mantissa bits) and a direction, the other
-    half give Clopper-Pearson bounds for it, so the choice costs no confidence.
+    Half of the releases choose an event (a threshold, a value, or a pattern of mantissa bits) and a direction, the
+    other half give Clopper-Pearson bounds for it, so the choice costs no confidence.
 
     Parameters
     ----------
@@ -263,9 +263,10 @@ def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidenc
     """Lower confidence bound on log((P(E) - delta) / Q(E)), from counts; Clopper-Pearson, half of the risk each."""
     from scipy.stats import beta
 
+    hits, others = np.asarray(mine), np.asarray(theirs)
     risk = (1 - confidence) / 2
-    lower = np.where(np.asarray(mine) > 0, beta.ppf(risk, mine, trials - np.asarray(mine) + 1), 0.0)
-    upper = np.where(np.asarray(theirs) < trials, beta.ppf(1 - risk, np.asarray(theirs) + 1, trials - np.asarray(theirs)), 1.0)
+    lower = np.where(hits > 0, beta.ppf(risk, hits, trials - hits + 1), 0.0)
+    upper = np.where(others < trials, beta.ppf(1 - risk, others + 1, trials - others), 1.0)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
 

@@ -91,7 +91,7 @@ def _column(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
     parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
-    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public bounds")
+    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
     parser.add_argument("--step", type=float, help="granularity, a power of two")
     parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of this command")
 
@@ -105,8 +105,13 @@ def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
     return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
 
 
+def _grid(arguments: argparse.Namespace) -> Grid:
+    lower, upper = arguments.bounds
+    return Grid(lower, upper, step=arguments.step)
+
+
 def _read(arguments: argparse.Namespace) -> tuple[NDArray[np.float64], Grid]:
-    grid = Grid(*arguments.bounds, step=arguments.step)  # a bad parameter is told before a long read
+    grid = _grid(arguments)  # a bad parameter is told before a long read
     x = read_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
     _checks.records(x.size)
     return x, grid
@@ -176,7 +181,7 @@ def _context(mechanism: InverseSensitivity, n: int, arguments: argparse.Namespac
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
     statistic = Median() if arguments.mechanism == "median" else Quantile(arguments.q)
-    grid = Grid(*arguments.bounds, step=arguments.step)
+    grid = _grid(arguments)
     mechanism = InverseSensitivity(statistic, grid=grid, epsilon=arguments.epsilon)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {

@@ -25,8 +25,8 @@ _TAIL = 42.0
 class InverseSensitivity(Mechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential privacy
-    under one replaced record; the number of records is public.
+    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential
+    privacy under one replaced record; the number of records is public.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class InverseSensitivity(Mechanism):
     >>> from dpfast.statistics import Median
     >>> mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
     >>> mechanism
-    <InverseSensitivity release of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon = 1 (pure differential \
-privacy) for one record replaced (the number of records is public)>
+    <InverseSensitivity release of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon = 1 (pure \
+differential privacy) for one record replaced (the number of records is public)>
     >>> ages = np.random.default_rng(0).integers(18, 90, 1000)
     >>> 50 <= mechanism(ages) <= 58
     True

@@ -39,7 +39,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data: floats, integers or booleans of any stride, never modified; None in a list and NaN are missing.
+            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int

@@ -75,8 +75,8 @@ def discrete_laplace(
 ) -> Any:
     """Discrete Laplace (two-sided geometric) noise: ``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``, exactly.
 
-    Parameters, returns and cost as for `laplace` (twice the words). Privacy: an integer of sensitivity s plus this noise is
-    (s / scale)-DP for a public scale; with a scale that depends on data it is no substitute for `laplace`
+    Parameters, returns and cost as for `laplace` (twice the words). Privacy: an integer of sensitivity s plus this
+    noise is (s / scale)-DP for a public scale; with a scale that depends on data it is no substitute for `laplace`
     (docs/proofs/discrete-laplace.md).
 
     References
@@ -93,7 +93,9 @@ def geometric(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Any:
-    """Geometric draws floor(scale * E), E standard exponential: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k >= 0, exactly.
+    """Geometric draws, exactly: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k = 0, 1, ...
+
+    That is floor(scale * E), E standard exponential.
 
     Parameters, returns and cost as for `laplace`. One-sided noise is not private by itself.
     """
@@ -118,13 +120,13 @@ def add_laplace(
     Returns
     -------
     ndarray of float64
-        The shape of `values`; every entry an integer multiple of ``grid.step``. Not clamped after the noise, so that sums
-        stay unbiased: clamp the result if you want, that costs nothing.
+        The shape of `values`; every entry an integer multiple of ``grid.step``. Not clamped after the noise, so that
+        sums stay unbiased: clamp the result if you want, that costs nothing.
 
     Notes
     -----
-    Privacy: if one record changes the rounded vector by at most s in the l1 norm, the release is (s / scale)-DP. Rounding
-    itself may add one step to each entry that a record touches: s = s_real + step * entries is always enough.
+    Privacy: if one record changes the rounded vector by at most s in the l1 norm, the release is (s / scale)-DP.
+    Rounding itself may add one step to each entry that a record touches: s_real + step * entries is always enough.
     Cost: three passes over memory and the draws.
 
     Examples

@@ -53,11 +53,11 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-class _open:  # noqa: N801  # a context manager, used like the built-in
+class _open:
     """The bytes of a file, to tell how far reading got, and its lines of text."""
 
     def __init__(self, path: str) -> None:
-        self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")
+        self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
         plain: BinaryIO = gzip.GzipFile(fileobj=self.raw) if path.endswith(".gz") else self.raw  # type: ignore[assignment]
         self.lines = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
 
