@@ -186,9 +186,8 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
     cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
     cdef cnp.ndarray scratch = _scratch(room * workers)
     cdef double *inside = _doubles(scratch)
-    cdef Py_ssize_t below, at_high, missing, rank, i
+    cdef Py_ssize_t below, at_high, missing, i
     cdef select_tally tally
-    cdef select_keys collected
     cdef _Scan scan = _Scan()
     scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
     scan.room, scan.capacity = inside, room

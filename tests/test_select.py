@@ -98,7 +98,7 @@ class TestSmall:
     def test_unsupported_dtype(self):
         with pytest.raises(TypeError, match="complex128"):
             _select.window(np.zeros(3, complex), 1, 1, **GRID)
-        with pytest.raises(TypeError, match="longdouble|float128"):
+        with pytest.raises(TypeError, match=r"longdouble|float128"):
             _select.window(np.zeros(3, np.longdouble), 1, 1, **GRID)
 
 
