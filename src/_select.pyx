@@ -315,7 +315,9 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     TypeError
         The dtype is none of those.
     MemoryError
-        There is no memory for the scratch.
+        There is no memory for the scratch or the result.
+    RuntimeError
+        Somebody wrote to `values` meanwhile and the counts contradict each other; memory stays safe all the same.
     """
     cdef select_keys keys
     cdef Py_ssize_t size = last - first + 1, rank

@@ -101,6 +101,10 @@ class TestSmall:
         with pytest.raises(TypeError, match=r"longdouble|float128"):
             _select.window(np.zeros(3, np.longdouble), 1, 1, **GRID)
 
+    def test_no_memory(self):
+        with pytest.raises(MemoryError):
+            _select.window(np.ones(3), 1, 2**45, **GRID)
+
 
 class TestIntegers:
     """64-bit integers: clamped and rounded half to even, exactly."""
