@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQfd")
+_SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
 
 
 def real(name: str, value: Any) -> float:

@@ -115,6 +115,8 @@ class Grid:
         x = _checks.vector("values", values)
         if x.dtype.kind == "b":
             x = x.view(np.uint8)
+        elif x.dtype == np.float16:
+            x = x.astype(np.float32)
         out = np.empty(x.shape[0], np.int64)
         _grid.encode(
             x,
