@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -16,7 +18,7 @@ _SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
 
 def real(name: str, value: Any) -> float:
     """A finite float."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.number)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, Decimal, np.floating)):
         raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
     try:
         number = float(value)
@@ -27,10 +29,15 @@ def real(name: str, value: Any) -> float:
     return number
 
 
+def exact(value: Any) -> Fraction:
+    """The number that a finite real number is."""
+    return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
+
+
 def positive_down(name: str, value: Any) -> float:
     """A positive privacy parameter as a double, rounded toward more privacy (down)."""
     number = real(name, value)
-    if isinstance(value, Rational) and Fraction(number) > value:
+    if Fraction(number) > exact(value):
         number = math.nextafter(number, 0.0)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -50,7 +57,7 @@ def scale(value: Any) -> float | Fraction:
     number = real("scale", value)
     if not 0 < number <= 2.0**56:
         raise ValueError(f"scale must be positive and at most 2**56, not {value!r}")
-    return Fraction(value) if isinstance(value, Rational) else number
+    return number if isinstance(value, float) else exact(value)
 
 
 def fraction(name: str, value: Any) -> float:
@@ -72,6 +79,14 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, not {number}")
     return number
+
+
+def threads(workers: SupportsIndex) -> int:
+    """A number of threads: at least 1, or -1 for one per core that this process may use."""
+    number = whole("workers", workers, least=-1)
+    if number == 0:
+        raise ValueError("workers must be at least 1, or -1 for all cores, not 0")
+    return number if number > 0 else len(os.sched_getaffinity(0))
 
 
 def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, ...]:

@@ -141,6 +141,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _window(self, x: ArrayLike, workers: int) -> NDArray[np.float64]:
         """The order statistics that the levels below the cap look at: how many depends on public numbers only."""
+        threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         first, last = self.statistic.ranks(n, min(self._cap, self.statistic.breakdown(n)))
@@ -153,7 +154,7 @@ differential privacy) for one record replaced (the number of records is public)>
             upper=grid.upper,
             step=grid.step,
             missing=grid.missing,
-            workers=workers,
+            workers=threads,
         )
 
 

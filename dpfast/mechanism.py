@@ -43,7 +43,7 @@ class Mechanism(ABC):
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
-            Threads that read the data; the result does not depend on it.
+            Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         law = self.law(x, workers=workers)
         return float(law.value(law.sample(rng=rng)))

@@ -154,8 +154,7 @@ def _fill(
     workers: int,
 ) -> Any:
     """An array of draws, in blocks that each have a stream of their own."""
-    exact, shape = _checks.scale(scale), _checks.shape(size)
-    threads = _checks.whole("workers", workers, least=1)
+    exact, shape, threads = _checks.scale(scale), _checks.shape(size), _checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
     if threads == 1 or out.size <= BLOCK:
         for source, block in blocks(rng, out):

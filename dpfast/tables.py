@@ -136,7 +136,8 @@ def _read_parquet(path: str, column: str | None) -> NDArray[np.float64]:
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a percentage on a terminal."""
     if not (progress and sys.stderr.isatty() and raw.seekable()):
-        yield from lines
+        for line in lines:  # not `yield from`, which would close the file when the reader stops early
+            yield line
         return
     total, shown = max(os.fstat(raw.fileno()).st_size, 1), -1
     for number, line in enumerate(lines):
