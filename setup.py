@@ -20,6 +20,7 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": True,
     "embedsignature": False,
+    "autotestdict": False,
     "freethreading_compatible": True,
 }
 
