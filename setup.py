@@ -20,7 +20,6 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": True,
     "embedsignature": False,
-    "autotestdict": False,
     "freethreading_compatible": True,
 }
 
