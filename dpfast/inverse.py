@@ -141,6 +141,7 @@ privacy) for one record replaced (the number of records is public)>
 
     def _window(self, x: ArrayLike, workers: int) -> NDArray[np.float64]:
         """The order statistics that the levels below the cap look at: how many depends on public numbers only."""
+        workers = _checks.whole("workers", workers, least=1)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         first, last = self.statistic.ranks(n, min(self._cap, self.statistic.breakdown(n)))
