@@ -183,8 +183,8 @@ def distinguish(
 ) -> float:
     """Lower bound, from samples, on the epsilon that separates two neighbouring datasets.
 
-    Half of the releases choose an event (a threshold, a value, a granularity, or a pattern of mantissa bits) and a direction, the other
-    half give Clopper-Pearson bounds for it, so the choice costs no confidence.
+    Half of the releases choose an event (a threshold, a value, a granularity, or a pattern of mantissa bits) and a
+    direction, the other half give Clopper-Pearson bounds for it, so the choice costs no confidence.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def _best_event(
 
 
 def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:
-    """Families of events: below, above, exactly at a value; a multiple of a power of two or not; mantissa bits zero or not."""
+    """Families of events: below, above, at a value; multiples of a power of two or not; mantissa bits zero or not."""
     grid = list(np.unique(np.quantile(pooled, np.linspace(0, 1, 65), method="inverted_cdf")))
     values, counts = np.unique(pooled, return_counts=True)
     common = list(values[np.argsort(-counts, kind="stable")[:64]])

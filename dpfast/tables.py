@@ -82,7 +82,7 @@ def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Itera
     if not header:
         rows = itertools.chain([first], rows)  # type: ignore[assignment]
     while block := list(itertools.islice(rows, _ROWS)):
-        # In a file of one column a blank line is a record with a missing cell, so that n does not depend on what is missing.
+        # In a file of one column a blank line is a record with a missing cell: n does not depend on what is missing.
         yield _numbers([row[index] if index < len(row) else "" for row in block if row or len(first) == 1])
 
 
