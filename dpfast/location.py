@@ -127,6 +127,7 @@ def _mechanism(
         raise ValueError(f"method must be {' or '.join(map(repr, _METHODS))}, not {method!r}")
     if _checks.delta_down(delta):
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
+    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
     if (bounds is None) == (grid is None):
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
     if bounds is None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast.laws import ScalarLaw
 from dpfast.privacy import Privacy
-from dpfast.random import RandomSource
+from dpfast.random import RandomSource, bit_generator
 
 
 class Mechanism(ABC):
@@ -45,6 +45,7 @@ class Mechanism(ABC):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
+        bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law(x, workers=workers)
         return float(law.value(law.sample(rng=rng)))
 
@@ -62,6 +63,8 @@ class Mechanism(ABC):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
+        shape = _checks.shape(size)
+        bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law(x, workers=workers)
-        values: Any = law.value(law.sample(_checks.shape(size), rng=rng))
+        values: Any = law.value(law.sample(shape, rng=rng))
         return np.asarray(values, dtype=np.float64)

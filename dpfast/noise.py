@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _samplers
 from dpfast.grid import Grid
-from dpfast.random import BLOCK, RandomSource, blocks, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
 _MOST_NOISE = 2**62
 
@@ -136,9 +136,12 @@ def add_laplace(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
-    step = Fraction(grid.step)
-    steps = _checks.scale(Fraction(_checks.scale(scale)) / step)
-    array = np.asarray(values) if not isinstance(values, (list, tuple)) else np.asarray(values, dtype=np.float64)
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    steps = _checks.scale(Fraction(_checks.scale(scale)) / Fraction(grid.step))
+    _checks.whole("workers", workers, least=1)
+    bit_generator(rng)  # all told before data are looked at
+    array = _checks.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
     np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)
