@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 _SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
 _NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _ARROW = frozenset(
+    ["null", "bool", "halffloat", "float", "double"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
     [
         "null",
         "bool",
