@@ -16,26 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 _SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
 _NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
-_ARROW = frozenset(
-    ["null", "bool", "halffloat", "float", "double"]
-    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-)
-    [
-        "null",
-        "bool",
-        "halffloat",
-        "float",
-        "double",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-    ]
-)
+_ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 
 
 def real(name: str, value: Any) -> float:
