@@ -1,22 +1,27 @@
-"""Every check of an argument, and every message. Nothing here looks at the values of private data, only at shape and dtype."""
+"""Every check of an argument, and every message. Of private data only shape and dtype are looked at, never values."""
 
 from __future__ import annotations
 
 import math
 import operator
+import os
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQfd")
+_SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
+_NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
+_ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 
 
 def real(name: str, value: Any) -> float:
     """A finite float."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.number)):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (Real, Decimal, np.floating)):
         raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
     try:
         number = float(value)
@@ -27,10 +32,15 @@ def real(name: str, value: Any) -> float:
     return number
 
 
+def exact(value: Any) -> Fraction:
+    """The number that a finite real number is."""
+    return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
+
+
 def positive_down(name: str, value: Any) -> float:
     """A positive privacy parameter as a double, rounded toward more privacy (down)."""
     number = real(name, value)
-    if isinstance(value, Rational) and Fraction(number) > value:
+    if Fraction(number) > exact(value):
         number = math.nextafter(number, 0.0)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -50,7 +60,7 @@ def scale(value: Any) -> float | Fraction:
     number = real("scale", value)
     if not 0 < number <= 2.0**56:
         raise ValueError(f"scale must be positive and at most 2**56, not {value!r}")
-    return Fraction(value) if isinstance(value, Rational) else number
+    return number if isinstance(value, float) else exact(value)
 
 
 def fraction(name: str, value: Any) -> float:
@@ -74,6 +84,14 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     return number
 
 
+def threads(workers: SupportsIndex) -> int:
+    """A number of threads: at least 1, or -1 for one per core that this process may use."""
+    number = whole("workers", workers, least=-1)
+    if number == 0:
+        raise ValueError("workers must be at least 1, or -1 for all cores, not 0")
+    return number if number > 0 else len(os.sched_getaffinity(0))
+
+
 def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, ...]:
     """The shape of an array of draws; None is one draw."""
     if size is None:
@@ -82,11 +100,10 @@ def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, 
 
 
 def declares_integers(x: Any) -> bool:
-    """Whether x says by its dtype that it holds integers or booleans: an array, a Series or an Arrow array; not a list."""
-    kind = getattr(getattr(x, "dtype", None), "kind", None)
-    if kind is None and hasattr(x, "__arrow_array__") | hasattr(x, "__arrow_c_array__") | hasattr(x, "__arrow_c_stream__"):
-        return str(getattr(x, "type", "")).startswith(("int", "uint", "bool"))
-    return kind in ("i", "u", "b")
+    """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
+    if _is_arrow(x):
+        return str(x.type).startswith(("int", "uint", "bool"))
+    return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 
 def vector(name: str, x: ArrayLike) -> NDArray[Any]:
@@ -96,30 +113,75 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     """
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype.str in _SUPPORTED:
         return x
-    if isinstance(x, np.ma.MaskedArray):
-        x = x.astype(np.float64).filled(np.nan)
-    elif not hasattr(x, "dtype") and isinstance(x, (list, tuple)):
-        x = _float64(name, x)
-    array: NDArray[Any] = np.asarray(x)
-    if array.dtype.kind == "O" and getattr(getattr(x, "dtype", None), "kind", "O") in "iufb":
-        array = x.to_numpy(dtype=np.float64, na_value=np.nan)  # type: ignore[union-attr]  # a nullable Series
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers, not dtype {array.dtype}")
+    array = numbers(name, x)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
-    if array.dtype.str not in _SUPPORTED:
-        native = np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
-        array = array.astype(native)
     return array
 
 
+def numbers(name: str, x: Any) -> NDArray[Any]:
+    """An array of numbers of any shape; else as `vector`.
+
+    How x is converted depends on its type and dtype only, never on its values, not even on whether any is missing: each
+    record is mapped by itself. A type that can hold missing integers is converted to float64 whatever it holds.
+    """
+    with np.errstate(all="ignore"):  # a conversion may meet a signalling NaN, or overflow to infinity
+        if isinstance(x, (list, tuple)):
+            return _float64(name, x)
+        if _is_arrow(x):
+            if str(x.type) not in _ARROW:
+                raise TypeError(f"{name} must hold numbers, not Arrow's {x.type}")
+            return np.asarray(x.cast("float64", safe=False), dtype=np.float64)
+        dtype = getattr(x, "dtype", None)
+        if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":
+            return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))  # a nullable Series
+        array: NDArray[Any] = np.asarray(x)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold numbers, not dtype {array.dtype}")
+        if isinstance(x, np.ma.MaskedArray):
+            array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
+        if array.dtype.str not in _SUPPORTED:
+            array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
+        return array
+
+
+def _is_arrow(x: Any) -> bool:
+    return (
+        not hasattr(x, "dtype")
+        and hasattr(x, "type")
+        and hasattr(x, "cast")
+        and (hasattr(x, "__arrow_c_array__") or hasattr(x, "__arrow_c_stream__"))
+    )
+
+
 def _float64(name: str, x: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
-    if any(isinstance(value, (str, bytes, complex)) for value in x):
-        raise TypeError(f"{name} must hold numbers, not text or complex numbers")
+    if any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
+        raise TypeError(f"{name} must hold numbers, not text, dates or complex numbers")
     try:
         return np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must hold numbers and None only, in one dimension") from None
+    except OverflowError:  # an integer beyond the range of doubles: beyond every bound, too
+        return np.array(_nested(_float, x), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must hold numbers and None only, in rows of equal length") from None
+
+
+def _entries(x: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    for value in x:
+        if isinstance(value, (list, tuple)):
+            yield from _entries(value)
+        else:
+            yield value
+
+
+def _nested(function: Callable[[Any], float], x: Any) -> Any:
+    return [_nested(function, value) for value in x] if isinstance(x, (list, tuple)) else function(x)
+
+
+def _float(value: Any) -> float:
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def records(n: int) -> int:

@@ -19,6 +19,7 @@ from dpfast.random import RandomSource
 
 _LARGEST_SUPPORT = 2**20
 _TOLERANCE = 1e-12
+_TOTAL_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     Raises
     ------
     ValueError
-        A support of more than 2**20 points: use a coarser grid.
+        A support of more than 2**20 points: use a coarser grid. A law whose probabilities do not sum to 1.
 
     Notes
     -----
@@ -112,9 +113,9 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
 
 
 def _grid(mechanism: Any) -> Grid:
-    grid = mechanism.grid
+    grid: Grid = mechanism.grid
     if grid.size > _LARGEST_SUPPORT:
-        raise ValueError(f"verify compares laws point by point: a grid of at most 2**20 points, not {grid.size}")
+        raise ValueError(f"verify compares laws on a grid of at most 2**20 points, not {grid.size}")
     return grid
 
 
@@ -132,7 +133,7 @@ def _neighbors(records: list[float], n: int) -> Iterator[tuple[tuple[float, ...]
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Released values, in order, and their log-probabilities."""
+    """Released values and their log-probabilities."""
 
     values: NDArray[np.float64]
     logpmf: NDArray[np.float64]
@@ -141,9 +142,14 @@ class _Outcomes:
     def of(cls, law: ScalarLaw) -> _Outcomes:
         first, last = law.support
         if last - first >= _LARGEST_SUPPORT:
-            raise ValueError(f"verify compares laws point by point: a support of at most 2**20 points, not {last - first + 1}")
+            raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")
         points = np.arange(first, last + 1)
-        return cls(np.asarray(law.value(points), dtype=np.float64), np.asarray(law.logpmf(points), dtype=np.float64))
+        values = np.asarray(law.value(points), dtype=np.float64)
+        logpmf = np.asarray(law.logpmf(points), dtype=np.float64)
+        total = math.fsum(np.exp(np.minimum(logpmf, 1.0)))
+        if not abs(total - 1) < _TOTAL_TOLERANCE:  # a NaN, too
+            raise ValueError(f"the law of the mechanism is no probability law: its pmf sums to {total!r}")
+        return cls(values, logpmf)
 
     def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
         """Largest log-ratio, and hockey-stick divergence at epsilon, of this law over the other."""
@@ -155,7 +161,7 @@ class _Outcomes:
 
     def _aligned(self, other: _Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Both laws on the values of either: a value that one cannot release has probability 0 there."""
-        if np.array_equal(self.values, other.values):
+        if np.array_equal(self.values, other.values) and np.all(self.values[1:] > self.values[:-1]):
             return self.logpmf, other.logpmf
         union = np.union1d(self.values, other.values)
         return self._on(union), other._on(union)
@@ -177,8 +183,8 @@ def distinguish(
 ) -> float:
     """Lower bound, from samples, on the epsilon that separates two neighbouring datasets.
 
-    Half of the releases choose an event (a threshold, a value, or a pattern of mantissa bits) and a direction, the other
-    half give Clopper-Pearson bounds for it, so the choice costs no confidence.
+    Half of the releases choose an event (a threshold, a value, a granularity, or a pattern of mantissa bits) and a
+    direction, the other half give Clopper-Pearson bounds for it, so the choice costs no confidence.
 
     Parameters
     ----------
@@ -244,13 +250,16 @@ def _best_event(
 
 
 def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:
-    """Families of events: below, above, exactly at a value; trailing mantissa bits zero or not."""
+    """Families of events: below, above, at a value; multiples of a power of two or not; mantissa bits zero or not."""
     grid = list(np.unique(np.quantile(pooled, np.linspace(0, 1, 65), method="inverted_cdf")))
     values, counts = np.unique(pooled, return_counts=True)
     common = list(values[np.argsort(-counts, kind="stable")[:64]])
     yield lambda c: lambda s: s <= c, grid
     yield lambda c: lambda s: s >= c, grid
     yield lambda c: lambda s: s == c, common
+    powers = list(np.unique(np.quantile(_lowest_bit(pooled), np.linspace(0, 1, 65), method="inverted_cdf")))
+    yield lambda c: lambda s: _lowest_bit(s) >= c, powers
+    yield lambda c: lambda s: _lowest_bit(s) < c, powers
     yield lambda bits: lambda s: _trailing_zeros_at_least(s, bits), list(range(1, 53))
     yield lambda bits: lambda s: ~_trailing_zeros_at_least(s, bits), list(range(1, 53))
 
@@ -259,13 +268,22 @@ def _trailing_zeros_at_least(s: NDArray[np.float64], bits: int) -> NDArray[np.bo
     return np.asarray(s.view(np.uint64) & np.uint64((1 << bits) - 1) == 0)
 
 
+def _lowest_bit(s: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The largest k with s a multiple of 2**k: the granularity of each value; large for 0 and what is not finite."""
+    mantissa, exponent = np.frexp(np.where(np.isfinite(s), s, 0.0))
+    digits = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
+    zeros = np.frexp((digits & -digits).astype(np.float64))[1] - 1
+    return np.where(digits > 0, exponent - 53 + zeros, 2000)
+
+
 def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidence: float) -> Any:
     """Lower confidence bound on log((P(E) - delta) / Q(E)), from counts; Clopper-Pearson, half of the risk each."""
     from scipy.stats import beta
 
+    hits, others = np.asarray(mine), np.asarray(theirs)
     risk = (1 - confidence) / 2
-    lower = np.where(np.asarray(mine) > 0, beta.ppf(risk, mine, trials - np.asarray(mine) + 1), 0.0)
-    upper = np.where(np.asarray(theirs) < trials, beta.ppf(1 - risk, np.asarray(theirs) + 1, trials - np.asarray(theirs)), 1.0)
+    lower = np.where(hits > 0, beta.ppf(risk, hits, trials - hits + 1), 0.0)
+    upper = np.where(others < trials, beta.ppf(1 - risk, others + 1, trials - others), 1.0)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -19,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, audit
+from dpfast.errors import EntropyError
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
-from dpfast.location import median, quantile
+from dpfast.location import _mechanism, quantile
+from dpfast.mechanism import Mechanism
 from dpfast.statistics import Median, Quantile
 from dpfast.tables import TableError, read_column
 
@@ -33,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         report: dict[str, Any] = arguments.run(arguments)
-    except (TypeError, ValueError, TableError, MemoryError) as error:
+    except (TypeError, ValueError, TableError, MemoryError, EntropyError) as error:
         print(f"dpfast: error: {str(error) or type(error).__name__}", file=sys.stderr)
         return 2
     if getattr(arguments, "seed", None) is not None:
@@ -44,7 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line, and to which -1e6 is a number, not an option."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.IGNORECASE)
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: error: {message}", file=sys.stderr)
@@ -91,7 +98,7 @@ def _column(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
     parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
-    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public bounds")
+    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
     parser.add_argument("--step", type=float, help="granularity, a power of two")
     parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of this command")
 
@@ -105,27 +112,30 @@ def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
     return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
 
 
-def _read(arguments: argparse.Namespace) -> tuple[NDArray[np.float64], Grid]:
-    grid = Grid(*arguments.bounds, step=arguments.step)  # a bad parameter is told before a long read
+def _grid(arguments: argparse.Namespace) -> Grid:
+    lower, upper = arguments.bounds
+    return Grid(lower, upper, step=arguments.step)
+
+
+def _read(arguments: argparse.Namespace) -> NDArray[np.float64]:
     x = read_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
     _checks.records(x.size)
-    return x, grid
+    return x
 
 
 def _median(arguments: argparse.Namespace) -> dict[str, Any]:
-    _checks.positive_down("epsilon", arguments.epsilon)
-    x, grid = _read(arguments)
+    # A bad parameter is told before a long read.
+    grid, rng = _grid(arguments), _rng(arguments)
+    mechanism = _mechanism(Median(), None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
+    x = _read(arguments)
     start = time.perf_counter()
-    value = median(
-        x, grid=grid, epsilon=arguments.epsilon, delta=arguments.delta, method=arguments.method, rng=_rng(arguments)
-    )
+    value = mechanism(x, rng=rng)
     seconds = time.perf_counter() - start
-    mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
     return {
         "statistic": "median",
         "column": arguments.column,
         "value": value,
-        **_context(mechanism, x.size, arguments),
+        **_context(mechanism, grid, x.size, arguments),
         "text": f"median = {value:.12g}  ({x.size:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
     }
 
@@ -134,8 +144,9 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     shares = _shares(arguments.epsilon, len(arguments.q))
     for q in arguments.q:
         _checks.fraction("q", q)
-    x, grid = _read(arguments)
-    values = _release_quantiles(x, arguments.q, grid, shares, _rng(arguments))
+    grid, rng = _grid(arguments), _rng(arguments)
+    x = _read(arguments)
+    values = _release_quantiles(x, arguments.q, grid, shares, rng)
     mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
     return {
@@ -143,7 +154,7 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         "column": arguments.column,
         "q": arguments.q,
         "values": values,
-        **_context(mechanism, x.size, arguments),
+        **_context(mechanism, grid, x.size, arguments),
         "text": "\n".join([*lines, f"({x.size:,} records; together {mechanism.privacy})"]),
     }
 
@@ -162,21 +173,21 @@ def _release_quantiles(
     return [values[rank] for rank in np.argsort(np.argsort(qs, kind="stable"), kind="stable")]
 
 
-def _context(mechanism: InverseSensitivity, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
     privacy = mechanism.privacy
     return {
         "n": n,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
-        "step": mechanism.grid.step,
+        "step": grid.step,
         "private": arguments.seed is None,
     }
 
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
     statistic = Median() if arguments.mechanism == "median" else Quantile(arguments.q)
-    grid = Grid(*arguments.bounds, step=arguments.step)
+    grid = _grid(arguments)
     mechanism = InverseSensitivity(statistic, grid=grid, epsilon=arguments.epsilon)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {

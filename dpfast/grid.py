@@ -23,8 +23,8 @@ _LARGEST = sys.float_info.max
 class Grid:
     """A public grid of equally spaced points between two bounds.
 
-    A value is clamped to the bounds, then rounded to the nearest point (half to even); the map is exact and looks at one
-    record at a time, so it costs no privacy. NaN goes to a public point, infinities to the bounds.
+    A value is clamped to the bounds, then rounded to the nearest point (half to even); the map is exact and looks at
+    one record at a time, so it costs no privacy. NaN goes to a public point, infinities to the bounds.
 
     Parameters
     ----------
@@ -81,12 +81,11 @@ class Grid:
         first, last = _outward(low, high, width)
         if not _fits(first, last, MAX_SIZE):
             raise ValueError(
-                f"bounds ({low!r}, {high!r}) with step {width!r} need more than the 2**52 points, or reach beyond the 2**53 "
-                f"steps from 0, that float64 holds exactly: use step={_least_step(low, high, MAX_SIZE)!r} or more, or "
-                f"narrower bounds"
+                f"bounds ({low!r}, {high!r}) with step {width!r} need more than 2**52 points, or more than 2**53 "
+                f"steps from 0: use step={_least_step(low, high, MAX_SIZE)!r} or more, or narrower bounds"
             )
         if max(abs(first), abs(last)) * Fraction(width) > Fraction(_LARGEST):
-            raise ValueError(f"bounds ({low!r}, {high!r}) widened to step {width!r} are not finite: use narrower bounds")
+            raise ValueError(f"bounds ({low!r}, {high!r}) widened to step {width!r} overflow: use narrower bounds")
         low, high = first * width, last * width
         where = low if missing is None else min(max(_checks.real("missing", missing), low), high)
         for name, value in {
@@ -116,6 +115,8 @@ class Grid:
         x = _checks.vector("values", values)
         if x.dtype.kind == "b":
             x = x.view(np.uint8)
+        elif x.dtype == np.float16:
+            x = x.astype(np.float32)
         out = np.empty(x.shape[0], np.int64)
         _grid.encode(
             x,

@@ -25,8 +25,8 @@ _TAIL = 42.0
 class InverseSensitivity(Mechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential privacy
-    under one replaced record; the number of records is public.
+    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential
+    privacy under one replaced record; the number of records is public.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class InverseSensitivity(Mechanism):
     >>> from dpfast.statistics import Median
     >>> mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
     >>> mechanism
-    <InverseSensitivity release of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon = 1 (pure differential \
-privacy) for one record replaced (the number of records is public)>
+    <InverseSensitivity release of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon = 1 (pure \
+differential privacy) for one record replaced (the number of records is public)>
     >>> ages = np.random.default_rng(0).integers(18, 90, 1000)
     >>> 50 <= mechanism(ages) <= 58
     True
@@ -141,6 +141,7 @@ privacy) for one record replaced (the number of records is public)>
 
     def _window(self, x: ArrayLike, workers: int) -> NDArray[np.float64]:
         """The order statistics that the levels below the cap look at: how many depends on public numbers only."""
+        threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         first, last = self.statistic.ranks(n, min(self._cap, self.statistic.breakdown(n)))
@@ -153,7 +154,7 @@ privacy) for one record replaced (the number of records is public)>
             upper=grid.upper,
             step=grid.step,
             missing=grid.missing,
-            workers=workers,
+            workers=threads,
         )
 
 

@@ -42,7 +42,9 @@ class ScalarLaw(ABC):
 
 
 class NestedIntervals(ScalarLaw):
-    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), len(lower)))``, score(k) the least t with k in [lower[t], upper[t]].
+    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))``.
+
+    score(k) is the least t with k in [lower[t], upper[t]].
 
     Parameters
     ----------
@@ -56,8 +58,8 @@ class NestedIntervals(ScalarLaw):
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-intervals.md): level t with weight ``(1 - q) q**t (upper[t] - lower[t] + 1)``,
-    q = exp(-epsilon / 2), or anywhere with weight ``q**levels (last + 1)``; then a uniform point.
+    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), level t with weight
+    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or anywhere with weight ``q**levels (last + 1)``; then a uniform point.
     """
 
     def __init__(
@@ -92,7 +94,8 @@ class NestedIntervals(ScalarLaw):
         codes = np.clip(np.asarray(k, dtype=np.int64), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = codes - self._starts[stretch] + 1
-        return np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0) * (codes >= 0)
+        below = self._before[stretch] + inside * self.pmf(self._starts[stretch])
+        return np.where(codes >= 0, np.minimum(below, 1.0), 0.0)
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = _checks.shape(size)

@@ -33,8 +33,8 @@ def median(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified. NaN
-        (and None in a list) goes to ``grid.missing``. n >= 1 is public.
+        Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
+        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public.
     epsilon : float
         Positive.
     bounds : tuple of two floats
@@ -92,7 +92,9 @@ def quantile(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the order statistic of rank ``max(1, ceil(q * n))`` of x, epsilon-differentially private for one replaced record.
+    """Release the order statistic of rank ``max(1, ceil(q * n))``, epsilon-differentially private.
+
+    Neighbours: one replaced record.
 
     Parameters
     ----------
@@ -125,6 +127,7 @@ def _mechanism(
         raise ValueError(f"method must be {' or '.join(map(repr, _METHODS))}, not {method!r}")
     if _checks.delta_down(delta):
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
+    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
     if (bounds is None) == (grid is None):
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
     if bounds is None:

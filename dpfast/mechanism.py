@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast.laws import ScalarLaw
 from dpfast.privacy import Privacy
-from dpfast.random import RandomSource
+from dpfast.random import RandomSource, bit_generator
 
 
 class Mechanism(ABC):
@@ -39,12 +39,13 @@ class Mechanism(ABC):
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data: floats, integers or booleans of any stride, never modified; None in a list and NaN are missing.
+            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
-            Threads that read the data; the result does not depend on it.
+            Threads that read the data, -1 for one per core; the result does not depend on it.
         """
+        bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law(x, workers=workers)
         return float(law.value(law.sample(rng=rng)))
 
@@ -62,6 +63,8 @@ class Mechanism(ABC):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
+        shape = _checks.shape(size)
+        bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law(x, workers=workers)
-        values: Any = law.value(law.sample(_checks.shape(size), rng=rng))
+        values: Any = law.value(law.sample(shape, rng=rng))
         return np.asarray(values, dtype=np.float64)

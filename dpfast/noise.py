@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _samplers
 from dpfast.grid import Grid
-from dpfast.random import BLOCK, RandomSource, blocks, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
 _MOST_NOISE = 2**62
 
@@ -75,8 +75,8 @@ def discrete_laplace(
 ) -> Any:
     """Discrete Laplace (two-sided geometric) noise: ``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``, exactly.
 
-    Parameters, returns and cost as for `laplace` (twice the words). Privacy: an integer of sensitivity s plus this noise is
-    (s / scale)-DP for a public scale; with a scale that depends on data it is no substitute for `laplace`
+    Parameters, returns and cost as for `laplace` (twice the words). Privacy: an integer of sensitivity s plus this
+    noise is (s / scale)-DP for a public scale; with a scale that depends on data it is no substitute for `laplace`
     (docs/proofs/discrete-laplace.md).
 
     References
@@ -93,7 +93,9 @@ def geometric(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Any:
-    """Geometric draws floor(scale * E), E standard exponential: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k >= 0, exactly.
+    """Geometric draws, exactly: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k = 0, 1, ...
+
+    That is floor(scale * E), E standard exponential.
 
     Parameters, returns and cost as for `laplace`. One-sided noise is not private by itself.
     """
@@ -118,13 +120,13 @@ def add_laplace(
     Returns
     -------
     ndarray of float64
-        The shape of `values`; every entry an integer multiple of ``grid.step``. Not clamped after the noise, so that sums
-        stay unbiased: clamp the result if you want, that costs nothing.
+        The shape of `values`; every entry an integer multiple of ``grid.step``. Not clamped after the noise, so that
+        sums stay unbiased: clamp the result if you want, that costs nothing.
 
     Notes
     -----
-    Privacy: if one record changes the rounded vector by at most s in the l1 norm, the release is (s / scale)-DP. Rounding
-    itself may add one step to each entry that a record touches: s = s_real + step * entries is always enough.
+    Privacy: if one record changes the rounded vector by at most s in the l1 norm, the release is (s / scale)-DP.
+    Rounding itself may add one step to each entry that a record touches: s_real + step * entries is always enough.
     Cost: three passes over memory and the draws.
 
     Examples
@@ -134,9 +136,12 @@ def add_laplace(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
-    step = Fraction(grid.step)
-    steps = _checks.scale(Fraction(_checks.scale(scale)) / step)
-    array = np.asarray(values) if not isinstance(values, (list, tuple)) else np.asarray(values, dtype=np.float64)
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    steps = _checks.scale(Fraction(_checks.scale(scale)) / Fraction(grid.step))
+    _checks.whole("workers", workers, least=1)
+    bit_generator(rng)  # all told before data are looked at
+    array = _checks.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
     np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)
@@ -152,8 +157,7 @@ def _fill(
     workers: int,
 ) -> Any:
     """An array of draws, in blocks that each have a stream of their own."""
-    exact, shape = _checks.scale(scale), _checks.shape(size)
-    threads = _checks.whole("workers", workers, least=1)
+    exact, shape, threads = _checks.scale(scale), _checks.shape(size), _checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
     if threads == 1 or out.size <= BLOCK:
         for source, block in blocks(rng, out):

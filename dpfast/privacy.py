@@ -41,7 +41,7 @@ class Privacy:
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:
             raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
-        if not 0 <= self.epsilon or not 0 <= self.delta <= 1:
+        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
             raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
 
     def __str__(self) -> str:
@@ -52,9 +52,9 @@ class Privacy:
         return f"{promise} for {_NEIGHBORS[self.neighbors]}"
 
     def group_up(self, records: int) -> Privacy:
-        """The guarantee for `records` changed records at once, rounded up: k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1).
+        """The guarantee for k changed records at once, rounded up.
 
-        Zero changed records cost nothing.
+        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1).; nothing for k = 0.
         """
         k = _checks.whole("records", records)
         if k == 0:

@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -46,6 +47,8 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     try:
         with _open(path) as (raw, lines):
             blocks = list(_csv_blocks(_shown(lines, raw, progress), column, header))
+    except zlib.error:
+        raise TableError(f"cannot read {path}: damaged") from None
     except (OSError, EOFError) as error:
         raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
     except csv.Error:
@@ -53,11 +56,11 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-class _open:  # noqa: N801  # a context manager, used like the built-in
+class _open:
     """The bytes of a file, to tell how far reading got, and its lines of text."""
 
     def __init__(self, path: str) -> None:
-        self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")
+        self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
         plain: BinaryIO = gzip.GzipFile(fileobj=self.raw) if path.endswith(".gz") else self.raw  # type: ignore[assignment]
         self.lines = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
 
@@ -79,7 +82,8 @@ def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Itera
     if not header:
         rows = itertools.chain([first], rows)  # type: ignore[assignment]
     while block := list(itertools.islice(rows, _ROWS)):
-        yield _numbers([row[index] if index < len(row) else "" for row in block if row])
+        # In a file of one column a blank line is a record with a missing cell: n does not depend on what is missing.
+        yield _numbers([row[index] if index < len(row) else "" for row in block if row or len(first) == 1])
 
 
 def _index(first: list[str], column: str | None, header: bool) -> int:
@@ -135,9 +139,11 @@ def _read_parquet(path: str, column: str | None) -> NDArray[np.float64]:
 
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a percentage on a terminal."""
-    if not (progress and sys.stderr.isatty() and raw.seekable()):
-        yield from lines
-        return
+    # The lines themselves where nothing is shown: a generator that ends early would close them.
+    return _counted(lines, raw) if progress and sys.stderr.isatty() and raw.seekable() else lines
+
+
+def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
     total, shown = max(os.fstat(raw.fileno()).st_size, 1), -1
     for number, line in enumerate(lines):
         if number % _ROWS == 0 and (percent := 100 * raw.tell() // total) != shown:

@@ -1,6 +1,5 @@
 """Values to grid codes; serves dpfast/grid.py. The map itself is in grid.h."""
 
-cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from *:

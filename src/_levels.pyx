@@ -54,9 +54,10 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
     **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last.
-    **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, -inf and inf standing for ranks outside 1..N; a valid
-    grid; epsilon > 0; 0 <= radius <= last. **Cost** O(n); one word for the level and one for the point, further ones with
-    small probability; ball arithmetic with probability below n * 2**-39. **Reference** mechanisms-a 5.
+    **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, -inf and inf standing for ranks outside 1..N; a
+    valid grid; epsilon > 0; 0 <= radius <= last. **Cost** O(n); one word for the level and one for the point, further
+    ones with small probability; ball arithmetic with probability below n * 2**-38.
+    **Reference** mechanisms-a 5.
     """
     cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
@@ -96,8 +97,8 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
          int64_t[::1] out not None, *, bint exact=False):
     """Fill with independent draws of the law above.
 
-    **Law** exact. **Assumes** boxes nested inside 0..last, epsilon > 0, 0 <= last < 2**63 - 1. **Cost** O(n) once, then a
-    binary search and two words each; the words that choose levels come first, then those of the points.
+    **Law** exact. **Assumes** boxes nested inside 0..last, epsilon > 0, 0 <= last < 2**63 - 1. **Cost** O(n) once, then
+    a binary search and two words each; the words that choose levels come first, then those of the points.
     """
     cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     cdef Py_ssize_t n = lower.shape[0], i, undecided = 0

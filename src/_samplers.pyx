@@ -120,7 +120,7 @@ def fill_bernoulli_exp(bit_generator, gamma, uint8_t[::1] out not None, *, bint 
     """Fill with 1 with probability exp(-gamma), else 0.
 
     **Law** exactly Bernoulli; gamma a float or Fraction, taken as the number it is. **Assumes** gamma finite and >= 0.
-    **Cost** one word each, further ones with probability 2**-64; ball arithmetic with probability below 2**-45 (1 + gamma).
+    **Cost** one word each, further ones with probability 2**-64; ball arithmetic with probability below 2**-46.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(gamma)
@@ -159,8 +159,8 @@ cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
 def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with floor(scale * E), E standard exponential: P(k) = (1 - e**(-1/scale)) e**(-k/scale), k = 0, 1, ...
 
-    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, taken as the number it is. **Assumes** 0 < scale <=
-    2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
+    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, taken as the number it is. **Assumes** 0 < scale
+    <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)

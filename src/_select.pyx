@@ -59,9 +59,10 @@ cdef extern from "select.h" nogil:
 
 
 cdef enum:
-    MERGE_SORTED = 64         # up to here the sort of select.h beats a call of NumPy's
+    MERGE_SORTED = 64           # up to here the sort of select.h beats a call of NumPy's
     SORTED = 4096               # up to here a sort beats a bracket
     RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    STRATA_A_WORKER = 1 << 14   # the same of sampled keys, each a cache miss
 
 
 cdef inline cnp.ndarray _scratch(Py_ssize_t n):
@@ -164,7 +165,8 @@ cdef int _sampled_ends(const select_keys *keys, const select_bracket *plan, Py_s
     cdef _Sample sample = _Sample()
     cdef select_keys sampled = select_keys_of_doubles(_doubles(scratch), plan.strata)
     cdef Py_ssize_t first = plan.first, last = plan.last
-    sample.keys, sample.workers, sample.out = keys, workers, _doubles(scratch)
+    sample.keys, sample.out = keys, _doubles(scratch)
+    sample.workers = max(1, min(workers, plan.strata // STRATA_A_WORKER))
     sample.width, sample.strata = plan.width, plan.strata
     sample.run()
 
@@ -186,9 +188,8 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
     cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
     cdef cnp.ndarray scratch = _scratch(room * workers)
     cdef double *inside = _doubles(scratch)
-    cdef Py_ssize_t below, at_high, missing, rank, i
+    cdef Py_ssize_t below, at_high, missing, i
     cdef select_tally tally
-    cdef select_keys collected
     cdef _Scan scan = _Scan()
     scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
     scan.room, scan.capacity = inside, room
@@ -209,8 +210,9 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
     elif keys.missing < high:
         if missing > room * workers - tally.collected:
             return False
-        for i in range(missing):
-            inside[tally.collected + i] = keys.missing
+        with nogil:
+            for i in range(missing):
+                inside[tally.collected + i] = keys.missing
         tally.collected += missing
     if first <= below or last > below + tally.at_low + tally.collected + at_high:
         return False
@@ -224,12 +226,13 @@ cdef int _window_between(double low, Py_ssize_t at_low, const double *inside, Py
     """Ranks first..last of `at_low` keys `low`, then `collected` unsorted keys inside, then keys `high`."""
     cdef Py_ssize_t inner_first = max(first - at_low, 1), inner_last = min(last - at_low, collected), rank
     cdef select_keys keys = select_keys_of_doubles(inside, collected)
-    for rank in range(first, min(last, at_low) + 1):
-        out[rank - first] = low
+    with nogil:
+        for rank in range(first, min(last, at_low) + 1):
+            out[rank - first] = low
+        for rank in range(max(first, at_low + collected + 1), last + 1):
+            out[rank - first] = high
     if inner_first <= inner_last:
         _select(&keys, inner_first, inner_last, out + at_low + inner_first - first, 1)
-    for rank in range(max(first, at_low + collected + 1), last + 1):
-        out[rank - first] = high
     return 0
 
 
@@ -312,7 +315,9 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     TypeError
         The dtype is none of those.
     MemoryError
-        There is no memory for the scratch.
+        There is no memory for the scratch or the result.
+    RuntimeError
+        Somebody wrote to `values` meanwhile and the counts contradict each other; memory stays safe all the same.
     """
     cdef select_keys keys
     cdef Py_ssize_t size = last - first + 1, rank

@@ -39,15 +39,16 @@ DPFAST_CLONES static void dpfast_encode_array(const dpfast_grid *g, const double
     }
 }
 
-/* v / 2^shift rounded to an integer, half to even: for 64-bit integers, which a double may not hold. shift >= 1. */
-static inline int64_t dpfast_round_shift(__int128 v, int shift)
+/* v / 2^shift rounded to an integer, half to even: for 64-bit integers, which a double may not hold. shift >= 1.
+ * The result may be 2^63: the greatest uint64 rounded to a multiple of 2. */
+static inline __int128 dpfast_round_shift(__int128 v, int shift)
 {
     if (shift > 64)
         return 0;
     __int128 half = (__int128)1 << (shift - 1);
     __int128 quotient = v >> shift;
     __int128 rest = v - quotient * 2 * half;
-    return (int64_t)(quotient + (rest > half || (rest == half && (quotient & 1))));
+    return quotient + (rest > half || (rest == half && (quotient & 1)));
 }
 
 /* The code of a 64-bit integer. Rounding before clamping gives the same code: the bounds are multiples of the step. */

@@ -11,10 +11,11 @@
  * (j - i) width of them. Keys equal to an end are counted only, so ties cost nothing. The counts say which ranks the
  * copied keys have, and whether the window was bracketed at all: a wrong bracket is seen, never believed.
  *
- * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and about z n^(2/3) copied ones: n + O(n^(2/3)) steps, then
- * the same again on the copied keys. If the bracket was wrong (an order made against the hash), four counting passes of 16
- * bits each find x_(first) and x_(last) exactly; with these as the ends of the bracket, the second scan cannot fail. So
- * O(n) for every input, plus the sort of the window itself. The hash is fixed: results and time depend on the input only.
+ * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and, at the median, z n^(2/3) / sqrt(2) copied ones:
+ * n + O(n^(2/3)) steps, then the same again on the copied keys. If the bracket was wrong (an order made against the
+ * hash), four counting passes of 16 bits each find x_(first) and x_(last) exactly; with these as the ends of the
+ * bracket, the second scan cannot fail. So O(n) for every input, plus the sort of the window itself. The hash is fixed:
+ * results and time depend on the input only.
  */
 #ifndef DPFAST_SELECT_H
 #define DPFAST_SELECT_H
@@ -67,8 +68,8 @@ static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
     }
 }
 
-/* step is a power of two. Where it is so long that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
- * than half of it, all keys are zero, whatever the shift: scale 0 says so. */
+/* step is a power of two. Where it is so long that every int64 (|v| <= 2^63) is at most half of it, or every uint64
+ * less than half of it, all keys are zero, whatever the shift: scale 0 says so. */
 static void select_set_grid(struct select_keys *keys, double lower, double upper, double step, double missing)
 {
     const int longest = keys->kind == SELECT_UINT64 ? 64 : 63, shift = step > 1.0 ? ilogb(step) : 0;
@@ -94,8 +95,8 @@ static inline double select_double_of_bits(uint64_t bits)
     return key;
 }
 
-/* The nearest double. The halves of the integer are put below the exponents of 2^84 and 2^52, whose subtraction is exact,
- * so that the sum rounds once: instructions which every vector unit has, while a conversion of 64 bits is a rare one. */
+/* The nearest double. The halves of the integer are put below the exponents of 2^84 and 2^52, whose subtraction is
+ * exact, so that the sum rounds once: every vector unit can do that, while few convert 64-bit integers. */
 static inline double select_double_of_uint64(uint64_t value)
 {
     double high = select_double_of_bits(value >> 32 | UINT64_C(0x4530000000000000));
@@ -334,32 +335,26 @@ typedef int64_t select_masks __attribute__((vector_size(8 * SELECT_VECTOR)));
 #define SELECT_SUM(v) ((v)[0] + (v)[1] + (v)[2] + (v)[3])
 
 /* Chunks of contiguous keys, count a multiple of SELECT_CHUNK. Vectors are GCC's own, which every target lowers: a
- * comparison gives -1 or 0 a lane. Two comparisons a key are all that a chunk outside the bracket costs. */
+ * comparison gives -1 or 0 a lane. No count branches, so ties cost nothing; the one branch is taken for the few chunks
+ * that have something to copy. */
 DPFAST_CLONES
 static void select_scan_chunks(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
                                double *room, ptrdiff_t capacity)
 {
     const select_doubles lows = {low, low, low, low}, highs = {high, high, high, high};
-    select_masks not_below = {0}, not_above = {0}, at_low = {0};
-    ptrdiff_t inside = 0, collected = tally->collected;
+    select_masks not_below = {0}, not_above = {0}, inside = {0}, at_low = {0};
+    ptrdiff_t collected = tally->collected;
 
     for (ptrdiff_t i = 0; i < count; i += SELECT_CHUNK) {
         const select_doubles *keys = (const select_doubles *)(x + i);
-        select_masks both = {0};
-        for (int v = 0; v < SELECT_CHUNK / SELECT_VECTOR; v++) {
-            select_masks ge = keys[v] >= lows, le = keys[v] <= highs;
-            not_below -= ge;
-            not_above -= le;
-            both -= ge & le;
-        }
-        ptrdiff_t hits = SELECT_SUM(both);
-        if (hits == 0)
-            continue;
-        inside += hits;
         select_masks strict = {0};
         for (int v = 0; v < SELECT_CHUNK / SELECT_VECTOR; v++) {
-            at_low -= keys[v] == lows;
-            strict |= (keys[v] > lows) & (keys[v] < highs);
+            select_masks ge = keys[v] >= lows, le = keys[v] <= highs, at = keys[v] == lows;
+            not_below -= ge;
+            not_above -= le;
+            inside -= ge & le;
+            at_low -= at;
+            strict |= ge & le & ~(at | (keys[v] == highs));
         }
         if (SELECT_SUM(strict) == 0)
             continue;
@@ -374,8 +369,8 @@ static void select_scan_chunks(const double *x, ptrdiff_t count, double low, dou
     }
     tally->not_below += SELECT_SUM(not_below);
     tally->not_above += SELECT_SUM(not_above);
+    tally->inside += SELECT_SUM(inside);
     tally->at_low += SELECT_SUM(at_low);
-    tally->inside += inside;
     tally->collected = collected;
 }
 

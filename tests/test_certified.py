@@ -1,9 +1,10 @@
 """The proved bounds of src/certified.h against ball arithmetic (docs/proofs/certified-doubles.md)."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpz
-from fractions import Fraction
 
 from dpfast._kernels import _samplers
 
@@ -40,7 +41,9 @@ def exponents():
     rng = np.random.default_rng(2)
     u = rng.random(4000)
     log2 = np.log(2) * np.arange(1, 1022) / 2
-    return np.concatenate([[0.0], *(u * top for top in (1e-12, 1e-3, 0.35, 1.0, 40.0, 707.9)), log2, np.nextafter(log2, 0)])
+    return np.concatenate(
+        [[0.0], *(u * top for top in (1e-12, 1e-3, 0.35, 1.0, 40.0, 707.9)), log2, np.nextafter(log2, 0)]
+    )
 
 
 def rational(y):

@@ -98,8 +98,12 @@ class TestSmall:
     def test_unsupported_dtype(self):
         with pytest.raises(TypeError, match="complex128"):
             _select.window(np.zeros(3, complex), 1, 1, **GRID)
-        with pytest.raises(TypeError, match="longdouble|float128"):
+        with pytest.raises(TypeError, match=r"longdouble|float128"):
             _select.window(np.zeros(3, np.longdouble), 1, 1, **GRID)
+
+    def test_no_memory(self):
+        with pytest.raises(MemoryError):
+            _select.window(np.ones(3), 1, 2**45, **GRID)
 
 
 class TestIntegers:
