@@ -70,10 +70,9 @@ class Privacy:
         if self.epsilon == 0:
             return min(1.0, _up(Fraction(self.delta) * k))
         # expm1 is right to a few units in the last place; 2**-40 more than covers them.
-        exponent = (k - 1) * self.epsilon
-        if exponent > 700:
+        if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
-        growth = math.exp(exponent) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
+        growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
         return min(1.0, self.delta * growth * (1 + 2.0**-40))
 
 
