@@ -53,7 +53,7 @@ def test_declared_integers_have_step_one():
         ({"bounds": (0, 1), "method": "magic"}, ValueError, "method must be 'inverse-sensitivity', not 'magic'"),
         ({"bounds": (0, 1), "epsilon": 0}, ValueError, "epsilon must be positive, not 0"),
         ({"bounds": (0, 1), "epsilon": [1]}, TypeError, "epsilon must be a real number, not list"),
-        ({"bounds": (0, 1), "workers": 0}, ValueError, "workers must be at least 1, not 0"),
+        ({"bounds": (0, 1), "workers": 0}, ValueError, "workers must be at least 1, or -1 for all cores, not 0"),
         ({"bounds": (0, 1), "rng": 3}, TypeError, "rng must be None"),
     ],
 )
