@@ -112,6 +112,11 @@ def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
     return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
 
 
+def _grid(arguments: argparse.Namespace) -> Grid:
+    lower, upper = arguments.bounds
+    return Grid(lower, upper, step=arguments.step)
+
+
 def _read(arguments: argparse.Namespace) -> NDArray[np.float64]:
     x = read_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
     _checks.records(x.size)
@@ -120,7 +125,7 @@ def _read(arguments: argparse.Namespace) -> NDArray[np.float64]:
 
 def _median(arguments: argparse.Namespace) -> dict[str, Any]:
     # A bad parameter is told before a long read.
-    grid, rng = Grid(*arguments.bounds, step=arguments.step), _rng(arguments)
+    grid, rng = _grid(arguments), _rng(arguments)
     mechanism = _mechanism(Median(), None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     x = _read(arguments)
     start = time.perf_counter()
@@ -139,7 +144,7 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     shares = _shares(arguments.epsilon, len(arguments.q))
     for q in arguments.q:
         _checks.fraction("q", q)
-    grid, rng = Grid(*arguments.bounds, step=arguments.step), _rng(arguments)
+    grid, rng = _grid(arguments), _rng(arguments)
     x = _read(arguments)
     values = _release_quantiles(x, arguments.q, grid, shares, rng)
     mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
@@ -182,7 +187,7 @@ def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Names
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
     statistic = Median() if arguments.mechanism == "median" else Quantile(arguments.q)
-    grid = Grid(*arguments.bounds, step=arguments.step)
+    grid = _grid(arguments)
     mechanism = InverseSensitivity(statistic, grid=grid, epsilon=arguments.epsilon)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {

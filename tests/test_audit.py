@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 import dpfast
 from dpfast import Grid, InverseSensitivity, Privacy, audit
@@ -246,6 +246,23 @@ class TestDistinguish:
         above = sum(bound > 1.0 for bound in bounds)
         assert above <= binom.isf(ALPHA, 60, 0.1)
         assert sum(bound > 0.6 for bound in bounds) > 30, "and it is not the trivial bound"
+
+    def test_the_choice_of_the_event_costs_no_confidence(self):
+        """Equal laws of many values: hundreds of events are tried, one is counted, on draws it was not chosen by."""
+        same = Noise(lambda rng, size: rng.laplace(size=size))
+        bounds = [audit.distinguish(same, [0.5], [0.5], trials=1000, confidence=0.5, rng=PCG64(s)) for s in range(150)]
+        assert sum(bound > 0 for bound in bounds) <= binom.isf(ALPHA, 150, 0.5)
+
+    @pytest.mark.parametrize(("mine", "theirs"), [(30, 10), (100, 0), (0, 100), (100, 100), (57, 56)])
+    @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+    def test_bound_is_clopper_and_pearson(self, mine, theirs, confidence):
+        """Half of the risk for each of the two probabilities; delta off the first."""
+        lower = binomtest(mine, 100).proportion_ci(confidence, "exact").low
+        upper = binomtest(theirs, 100).proportion_ci(confidence, "exact").high
+        for delta in (0.0, 0.1):
+            expected = math.log((lower - delta) / upper) if lower > delta else -math.inf
+            got = float(audit._log_ratio_down(mine, theirs, 100, delta, confidence))
+            assert got == pytest.approx(expected, abs=1e-9)
 
     def test_is_near_the_truth(self):
         assert 0.85 < audit.distinguish(RandomisedResponse(1.0), [0], [1], trials=20_000, rng=PCG64(1)) <= 1
