@@ -46,9 +46,9 @@ class Privacy:
 
     def __str__(self) -> str:
         if self.delta:
-            promise = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}"
+            promise = f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
         else:
-            promise = f"epsilon = {self.epsilon:.6g} (pure differential privacy)"
+            promise = f"epsilon = {_shown(self.epsilon)} (pure differential privacy)"
         return f"{promise} for {_NEIGHBORS[self.neighbors]}"
 
     def group_up(self, records: int) -> Privacy:
@@ -74,6 +74,11 @@ class Privacy:
             return 1.0
         growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
         return min(1.0, self.delta * growth * (1 + 2.0**-40))
+
+
+def _shown(x: float) -> str:
+    """All digits: a guarantee that was rounded up is not shown rounded down."""
+    return repr(float(x)).removesuffix(".0")
 
 
 def _up(x: Fraction) -> float:

@@ -370,7 +370,7 @@ def test_missing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"lower": 1, "upper": 1}, "lower must be below upper, not lower=1.0, upper=1.0"),
+        ({"lower": 1, "upper": 1}, "lower must be below upper, not lower=1, upper=1"),
         ({"lower": 2, "upper": 1}, "lower must be below upper"),
         ({"lower": -math.inf, "upper": 1}, "lower must be finite, not -inf"),
         ({"lower": 0, "upper": math.nan}, "upper must be finite, not nan"),
