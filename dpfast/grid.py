@@ -119,6 +119,8 @@ class Grid:
             x = x.view(np.uint8)
         elif x.dtype == np.float16:
             x = x.astype(np.float32)
+        if not x.flags.aligned:
+            x = x.copy()
         out = np.empty(x.shape[0], np.int64)
         _grid.encode(
             x,
