@@ -64,12 +64,14 @@ def delta_down(value: Any) -> float:
     return positive_down("delta", value) if number else 0.0
 
 
-def scale(value: Any) -> float | Fraction:
-    """A noise scale, taken as the number it is: a Fraction stays exact."""
-    number = real("scale", value)
-    if not 0 < number <= 2.0**56:
-        raise ValueError(f"scale must be positive and at most 2**56, not {value!r}")
-    return number if isinstance(value, float) else exact(value)
+def scale(value: Any, step: float = 1.0) -> float | Fraction:
+    """A noise scale in steps, taken as the number it is: a Fraction stays exact."""
+    real("scale", value)
+    steps = value if step == 1 and isinstance(value, float) else exact(value) / Fraction(step)
+    if not 0 < steps <= 2**56:
+        unit = "" if step == 1 else f" steps of {step!r}"
+        raise ValueError(f"scale must be positive and at most 2**56{unit}, not {value!r}")
+    return steps
 
 
 def fraction(name: str, value: Any) -> float:
