@@ -169,9 +169,10 @@ def _float64(name: str, x: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
     if any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
         raise TypeError(f"{name} must hold numbers, not text, dates or complex numbers")
     try:
-        return np.asarray(x, dtype=np.float64)
-    except OverflowError:  # an integer beyond the range of doubles: beyond every bound, too
-        return np.array(_nested(_float, x), dtype=np.float64)
+        try:
+            return np.asarray(x, dtype=np.float64)
+        except (OverflowError, ValueError):  # an integer beyond the range of doubles, a signalling NaN, or unequal rows
+            return np.array(_nested(_float, x), dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must hold numbers and None only, in rows of equal length") from None
 
@@ -191,8 +192,10 @@ def _nested(function: Callable[[Any], float], x: Any) -> Any:
 def _float(value: Any) -> float:
     try:
         return math.nan if value is None else float(value)
-    except OverflowError:
+    except OverflowError:  # beyond every bound, too
         return math.inf if value > 0 else -math.inf
+    except ValueError:  # Decimal("sNaN")
+        return math.nan
 
 
 def records(n: int) -> int:
