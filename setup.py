@@ -1,6 +1,6 @@
 """Build the kernels: every ``src/_x.pyx`` becomes the module ``dpfast._kernels._x``.
 
-``DPFAST_DEBUG=1`` builds with bounds and overflow checks into a directory of its own;
+``DPFAST_DEBUG=1`` builds with checks of bounds and initialisation into a directory of its own;
 ``CFLAGS`` adds to the compiler's flags (``.ci/run`` uses it for the sanitizers).
 """
 

@@ -64,12 +64,14 @@ def delta_down(value: Any) -> float:
     return positive_down("delta", value) if number else 0.0
 
 
-def scale(value: Any) -> float | Fraction:
-    """A noise scale, taken as the number it is: a Fraction stays exact."""
-    number = real("scale", value)
-    if not 0 < number <= 2.0**56:
-        raise ValueError(f"scale must be positive and at most 2**56, not {value!r}")
-    return number if isinstance(value, float) else exact(value)
+def scale(value: Any, step: float = 1.0) -> float | Fraction:
+    """A noise scale in steps, taken as the number it is: a Fraction stays exact."""
+    real("scale", value)
+    steps = value if step == 1 and isinstance(value, float) else exact(value) / Fraction(step)
+    if not 0 < steps <= 2**56:
+        unit = "" if step == 1 else f" steps of {step!r}"
+        raise ValueError(f"scale must be positive and at most 2**56{unit}, not {value!r}")
+    return steps
 
 
 def fraction(name: str, value: Any) -> float:
@@ -167,9 +169,10 @@ def _float64(name: str, x: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
     if any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
         raise TypeError(f"{name} must hold numbers, not text, dates or complex numbers")
     try:
-        return np.asarray(x, dtype=np.float64)
-    except OverflowError:  # an integer beyond the range of doubles: beyond every bound, too
-        return np.array(_nested(_float, x), dtype=np.float64)
+        try:
+            return np.asarray(x, dtype=np.float64)
+        except (OverflowError, ValueError):  # an integer beyond the range of doubles, a signalling NaN, or unequal rows
+            return np.array(_nested(_float, x), dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must hold numbers and None only, in rows of equal length") from None
 
@@ -189,8 +192,10 @@ def _nested(function: Callable[[Any], float], x: Any) -> Any:
 def _float(value: Any) -> float:
     try:
         return math.nan if value is None else float(value)
-    except OverflowError:
+    except OverflowError:  # beyond every bound, too
         return math.inf if value > 0 else -math.inf
+    except ValueError:  # Decimal("sNaN")
+        return math.nan
 
 
 def records(n: int) -> int:

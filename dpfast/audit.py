@@ -314,5 +314,5 @@ def power_bound(level: float, epsilon: float) -> float:
     epsilon = _checks.real("epsilon", epsilon)
     if epsilon < 0:
         raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
-    likely = 1.0 if level and epsilon > -math.log(level) else level * math.exp(min(epsilon, 700.0))
-    return min(likely, 1 - math.exp(-epsilon) * (1 - level), 1.0)
+    likely = level * math.exp(epsilon) if epsilon < 700 else level and math.exp(min(epsilon + math.log(level), 0.0))
+    return min(likely, 1 - math.exp(-epsilon) * (1 - level))

@@ -159,6 +159,9 @@ differential privacy) for one record replaced (the number of records is public)>
 
 
 def _cap(epsilon: float, size: int) -> int:
-    """The public number of levels, ``1 + ceil(2 / epsilon * (log(size) + 42))``: beyond it all scores count alike."""
+    """The public number of levels, ``1 + ceil(2 / epsilon * (log(size) + 42))``: beyond it all scores count alike.
+
+    At most 2**30 + 1, where the error bound of their sums (docs/proofs/certified-choice.md) ends.
+    """
     levels = 2 / epsilon * (math.log(size) + _TAIL)
-    return 1 + math.ceil(min(levels, 2.0**62))
+    return 1 + math.ceil(min(levels, 2.0**30))

@@ -138,15 +138,16 @@ def add_laplace(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
-    steps = _checks.scale(Fraction(_checks.scale(scale)) / Fraction(grid.step))
-    _checks.whole("workers", workers, least=1)
+    steps = _checks.scale(scale, grid.step)
+    _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at
     array = _checks.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
     np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)
     noise += codes
-    return grid.decode(noise).reshape(array.shape)
+    with np.errstate(over="ignore"):  # 2**62 steps may be beyond the doubles
+        return grid.decode(noise).reshape(array.shape)
 
 
 def _fill(

@@ -54,7 +54,7 @@ class Privacy:
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
 
-        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1).; nothing for k = 0.
+        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); nothing for k = 0.
         """
         k = _checks.whole("records", records)
         if k == 0:
@@ -69,7 +69,7 @@ class Privacy:
             return 0.0
         if self.epsilon == 0:
             return min(1.0, _up(Fraction(self.delta) * k))
-        # expm1 is right to a few units in the last place; 2**-40 more than covers them.
+        # Exponents below 700 with one rounding, exp and expm1 right to a few units in the last place: below 2**-42.
         if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
         growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)

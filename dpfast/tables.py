@@ -48,6 +48,7 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     """
     if path.endswith((".parquet", ".pq")):
         return _read_parquet(path, column)
+    limit = csv.field_size_limit(sys.maxsize)  # a long cell is data, of any column: it may not raise
     try:
         with _open(path) as (raw, lines):
             blocks = list(_csv_blocks(_shown(lines, raw, progress), column, header))
@@ -57,6 +58,8 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
         raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
     except csv.Error:
         raise TableError(f"cannot read {path}: not a CSV file") from None
+    finally:
+        csv.field_size_limit(limit)
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 

@@ -232,6 +232,8 @@ cdef class Keystream:
         self.error = None
         self.discard()  # placeholders that are left
         self.release_rlock()
+        if self.rlock._is_owned():  # nested in other draws of this thread, which may hold placeholders too
+            self.error = error
         if not isinstance(error, Exception):  # KeyboardInterrupt, SystemExit
             raise error
         raise entropy_error() from error

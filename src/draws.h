@@ -113,7 +113,7 @@ static inline ptrdiff_t dpfast_choose(uint64_t word, const double *cumulative, p
     return low;
 }
 
-/* The running sum of positive doubles in two words: relative error <= 2^-52, whatever the number of terms < 2^50. */
+/* The running sum of n positive doubles in two words: relative error <= 2^-52 + n^2 2^-106, 2^-44 for n = 2^31. */
 typedef struct { double high, low; } dpfast_sum;
 
 static inline double dpfast_add(dpfast_sum *sum, double term)

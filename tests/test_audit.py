@@ -323,6 +323,7 @@ class TestPowerBound:
         assert audit.power_bound(1, 0.3) == 1
         assert audit.power_bound(0.3, 0) == pytest.approx(0.3)
         assert audit.power_bound(1e-300, 1e308) == 1
+        assert audit.power_bound(1e-320, 720.0) == pytest.approx(1e-320 * math.exp(700) * math.exp(20), rel=1e-3)
         assert audit.power_bound(0, 1e308) == 0
         assert audit.power_bound(Fraction(1, 20), 1) == pytest.approx(0.05 * math.e)
         for wrong in ({"level": -0.1}, {"level": 1.1}, {"level": math.nan}, {"epsilon": -1}, {"epsilon": math.inf}):

@@ -151,7 +151,7 @@ def test_negative_bounds(capsys, file, lower):
     assert run(capsys, "median", file, "--column", "pay", "--bounds", lower, "1e6", "--epsilon", 1)[0] == 0
 
 
-@pytest.mark.parametrize("content", ["", "pay\n", "\x00" * 100, "other\n1\n", "pay\n" + "9" * 200_000])
+@pytest.mark.parametrize("content", ["", "pay\n", "\x00" * 100, "other\n1\n"])
 def test_bad_files(capsys, tmp_path, content):
     (tmp_path / "x.csv").write_text(content)
     code, out, err = run(capsys, "median", tmp_path / "x.csv", "--column", "pay", *BOUNDS, "--epsilon", 1)

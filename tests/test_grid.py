@@ -160,6 +160,7 @@ def test_lists():
 def test_a_huge_integer_in_a_list_is_beyond_a_bound():
     """It is data: no error may tell that it is there (T10)."""
     assert Grid(0, 10, step=1).encode([10**400, -(10**400), 3, None, Fraction(10**400)]).tolist() == [10, 0, 3, 0, 10]
+    assert Grid(0, 10, step=1).encode([Decimal("sNaN"), 3, Decimal("-sNaN7"), Decimal("NaN")]).tolist() == [0, 3, 0, 0]
 
 
 def test_long_doubles():

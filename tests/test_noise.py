@@ -129,3 +129,18 @@ class TestAddLaplace:
         values = noise.add_laplace(np.zeros(1000), scale=2.0**56, grid=grid, rng=PCG64(1))
         assert np.isfinite(values).all()
         assert np.abs(values).max() > 2.0**57
+
+    def test_the_scale_is_limited_in_steps(self):
+        """Not in data units: of a coarse grid more, of a fine one less."""
+        coarse = Grid(0, 2.0**90, step=2.0**60)
+        assert np.abs(noise.add_laplace(np.zeros(100), scale=2.0**100, grid=coarse, rng=PCG64(1))).max() > 2.0**100
+        assert noise.add_laplace([2.0**61], scale=5e-324, grid=coarse) == 2.0**61
+        with pytest.raises(ValueError, match=r"at most 2\*\*56 steps of 0.25, not"):
+            noise.add_laplace([0], scale=2.0**55, grid=self.GRID)
+        beyond = noise.add_laplace(np.zeros(9), scale=1e308, grid=Grid(0, 1e308, step=2.0**1000), rng=PCG64(1))
+        assert np.isinf(beyond).any()  # and no warning
+
+    def test_one_worker_for_each_core(self):
+        x = np.linspace(0, 9, 3 * BLOCK)
+        one, all_cores = (noise.add_laplace(x, scale=1.0, grid=self.GRID, rng=PCG64(1), workers=w) for w in (1, -1))
+        np.testing.assert_array_equal(one, all_cores)

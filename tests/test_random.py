@@ -287,6 +287,28 @@ def test_an_interrupt_in_a_refill_stays_an_interrupt(monkeypatch):
         generator.random(10)
 
 
+def test_a_nested_exit_does_not_take_the_error_of_the_outer_one(monkeypatch):
+    """What draws in a refill may swallow the error it meets; the loop around it holds placeholders all the same."""
+    source = at_the_end_of_its_key()
+    urandom = os.urandom
+    calls = []
+
+    def interrupted(size):
+        calls.append(size)
+        if len(calls) == 1:
+            raise OSError("gone")
+        if len(calls) == 2:
+            with pytest.raises(EntropyError, match="nothing was released"):
+                source.random_raw()
+        return urandom(size)
+
+    monkeypatch.setattr(os, "urandom", interrupted)
+    with pytest.raises(EntropyError, match="nothing was released"):
+        np.random.Generator(source).random(BUFFER + 1)
+    assert len(calls) == 3
+    source.random_raw()
+
+
 def test_without_the_lock_an_error_waits_for_the_next_exit(monkeypatch):
     source = at_the_end_of_its_key()
     interface = source.ctypes

@@ -1,5 +1,8 @@
 """The samplers: exact laws, the same output on the fast and the slow path, words used, saturation."""
 
+import subprocess
+import sys
+import textwrap
 from fractions import Fraction
 
 import numpy as np
@@ -215,3 +218,25 @@ def test_slow_path_restores_the_precision_of_flint():
     before = ctx.prec
     _balls.below_exp_neg(2**63, lambda: 0, 0.5)
     assert ctx.prec == before
+
+
+REENTRY = """
+    import os, signal
+    import dpfast.noise
+    from dpfast._kernels import _balls
+
+    signal.alarm(20)  # a deadlock fails
+    with _balls._bits(100):  # what a signal handler that draws, or forks, would do at the worst moment
+        assert _balls.below_exp_neg(0, lambda: 0, 1.0)
+        assert _balls.ctx.prec == 100
+        child = os.fork()
+        assert _balls.below_exp_neg(0, lambda: 0, 1.0)
+    assert _balls._precision.acquire(blocking=False)
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_the_precision_lock_is_reentrant():
+    subprocess.run([sys.executable, "-c", textwrap.dedent(REENTRY)], check=True)

@@ -16,8 +16,9 @@ from itertools import accumulate
 
 from flint import arb, ctx, fmpq, fmpz
 
-# flint's working precision is one number for the whole process.
-_precision = threading.Lock()
+# flint's working precision is one number for the whole process. The lock is reentrant: a signal handler or a finalizer
+# may draw, or fork, while this very thread holds it.
+_precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
 _LARGEST = 2**63 - 1
