@@ -2,13 +2,14 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, statistics
+from dpfast import audit, noise, random, smooth, statistics
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.location import median, quantile
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
+from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
 
@@ -18,10 +19,12 @@ __all__ = [
     "InverseSensitivity",
     "Mechanism",
     "Privacy",
+    "SmoothSensitivity",
     "audit",
     "median",
     "noise",
     "quantile",
     "random",
+    "smooth",
     "statistics",
 ]

@@ -70,8 +70,12 @@ def _parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("median", help="release the median of a column")
     _column(one)
-    one.add_argument("--delta", type=float, default=0.0, help="0 for a pure mechanism (default)")
-    one.add_argument("--method", default="inverse-sensitivity", help="default inverse-sensitivity")
+    one.add_argument(
+        "--delta", type=float, default=0.0, help="0 for a pure mechanism (default); smooth-sensitivity takes more"
+    )
+    one.add_argument(
+        "--method", default="inverse-sensitivity", help="or smooth-sensitivity; default inverse-sensitivity"
+    )
     _common(one)
     one.set_defaults(run=_median)
 

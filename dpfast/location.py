@@ -12,9 +12,10 @@ from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism
 from dpfast.random import RandomSource
+from dpfast.smooth import SmoothSensitivity
 from dpfast.statistics import Median, Quantile, Statistic
 
-_METHODS = ("inverse-sensitivity",)
+_METHODS = ("inverse-sensitivity", "smooth-sensitivity")
 
 
 def median(
@@ -28,7 +29,7 @@ def median(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the lower median of x, epsilon-differentially private for one replaced record.
+    """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
     Parameters
     ----------
@@ -43,8 +44,9 @@ def median(
     grid : Grid
         Instead of `bounds`.
     delta : float
-        Must be 0: the mechanism is pure.
-    method : {"inverse-sensitivity"}
+        0 for a pure mechanism; positive only for "smooth-sensitivity".
+    method : {"inverse-sensitivity", "smooth-sensitivity"}
+        The default is pure, and the more accurate of the two.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -64,7 +66,8 @@ def median(
 
     Notes
     -----
-    Privacy: `InverseSensitivity`, docs/proofs/nested-intervals.md. Cost: O(n), about two or three times ``x.sum()``.
+    Privacy: `InverseSensitivity`, docs/proofs/nested-intervals.md; `SmoothSensitivity`,
+    docs/proofs/smooth-sensitivity.md. Cost: O(n), about two or three times ``x.sum()``.
 
     References
     ----------
@@ -92,7 +95,7 @@ def quantile(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the order statistic of rank ``max(1, ceil(q * n))``, epsilon-differentially private.
+    """Release the order statistic of rank ``max(1, ceil(q * n))``, (epsilon, delta)-differentially private.
 
     Neighbours: one replaced record.
 
@@ -125,19 +128,26 @@ def _mechanism(
 ) -> Mechanism:
     if method not in _METHODS:
         raise ValueError(f"method must be {' or '.join(map(repr, _METHODS))}, not {method!r}")
-    if _checks.delta_down(delta):
+    delta = _checks.delta_down(delta)
+    if delta and method == "inverse-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
     if (bounds is None) == (grid is None):
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
     if bounds is None:
-        return InverseSensitivity(statistic, grid=grid, epsilon=epsilon)  # type: ignore[arg-type]
+        return _on_grid(statistic, grid, epsilon, delta, method)  # type: ignore[arg-type]
     lower, upper = _checks.pair("bounds", bounds)
-    return _bounded(statistic, lower, upper, 1.0 if _checks.declares_integers(x) else None, epsilon)
+    return _bounded(statistic, lower, upper, 1.0 if _checks.declares_integers(x) else None, epsilon, delta, method)
+
+
+def _on_grid(statistic: Statistic, grid: Grid, epsilon: float, delta: float, method: str) -> Mechanism:
+    if method == "smooth-sensitivity":
+        return SmoothSensitivity(statistic, grid=grid, epsilon=epsilon, delta=delta)
+    return InverseSensitivity(statistic, grid=grid, epsilon=epsilon)
 
 
 @lru_cache(maxsize=256)
 def _bounded(
-    statistic: Statistic, lower: float, upper: float, step: float | None, epsilon: float
-) -> InverseSensitivity:
-    return InverseSensitivity(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon)
+    statistic: Statistic, lower: float, upper: float, step: float | None, epsilon: float, delta: float, method: str
+) -> Mechanism:
+    return _on_grid(statistic, Grid(lower, upper, step=step), epsilon, delta, method)

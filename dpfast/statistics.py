@@ -36,6 +36,20 @@ class Statistic(ABC):
     def attack_range(self, window: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Least and greatest value after t = 0, 1, ... replaced records, from the sorted codes at `ranks`."""
 
+    def gaps(self, n: int) -> list[tuple[int, int]]:
+        """Pairs (L, H) of ranks: one record can change the statistic by ``x_(H+1) - x_(L)`` or ``x_(H) - x_(L-1)``.
+
+        No change is larger than the largest of these. TypeError for a statistic without such pairs.
+        """
+        raise TypeError(f"{type(self).__name__} has no smooth sensitivity in gaps")
+
+    def stretches(self, n: int) -> list[list[tuple[int, int, int]]]:
+        """What one record can change, as gaps: the largest over the lists of the sums of ``weight * (x_(b) - x_(a))``.
+
+        Each entry is (weight, a, b), a < b, ranks from 0 to n + 1, where the bounds stand.
+        """
+        return [[(1, a, b)] for low, high in self.gaps(n) for a, b in ((low, high + 1), (low - 1, high))]
+
 
 class OrderStatistic(Statistic):
     """The k-th smallest of n records, k a function of n: attack range ``[x_(k-t), x_(k+t)]``."""
@@ -58,6 +72,9 @@ class OrderStatistic(Statistic):
     def attack_range(self, window: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         center = len(window) // 2
         return window[center::-1], window[center:]
+
+    def gaps(self, n: int) -> list[tuple[int, int]]:
+        return [(self.rank(n), self.rank(n))]
 
 
 @dataclass(frozen=True)

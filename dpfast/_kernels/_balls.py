@@ -88,8 +88,8 @@ def floor_exponential(word: int, more: Callable[[], int], scale: float | Fractio
 def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) -> int:
     """The greatest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the word's.
 
-    T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y -
-    y / (1 + y**2)). Found by bisection of 0..2**63 - 1, each step decided as in `below_exp_neg`.
+    T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
+    - y / (1 + y**2)). Found by bisection of 0..2**63 - 1, each step decided as in `below_exp_neg`.
     """
     u = _Uniform(word >> 1, 63, more)
     low, high = 0, _LARGEST
