@@ -12,9 +12,8 @@ cdef extern from "gaps.h":
 def weights(double beta, double ratio, Py_ssize_t most):
     """The discounts W_0 = 1, W_1, ... of a replaced record each, while W_j ratio > 1, at most `most` of them.
 
-    **Law** deterministic, the same on every machine: exp(-beta) W_j <= W_(j+1) < W_j, W_j = exp(-beta j) up to a
-    relative error of j (2**-46 beta + 2**-50). **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each.
-    **Reference** mechanisms-a 4.3.
+    **Law** deterministic, the same on every machine: exp(-beta) W_j <= W_(j+1) <= (exp(-beta) + 2**-45 min(beta, 1) +
+    2**-51) W_j. **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each. **Reference** mechanisms-a 4.3.
     """
     cdef double[::1] table = np.empty(most)
     cdef Py_ssize_t count

@@ -12,7 +12,8 @@
 
 #include "certified.h"
 
-/* A double q >= exp(-beta) (1 + 2^-53), below exp(-beta) + 2^-50 beta + 2^-51: a rounded product with it never falls faster. */
+/* A double q, exp(-beta) + 2^-53 <= q <= exp(-beta) + 2^-45 min(beta, 1) + 2^-51: a product with it, rounded, is not below
+ * the product with exp(-beta). */
 static inline double dpfast_discount_up(double beta)
 {
     return 1.0 - dpfast_one_minus_exp_neg(beta) * (1.0 - 0x1p-46) + 0x1p-52;
