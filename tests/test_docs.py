@@ -25,5 +25,5 @@ def test_examples_in(name):
 
 
 def test_every_public_function_has_an_example():
-    for name in ("median", "quantile", "Grid", "InverseSensitivity", "Privacy"):
+    for name in ("median", "quantile", "Grid", "InverseSensitivity", "SmoothSensitivity", "Privacy"):
         assert ">>>" in getattr(dpfast, name).__doc__, name
