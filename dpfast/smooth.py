@@ -321,7 +321,7 @@ def smooth_sensitivity(statistic: Statistic, x: ArrayLike, *, grid: Grid, beta: 
     beta = _checks.real("beta", beta)
     if not beta >= _LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
-    return _summarise(statistic, x, grid, beta, workers=1)[1] * grid.step
+    return _summarise(statistic, _checks.vector("x", x), grid, beta, threads=1)[1] * grid.step
 
 
 def _check_kinds(statistic: Any, grid: Any) -> None:
@@ -334,10 +334,8 @@ def _check_kinds(statistic: Any, grid: Any) -> None:
 _Ranked = Callable[[int, int], NDArray[np.int64]]
 
 
-def _summarise(statistic: Statistic, x: ArrayLike, grid: Grid, beta: float, *, workers: int) -> tuple[int, float]:
+def _summarise(statistic: Statistic, values: NDArray[Any], grid: Grid, beta: float, threads: int) -> tuple[int, float]:
     """The statistic and its smooth bound, in steps: which ranks are looked at depends on public numbers only."""
-    threads = _checks.threads(workers)
-    values = _checks.vector("x", x)
     n = _checks.records(values.shape[0])
     forms = [_Stretches.of(terms, n, grid.size - 1, beta) for terms in statistic.stretches(n)]
     intervals = [statistic.ranks(n, 1), *(interval for form in forms for interval in form.ranks())]
@@ -531,10 +529,11 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
+        threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         self._check_scale(max(sum(weight for weight, _, _ in terms) for terms in self.statistic.stretches(n)))
-        center, bound = _summarise(self.statistic, values, self.grid, self.beta, workers=workers)
+        center, bound = _summarise(self.statistic, values, self.grid, self.beta, threads)
         noise = _NOISES[self.noise](self.scale * bound)
         return ClampedNoise(noise, center=center, last=self.statistic.last(self.grid), grid=self.grid)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 import pickle
 
@@ -510,8 +511,22 @@ def test_median_and_quantile_by_name():
         dpf.median(x, bounds=(-8, 8), epsilon=1.0, delta=1e-6)
 
 
+def test_command_line(tmp_path, capsys):
+    from dpfast.cli import main
+
+    path = tmp_path / "x.csv"
+    path.write_text("x\n" + "\n".join(map(str, range(101))))
+    arguments = ["median", str(path), "--bounds", "0", "100", "--step", "1", "--epsilon", "1", "--json", "--seed", "1"]
+    assert main([*arguments, "--method", "smooth-sensitivity", "--delta", "1e-6"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["epsilon"], report["delta"], report["n"]) == (1.0, 1e-6, 101)
+    assert report["value"] in range(101)
+    assert main([*arguments, "--delta", "1e-6"]) == 2
+    assert "delta must be 0" in capsys.readouterr().err
+
+
 def test_error_of_the_median():
-    """Mechanisms-a 1: N(0, 1) in [-20, 20], about 2**20 points, n = 1000, epsilon 1, delta 1e-6: E|error| of the laws."""
+    """Mechanisms-a 1: N(0, 1) in [-20, 20], about 2**20 points, n = 1000, epsilon 1, delta 1e-6; E|error| exactly."""
     grid = dpf.Grid(-20, 20, step=2.0**-15)
     x = np.random.default_rng(1).normal(size=1000)
     parameters = {"statistic": Median(), "grid": grid, "epsilon": 1.0}
