@@ -290,7 +290,7 @@ def one_minus_exp_negs(const double[::1] y not None):
 
 
 def student_tails(const double[::1] c not None):
-    """P(|T| > c sqrt(3)) as the sampler computes it, for the test of its relative bound 2**-45."""
+    """P(|T| > c sqrt(3)) as the sampler computes it, for the test of its relative bound 2**-44."""
     cdef Py_ssize_t i
     out = np.empty(c.shape[0])
     cdef double[::1] view = out

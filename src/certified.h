@@ -112,7 +112,7 @@ static inline double dpfast_atan(double z)
 }
 
 /* P(|X| > c) of the density (2 / pi) / (1 + x^2)^2, for c >= 0 (X sqrt(3) is Student's t with 3 degrees of freedom):
- * 1 - (2 / pi) (atan c + c / (1 + c^2)) = (2 / pi) (atan y - y / (1 + y^2)), y = 1 / c. Bound: relative error <= 2^-45. */
+ * 1 - (2 / pi) (atan c + c / (1 + c^2)) = (2 / pi) (atan y - y / (1 + y^2)), y = 1 / c. Bound: relative error <= 2^-44. */
 static inline double dpfast_student_tail(double c)
 {
     double two_over_pi = 0x1.45f306dc9c883p-1, y = 1.0 / c;
