@@ -6,7 +6,7 @@ memory, recursion on the few keys that are left, and threads. Every pass over th
 
 cimport numpy as cnp
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
@@ -56,6 +56,27 @@ cdef extern from "select.h" nogil:
                              double *room, Py_ssize_t capacity)
     void select_by_digits(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, int64_t *counts, double *low,
                           double *high)
+
+
+cdef extern from *:
+    ctypedef unsigned long long wide "unsigned __int128"
+
+cdef extern from "sums.h" nogil:
+    ctypedef struct dpfast_grid:
+        double lower
+        double upper
+        double step
+        double missing
+        double first
+        int shift
+
+    struct sums_moments:
+        wide sum
+        wide squares
+
+    int64_t dpfast_encode(const dpfast_grid *grid, double x)
+    sums_moments sums_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, const dpfast_grid *grid,
+                           double low, double high, bint squares)
 
 
 cdef enum:
@@ -133,6 +154,29 @@ cdef class _Scan(_Pass):
                     tally.collected * sizeof(double))
             total.collected += tally.collected
         return total
+
+
+cdef class _Sums(_Pass):
+    """Adds up codes; a slice gives the low and high words of the sum and of the sum of squares."""
+
+    cdef dpfast_grid grid
+    cdef double low, high
+    cdef bint squares
+
+    def slice(self, Py_ssize_t worker):
+        cdef sums_moments moments
+        cdef Py_ssize_t n = self.keys.n
+        with nogil:
+            moments = sums_scan(self.keys, n // self.workers * worker + min(worker, n % self.workers),
+                                n // self.workers * (worker + 1) + min(worker + 1, n % self.workers),
+                                &self.grid, self.low, self.high, self.squares)
+        return _integer(moments.sum), _integer(moments.squares)
+
+
+cdef object _integer(wide value):
+    """All 128 bits as a Python integer."""
+    cdef uint64_t high = <uint64_t> (value >> 64), low = <uint64_t> value
+    return (<object> high << 64) + low
 
 
 cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
@@ -336,6 +380,49 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
         _select(&keys, max(first, 1), min(last, keys.n), out + max(first, 1) - first,
                 max(1, min(workers, keys.n // RECORDS_A_WORKER)))
     return result
+
+
+def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower, double upper, double step,
+            double missing, double first, bint sums=False, Py_ssize_t workers=1):
+    """Order statistics in two windows of ranks, and the sum of the codes of the ranks between them (0 without `sums`).
+
+    **Law**: deterministic; each window as by `window`, the sum exact, of any size.
+
+    **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`, by 1 or more; `first` is
+    `lower` / `step`. **Cost**: as `window`, in one pass for both. **Reference**: docs/proofs/exact-sums.md.
+    """
+    cdef Py_ssize_t n = cnp.PyArray_DIM(values, 0), last = low_ranks[1], next = high_ranks[0]
+    grid = {"lower": lower, "upper": upper, "step": step, "missing": missing, "workers": workers}
+    low, high = window(values, *low_ranks, **grid), window(values, *high_ranks, **grid)
+    if not sums:
+        return low, high, 0
+    cdef double left = min(max(low[last - low_ranks[0]], lower), upper), right = min(max(high[0], lower), upper)
+    total, _ = moments(values, first=first, low=left, high=right, **grid)
+    cdef dpfast_grid codes = dpfast_grid(lower, upper, step, missing, first, 0)
+    # Clamped to x_(last)..x_(next), the records of the ranks up to `last` all count as the one, from `next` on as the other.
+    below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
+    return low, high, total - below * dpfast_encode(&codes, left) - above * dpfast_encode(&codes, right)
+
+
+def moments(cnp.ndarray values not None, *, double lower, double upper, double step, double missing, double first,
+            double low=-INFINITY, double high=INFINITY, bint squares=False, Py_ssize_t workers=1):
+    """The sum of the codes of all records, clamped to [`low`, `high`] first, and the sum of their squares (or 0).
+
+    **Law**: deterministic, exact: integers of any size. It depends on the multiset of the codes only, not on order,
+    strides, `workers` or machine.
+
+    **Assumes**: as `window`; `first` is `lower` / `step`; `low` <= `high`. **Cost**: one pass, memory-bound for
+    contiguous float64 without squares; the GIL is released during it. **Reference**: docs/proofs/exact-sums.md.
+    """
+    cdef select_keys keys
+    cdef _Sums sums = _Sums()
+    _describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
+    sums.keys, sums.workers = &keys, max(1, min(workers, keys.n // RECORDS_A_WORKER))
+    sums.grid = dpfast_grid(lower, upper, step, missing, first, 0)
+    sums.low, sums.high, sums.squares = min(max(low, lower), upper), min(max(high, lower), upper), squares
+    parts = sums.run()
+    return sum([part[0] for part in parts]), sum([part[1] for part in parts])
 
 
 def sample_positions(Py_ssize_t n):
