@@ -217,17 +217,17 @@ class TestAudit:
         mechanism = InverseSensitivity(statistic, grid=codes(40), epsilon=1.0)
         assert dpf.audit.verify(mechanism, n=3, values=3).holds is False
 
-    def test_interquartile_range_as_two_quantiles_is_rejected(self, monkeypatch):
-        """Control: both ends moved by half of the replacements only."""
+    def test_interquartile_range_attacked_at_one_end_is_rejected(self, monkeypatch):
+        """Control: as if all replacements went to the upper quartile."""
 
         def wrong(self, summary):
             low, high = summary.windows
-            center, t = summary.levels - 1, np.arange(summary.levels) // 2
-            return np.maximum(high[center - t] - low[center + t], 0), high[center + t] - low[center - t]
+            center = summary.levels - 1
+            return np.maximum(high[center::-1] - low[center], 0), high[center:] - low[center]
 
         monkeypatch.setattr(InterquartileRange, "attack_range", wrong)
         mechanism = InverseSensitivity(InterquartileRange(), grid=codes(40), epsilon=1.0)
-        assert not dpf.audit.verify(mechanism, n=3, values=3).holds
+        assert not dpf.audit.verify(mechanism, n=4, values=3).holds
 
 
 class TestDegenerate:
