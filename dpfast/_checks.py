@@ -103,7 +103,7 @@ def released_range(ends: Callable[[], tuple[float, float]]) -> None:
 
 
 def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
-    """sensitivity / epsilon, exactly; in release codes."""
+    """Sensitivity / epsilon, exactly; in release codes."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
         raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")

@@ -84,7 +84,9 @@ differential privacy) for one record replaced (the number of records is public)>
         if not isinstance(self.statistic, Statistic):
             raise TypeError(f"statistic must be one of dpfast.statistics, not {type(self.statistic).__name__}")
         if not isinstance(self.statistic, RankStatistic):
-            raise TypeError(f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity")
+            raise TypeError(
+                f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
+            )
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
         if self.neighbors != "replace-one":
@@ -159,7 +161,9 @@ differential privacy) for one record replaced (the number of records is public)>
         """The attack ranges of all levels, widened by the radius."""
         n = values.shape[0]
         last, radius = self.statistic.last(self.grid, n), self._radius_codes(n)
-        lower, upper = self.statistic.attack_range(self.statistic.summarize(values, self.grid, self._levels(n), threads))
+        lower, upper = self.statistic.attack_range(
+            self.statistic.summarize(values, self.grid, self._levels(n), threads)
+        )
         if radius == 0:
             return lower, upper
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)

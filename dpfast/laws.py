@@ -163,7 +163,7 @@ class ClampedLaplace(ScalarLaw):
         return np.where((codes >= first) & (codes <= last), ends, -np.inf)
 
     def _log_at_least(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
-        """log P(R >= z)."""
+        """Log P(R >= z)."""
         half = np.exp(-self._rate * np.abs(z - 0.5)) / 2
         with np.errstate(divide="ignore"):
             return np.where(z > 0, -self._rate * (z - 0.5) - math.log(2), np.log1p(-np.minimum(half, 0.5)))

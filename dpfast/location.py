@@ -184,7 +184,7 @@ def winsorized_mean(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the mean with the floor(trim * n) smallest and greatest records pulled in, epsilon-differentially private.
+    """Release the mean with the floor(trim * n) records at each end pulled in, epsilon-differentially private.
 
     Neighbours: one replaced record.
 
@@ -378,7 +378,7 @@ def variance(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the population variance of x (``np.var``, ddof=0), epsilon-differentially private for one replaced record.
+    """Release the population variance of x (NumPy's ddof=0), epsilon-differentially private for one replaced record.
 
     Parameters
     ----------

@@ -62,8 +62,8 @@ class Gaps:
     -----
     With corner 0 the smooth sensitivity is the maximum of equation (G) of docs/proofs/monotone-statistics.md over
     ``pairs``, exactly. With a corner m, an upper bound up to a factor of 3 is, of the two directions, the greater of
-    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, where ``S(i, j)``
-    is the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
+    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, where S(i, j) is
+    the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -115,7 +115,7 @@ class RankStatistic(Statistic):
 
     @abstractmethod
     def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
-        """Least and greatest T after t = 0..levels - 1 replaced records: `lower` nonincreasing, `upper` nondecreasing."""
+        """Least and greatest T after t = 0..levels - 1 replaced records: nested intervals."""
 
     @abstractmethod
     def gaps(self, n: int) -> Gaps:

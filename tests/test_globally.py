@@ -126,7 +126,9 @@ class TestSensitivity:
 
 
 class TestLaw:
-    @pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(2**56)])
+    @pytest.mark.parametrize(
+        "scale", [Fraction(1, 50), Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(2**56)]
+    )
     @pytest.mark.parametrize(("center", "last"), [(0, 1), (1, 1), (3, 9), (0, 9), (9, 9), (0, 0)])
     def test_equals_definition(self, center, last, scale):
         law = ClampedLaplace(center, scale=scale, last=last, decode=np.asarray)

@@ -1,4 +1,4 @@
-"""Every statistic x mechanism: T, attack ranges, gaps, laws and released values against brute force over all datasets."""
+"""Every statistic x mechanism: T, attack ranges, gaps, laws and values against brute force over all datasets."""
 
 import math
 from fractions import Fraction
@@ -108,7 +108,9 @@ class TestAttackRange:
         if kind == "missing":
             plain[::7] = 500.0
             x[::7] = np.nan
-        y = {"strided": x.repeat(3)[::3], "shuffled": np.random.default_rng(3).permutation(x), "missing": x}.get(kind, x)
+        y = {"strided": x.repeat(3)[::3], "shuffled": np.random.default_rng(3).permutation(x), "missing": x}.get(
+            kind, x
+        )
         y = y if kind not in ("float32", "int16") else y.astype(kind)
         grid = Grid(0, 1000, step=1, missing=500)
         lower, upper = statistic.attack_range(statistic.summarize(y, grid, 50, workers=2))

@@ -1,4 +1,4 @@
-"""Slow twins of ``dpfast.statistics``: T by definition, attack ranges over all datasets, released values in Fractions."""
+"""Slow twins of ``dpfast.statistics``: T by definition, attack ranges over all datasets, values in Fractions."""
 
 import math
 from fractions import Fraction
