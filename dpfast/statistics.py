@@ -130,22 +130,27 @@ class RankStatistic(Statistic):
         if first + reach + 1 >= last - reach:  # one window holds all
             codes = _window(values, grid, first - reach, last + reach, workers)
             low, high = codes[: 2 * reach + 1], codes[last - first :]
-            return Summary(grid, n, levels, (low, high), int(codes[reach : reach + last - first + 1].sum()))
+            return Summary(grid, n, levels, (low, high), _total(codes[reach : reach + last - first + 1], self.adds))
         lows, highs, between = _select.windows(
             values,
             (first - reach, first + reach),
             (last - reach, last + reach),
-            sums=self.adds,
             first=grid.first,
+            sums=self.adds,
             **grid.kernel,
             workers=workers,
         )
         low, high = grid.encode(lows), grid.encode(highs)
-        return Summary(grid, n, levels, (low, high), int(low[reach:].sum() + high[: reach + 1].sum()) + between)
+        total = _total(low[reach:], self.adds) + between + _total(high[: reach + 1], self.adds)
+        return Summary(grid, n, levels, (low, high), total)
 
 
 def _window(values: NDArray[Any], grid: Grid, first: int, last: int, workers: int) -> Codes:
     return grid.encode(_select.window(values, first, last, **grid.kernel, workers=workers))
+
+
+def _total(codes: Codes, adds: bool) -> int:
+    return int(codes.sum()) if adds else 0
 
 
 class MomentStatistic(Statistic):

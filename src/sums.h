@@ -46,24 +46,64 @@ static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low
     return ((sums_wide)highs << 2 * SUMS_HALF) + ((sums_wide)mixed << (SUMS_HALF + 1)) + lows;
 }
 
-/* Both over records start..stop-1 of any dtype; the squares only where they are asked for. low <= high within the bounds
- * of the grid. */
+/* The keys of a block: where they lie, or in the buffer. */
+static const double *sums_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *buffer)
+{
+    if (keys->in_place)
+        return (const double *)keys->data + start;
+    select_load(keys, start, count, buffer);
+    return buffer;
+}
+
+static inline double sums_within(const dpfast_grid *grid, double x)
+{
+    return x < grid->lower ? grid->lower : x > grid->upper ? grid->upper : x;
+}
+
+/* Both over records start..stop-1 of any dtype, clamped to low <= high; the squares only where they are asked for. */
 static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
                                      const dpfast_grid *grid, double low, double high, int squares)
 {
     const double step = grid->step, missing = grid->missing, first = grid->first;
+    low = sums_within(grid, low);
+    high = sums_within(grid, high);
     struct sums_moments total = {0, 0};
     double buffer[SUMS_BLOCK];
     for (ptrdiff_t i = start; i < stop; i += SUMS_BLOCK) {
         ptrdiff_t count = stop - i < SUMS_BLOCK ? stop - i : SUMS_BLOCK;
-        const double *x = buffer;
-        if (keys->in_place)
-            x = (const double *)keys->data + i;
-        else
-            select_load(keys, i, count, buffer);
+        const double *x = sums_load(keys, i, count, buffer);
         total.sum += sums_block(x, count, low, high, step, missing, first);
         if (squares)
             total.squares += sums_block_squares(x, count, low, high, step, missing, first);
+    }
+    return total;
+}
+
+/* A bracket, and where the keys strictly inside it are copied: worker w has room[w * capacity] on. */
+struct sums_bracket {
+    double low, high, *room;
+    ptrdiff_t capacity;
+};
+
+/* One look at the records for two brackets, low->high <= high->low, and, where asked for, the sum of the codes clamped to
+ * what is between them. Blocks stay in the first-level cache for the three loops. */
+static sums_wide sums_scan_between(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
+                                   const dpfast_grid *grid, const struct sums_bracket *low,
+                                   const struct sums_bracket *high, int sums, ptrdiff_t worker,
+                                   struct select_tally *tallies)
+{
+    const double left = sums_within(grid, low->high), right = sums_within(grid, high->low);
+    double buffer[SUMS_BLOCK], *low_room = low->room + worker * low->capacity;
+    double *high_room = high->room + worker * high->capacity;
+    sums_wide total = 0;
+    tallies[0] = tallies[1] = (struct select_tally){0};
+    for (ptrdiff_t i = start; i < stop && !tallies[0].overflow && !tallies[1].overflow; i += SUMS_BLOCK) {
+        ptrdiff_t count = stop - i < SUMS_BLOCK ? stop - i : SUMS_BLOCK;
+        const double *x = sums_load(keys, i, count, buffer);
+        select_scan_keys(x, count, low->low, low->high, &tallies[0], low_room, low->capacity);
+        select_scan_keys(x, count, high->low, high->high, &tallies[1], high_room, high->capacity);
+        if (sums)
+            total += sums_block(x, count, left, right, grid->step, grid->missing, grid->first);
     }
     return total;
 }
