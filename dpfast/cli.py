@@ -1,6 +1,7 @@
 """The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | verify``.
 
-Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data).
+Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
+mechanism broken.
 """
 
 from __future__ import annotations

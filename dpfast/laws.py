@@ -105,8 +105,8 @@ class NestedIntervals(ScalarLaw):
         codes = np.clip(np.asarray(k, dtype=np.int64), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = codes - self._starts[stretch] + 1
-        below = self._before[stretch] + inside * self.pmf(self._starts[stretch])
-        return np.where(codes >= 0, np.minimum(below, 1.0), 0.0)
+        below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
+        return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = _checks.shape(size)

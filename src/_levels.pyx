@@ -43,6 +43,14 @@ cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const int64
     return choose_level(word, lambda: next_word(bit_generator), [widths[t] for t in range(n)], epsilon, int(last) + 1)
 
 
+cdef inline int64_t _draw_point(bitgen_t *source, const int64_t *lower, const int64_t *widths, Py_ssize_t n,
+                                Py_ssize_t level, int64_t last) noexcept nogil:
+    """A uniform point of the box of `level`; of 0..last for level n."""
+    if level < n:
+        return lower[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
+    return <int64_t> dpfast_uniform(source, <uint64_t> last)
+
+
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
                          double lower, double upper, double step, double first, int64_t last, *, bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
@@ -61,7 +69,7 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     cdef int64_t *left = codes + 2 * n
     cdef int64_t *right = left + n
     cdef int64_t *widths = right + n
-    cdef int64_t code
+    cdef int64_t code = 0
     cdef uint64_t word
     try:
         if codes == NULL or cumulative == NULL:
@@ -74,14 +82,13 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
                 widths[t] = right[t] - left[t] + 1
             dpfast_level_cumulative(widths, cumulative, n, epsilon / 2, <double> last + 1)
             word = source.next_uint64(source.state)
-            level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
-        if exact or level < 0:
+            level = -1 if exact else dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+            if level >= 0:
+                code = _draw_point(source, left, widths, n, level, last)
+        if level < 0:
             level = _choose_exactly(bit_generator, word, widths, n, epsilon, last)
-        with bit_generator.lock, nogil:
-            if level < n:
-                code = left[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
-            else:
-                code = <int64_t> dpfast_uniform(source, <uint64_t> last)
+            with bit_generator.lock, nogil:
+                code = _draw_point(source, left, widths, n, level, last)
         return code
     finally:
         free(codes)

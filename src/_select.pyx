@@ -91,7 +91,7 @@ cdef extern from "sums.h" nogil:
 cdef enum:
     MERGE_SORTED = 64           # up to here the sort of select.h beats a call of NumPy's
     SORTED = 4096               # up to here a sort beats a bracket
-    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    RECORDS_A_WORKER = 1 << 20  # fewer do not pay for waking a thread
     STRATA_A_WORKER = 1 << 14   # the same of sampled keys, each a cache miss
     SUMS_PART = 1 << 23         # squares of so many codes add up to less than 2**128
 
