@@ -14,22 +14,31 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SUPPORTED = frozenset(np.dtype(code).str for code in "?bhilqBHILQefd")
+_SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 
 
 def real(name: str, value: Any) -> float:
     """A finite float."""
-    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (Real, Decimal, np.floating)):
-        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    number = value if type(value) is float else _to_float(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, not {value!r}")
     return number
+
+
+def _to_float(name: str, value: Any) -> float:
+    if type(value) is not int and not _is_real(value):
+        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _is_real(value: Any) -> bool:
+    """Asks abstract classes, which takes half a microsecond: plain floats and integers do not come here."""
+    return isinstance(value, (Real, Decimal, np.floating)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
 def exact(value: Any) -> Fraction:
@@ -40,7 +49,7 @@ def exact(value: Any) -> Fraction:
 def positive_down(name: str, value: Any) -> float:
     """A positive privacy parameter as a double, rounded toward more privacy (down)."""
     number = real(name, value)
-    if Fraction(number) > exact(value):
+    if type(value) is not float and Fraction(number) > exact(value):
         number = math.nextafter(number, 0.0)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -69,6 +78,45 @@ def fraction(name: str, value: Any) -> float:
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
     return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive number that is no privacy parameter."""
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+    return number
+
+
+def trim(value: Any) -> float:
+    """A fraction to cut from each side, in [0, 0.5)."""
+    number = real("trim", value)
+    if not 0 <= number < 0.5:
+        raise ValueError(f"trim must be at least 0 and below 0.5, not {value!r}")
+    return number
+
+
+def code_range(last: int) -> int:
+    """The largest code of a release: what is computed with codes must fit 64 bits. Made of public numbers only."""
+    if last >= 2**63 - 1:
+        raise ValueError(f"records times grid points must be below 2**63, not {last}: use a coarser step")
+    return last
+
+
+def released_range(ends: Callable[[], tuple[float, float]]) -> None:
+    """The least and the greatest float that can be released, a function of public numbers, must be finite."""
+    try:
+        ends()
+    except OverflowError:
+        raise ValueError("a release could be beyond the range of float64: use narrower bounds") from None
+
+
+def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+    """Sensitivity / epsilon, exactly; in release codes."""
+    scale = sensitivity / Fraction(epsilon)
+    if scale > 2**56:
+        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+    return scale
 
 
 def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
@@ -111,7 +159,7 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
 
     None, a masked entry and a null become NaN. Text, objects, dates and complex numbers are a TypeError.
     """
-    if type(x) is np.ndarray and x.ndim == 1 and x.dtype.str in _SUPPORTED:
+    if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED:
         return x
     array = numbers(name, x)
     if array.ndim != 1:
@@ -140,7 +188,7 @@ def numbers(name: str, x: Any) -> NDArray[Any]:
             raise TypeError(f"{name} must hold numbers, not dtype {array.dtype}")
         if isinstance(x, np.ma.MaskedArray):
             array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
-        if array.dtype.str not in _SUPPORTED:
+        if array.dtype not in _SUPPORTED:
             array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
         return array
 

@@ -77,12 +77,12 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     Returns
     -------
     Certificate
-        `holds` is False for a broken mechanism; prints as a table.
+        `holds` is False for a broken mechanism, one whose laws do not sum to 1 included; prints as a table.
 
     Raises
     ------
     ValueError
-        A support of more than 2**20 points: use a coarser grid. A law whose probabilities do not sum to 1.
+        A support of more than 2**20 points: use a coarser grid.
 
     Notes
     -----
@@ -137,6 +137,7 @@ class _Outcomes:
 
     values: NDArray[np.float64]
     logpmf: NDArray[np.float64]
+    proper: bool  # whether the probabilities sum to 1
 
     @classmethod
     def of(cls, law: ScalarLaw) -> _Outcomes:
@@ -146,13 +147,12 @@ class _Outcomes:
         points = np.arange(first, last + 1)
         values = np.asarray(law.value(points), dtype=np.float64)
         logpmf = np.asarray(law.logpmf(points), dtype=np.float64)
-        total = math.fsum(np.exp(np.minimum(logpmf, 1.0)))
-        if not abs(total - 1) < _TOTAL_TOLERANCE:  # a NaN, too
-            raise ValueError(f"the law of the mechanism is no probability law: its pmf sums to {total!r}")
-        return cls(values, logpmf)
+        return cls(values, logpmf, proper=abs(math.fsum(np.exp(np.minimum(logpmf, 1.0))) - 1) < _TOTAL_TOLERANCE)
 
     def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
         """Largest log-ratio, and hockey-stick divergence at epsilon, of this law over the other."""
+        if not (self.proper and other.proper):
+            return math.inf, 1.0
         mine, theirs = self._aligned(other)
         possible = mine > -np.inf
         ratios = mine[possible] - theirs[possible]

@@ -72,20 +72,22 @@ class Grid:
     _shift: int = field(init=False, compare=False, repr=False)
 
     def __init__(self, lower: float, upper: float, step: float | None = None, missing: float | None = None) -> None:
-        low, high = _checks.real("lower", lower), _checks.real("upper", upper)
-        if not low < high:
-            raise ValueError(f"lower must be below upper, not lower={low!r}, upper={high!r}")
-        width = _least_step(low, high, _DEFAULT_SIZE) if step is None else _checks.real("step", step)
+        for name, bound in (("lower", lower), ("upper", upper)):
+            _checks.real(name, bound)
+        low_exact, high_exact = _checks.exact(lower), _checks.exact(upper)
+        if not low_exact < high_exact:
+            raise ValueError(f"lower must be below upper, not lower={lower!r}, upper={upper!r}")
+        width = _least_step(low_exact, high_exact, _DEFAULT_SIZE) if step is None else _checks.real("step", step)
         if math.frexp(width)[0] != 0.5:
             raise ValueError(f"step must be a power of two, not {step!r}")
-        first, last = _outward(low, high, width)
+        first, last = _outward(low_exact, high_exact, width)
         if not _fits(first, last, MAX_SIZE):
             raise ValueError(
-                f"bounds ({low!r}, {high!r}) with step {width!r} need more than 2**52 points, or more than 2**53 "
-                f"steps from 0: use step={_least_step(low, high, MAX_SIZE)!r} or more, or narrower bounds"
+                f"bounds ({lower!r}, {upper!r}) with step {width!r} need more than 2**52 points, or more than 2**53 "
+                f"steps from 0: use step={_least_step(low_exact, high_exact, MAX_SIZE)!r} or more, or narrower bounds"
             )
         if max(abs(first), abs(last)) * Fraction(width) > Fraction(_LARGEST):
-            raise ValueError(f"bounds ({low!r}, {high!r}) widened to step {width!r} overflow: use narrower bounds")
+            raise ValueError(f"bounds ({lower!r}, {upper!r}) widened to step {width!r} overflow: use narrower bounds")
         low, high = first * width, last * width
         where = low if missing is None else min(max(_checks.real("missing", missing), low), high)
         for name, value in {
@@ -131,30 +133,38 @@ class Grid:
         return out
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The values of codes in [0, size), exact."""
-        return np.asarray(np.asarray(codes, dtype=np.int64) + self.first, dtype=np.float64) * self.step
+        """The values of integer codes in [0, size), exact."""
+        steps = np.asarray(codes)
+        if steps.size and steps.dtype.kind not in "iu":
+            raise TypeError(f"codes must be integers, not dtype {steps.dtype}")
+        return np.asarray(steps.astype(np.int64) + self.first, dtype=np.float64) * self.step
 
     def value(self, code: int) -> float:
         """The value of one code, exact."""
         return (self.first + code) * self.step
+
+    @property
+    def kernel(self) -> dict[str, float]:
+        """The keyword arguments by which the kernels of selection know the grid."""
+        return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
 
     def __repr__(self) -> str:
         missing = "" if self.missing == self.lower else f", missing={self.missing!r}"
         return f"Grid({self.lower!r}, {self.upper!r}, step={self.step!r}{missing})"
 
 
-def _outward(lower: float, upper: float, step: float) -> tuple[int, int]:
+def _outward(lower: Fraction, upper: Fraction, step: float) -> tuple[int, int]:
     """The bounds in steps, widened outward."""
-    return math.floor(Fraction(lower) / Fraction(step)), math.ceil(Fraction(upper) / Fraction(step))
+    return math.floor(lower / Fraction(step)), math.ceil(upper / Fraction(step))
 
 
 def _fits(first: int, last: int, size: int) -> bool:
     return last - first < size and max(abs(first), abs(last)) <= _MAX_STEPS_FROM_ZERO
 
 
-def _least_step(lower: float, upper: float, size: int) -> float:
+def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
     """The smallest power of two that gives at most `size` points, all indices exact in float64."""
-    least = max(upper / size - lower / size, max(abs(lower), abs(upper)) / _MAX_STEPS_FROM_ZERO)
+    least = float(max((upper - lower) / size, max(abs(lower), abs(upper)) / _MAX_STEPS_FROM_ZERO))
     step = math.ldexp(1.0, max(math.frexp(least)[1] - 2, -1074)) if least else math.ulp(0.0)
     while not _fits(*_outward(lower, upper, step), size):
         step *= 2

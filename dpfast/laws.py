@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -54,7 +56,8 @@ class NestedIntervals(ScalarLaw):
     last : int
         The support is 0..last.
     grid : Grid
-        Turns codes into values.
+    decode : callable, optional
+        Turns codes into values. Default: ``grid.decode``.
 
     Notes
     -----
@@ -63,9 +66,17 @@ class NestedIntervals(ScalarLaw):
     """
 
     def __init__(
-        self, lower: NDArray[np.int64], upper: NDArray[np.int64], *, epsilon: float, last: int, grid: Grid
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        last: int,
+        grid: Grid,
+        decode: Callable[[ArrayLike], Any] | None = None,
     ) -> None:
         self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
+        self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
         # Where the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
@@ -94,8 +105,8 @@ class NestedIntervals(ScalarLaw):
         codes = np.clip(np.asarray(k, dtype=np.int64), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = codes - self._starts[stretch] + 1
-        below = self._before[stretch] + inside * self.pmf(self._starts[stretch])
-        return np.where(codes >= 0, np.minimum(below, 1.0), 0.0)
+        below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
+        return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = _checks.shape(size)
@@ -111,7 +122,7 @@ class NestedIntervals(ScalarLaw):
         _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out)
 
     def value(self, k: ArrayLike) -> Any:
-        values = self.grid.decode(k)
+        values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
 
 
@@ -206,12 +217,12 @@ class ClampedNoise(ScalarLaw):
         In 0..last.
     last : int
         The support is 0..last.
-    grid : Grid
+    decode : callable
         Turns codes into values.
     """
 
-    def __init__(self, noise: RoundedNoise, *, center: int, last: int, grid: Grid) -> None:
-        self.noise, self.center, self.grid = noise, center, grid
+    def __init__(self, noise: RoundedNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+        self.noise, self.center, self._decode = noise, center, decode
         self.support = (0, last)
 
     def _log_at_least(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -242,10 +253,83 @@ class ClampedNoise(ScalarLaw):
             return min(max(self.center + int(out[0]), 0), last)
         for source, block in blocks(rng, out):
             self.noise.fill(source, block)
-        # Clamped before the sum as well, where saturated noise would overflow.
-        np.clip(np.clip(out, -last, last, out=out) + self.center, 0, last, out=out)
-        return out.reshape(shape)
+        np.clip(out, -self.center, last - self.center, out=out)  # before the sum, which could overflow
+        return out.reshape(shape) + self.center
 
     def value(self, k: ArrayLike) -> Any:
-        values = self.grid.decode(k)
+        return self._decode(k)
+
+
+class ClampedLaplace(ScalarLaw):
+    """``min(max(center + R, 0), last)``, R rounded Laplace noise: ``P(R = z)`` as in `dpfast.noise.laplace`.
+
+    Parameters
+    ----------
+    center : int
+        The exact statistic, in 0..last.
+    scale : Fraction
+        Of the noise, exact, at most 2**56; 0 for no noise, where the statistic is a constant.
+    last : int
+        The support is 0..last, both ends included: clamping is done after the noise.
+    decode : callable
+        Turns codes into values.
+
+    Notes
+    -----
+    With c = center and s = scale, ``P(k) = P(R = k - c)`` for 0 < k < last, ``P(0) = P(R <= -c)`` and
+    ``P(last) = P(R >= last - c)`` (docs/proofs/global-sensitivity.md).
+    """
+
+    def __init__(self, center: int, *, scale: Fraction, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+        self.center, self.scale, self._decode = center, scale, decode
+        self.support = (0, last)
+        self._rate = float(1 / scale) if scale else math.inf
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        first, last = self.support
+        if first == last:
+            return np.where(codes == first, 0.0, -np.inf)
+        z = np.clip(codes, first, last) - self.center
+        at_zero, off_zero = math.log(-math.expm1(-self._rate / 2)), _log_sinh(self._rate / 2)
+        inside = np.where(z == 0, at_zero, off_zero - self._rate * np.abs(z))
+        ends = np.where(codes == first, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), inside))
+        return np.where((codes >= first) & (codes <= last), ends, -np.inf)
+
+    def _log_at_least(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log P(R >= z)."""
+        half = np.exp(-self._rate * np.abs(z - 0.5)) / 2
+        with np.errstate(divide="ignore"):
+            return np.where(z > 0, -self._rate * (z - 0.5) - math.log(2), np.log1p(-np.minimum(half, 0.5)))
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        first, last = self.support
+        z = np.clip(codes, first, last) - self.center
+        tail = np.exp(-self._rate * np.abs(z + 0.5)) / 2 if first < last else np.zeros(z.shape)
+        return np.where(codes < first, 0.0, np.where(codes >= last, 1.0, np.where(z < 0, tail, 1 - tail)))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        out = np.empty(math.prod(shape), np.int64)
+        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+            self._fill(source, block)
+        return int(out[0]) if size is None else out.reshape(shape)
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        first, last = self.support
+        if first == last:
+            out[:] = first
+            return
+        _samplers.fill_rounded_laplace(source, self.scale, out)
+        np.clip(out, first - self.center, last - self.center, out=out)
+        out += self.center
+
+    def value(self, k: ArrayLike) -> Any:
+        values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+def _log_sinh(y: float) -> float:
+    """log(sinh(y)), y > 0, without overflow."""
+    return y + math.log(-math.expm1(-2 * y) / 2)

@@ -46,9 +46,9 @@ class Privacy:
 
     def __str__(self) -> str:
         if self.delta:
-            promise = f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}"
+            promise = f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
         else:
-            promise = f"epsilon = {self.epsilon:.6g} (pure differential privacy)"
+            promise = f"epsilon = {_shown(self.epsilon)} (pure differential privacy)"
         return f"{promise} for {_NEIGHBORS[self.neighbors]}"
 
     def group_up(self, records: int) -> Privacy:
@@ -70,11 +70,15 @@ class Privacy:
         if self.epsilon == 0:
             return min(1.0, _up(Fraction(self.delta) * k))
         # expm1 is right to a few units in the last place; 2**-40 more than covers them.
-        exponent = (k - 1) * self.epsilon
-        if exponent > 700:
+        if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
-        growth = math.exp(exponent) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
+        growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
         return min(1.0, self.delta * growth * (1 + 2.0**-40))
+
+
+def _shown(x: float) -> str:
+    """All digits: a guarantee that was rounded up is not shown rounded down."""
+    return repr(float(x)).removesuffix(".0")
 
 
 def _up(x: Fraction) -> float:

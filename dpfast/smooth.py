@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _gaps, _select
+from dpfast._kernels import _gaps
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStudent3
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
-from dpfast.statistics import Statistic
+from dpfast.statistics import Codes, RankStatistic
 
 __all__ = [
     "PublishedConstants",
@@ -273,7 +273,7 @@ def _published_log_ratio(epsilon: float, delta: float) -> float:
     return math.log(-math.expm1(-b)) - (epsilon + b) / growth + log_cosh - math.log(delta)
 
 
-def smooth_sensitivity(statistic: Statistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
+def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
     """A beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a release.
 
     ``max over data y of exp(-beta d(x, y)) LS(y)``, d the number of replaced records, LS the local sensitivity, over
@@ -281,8 +281,8 @@ def smooth_sensitivity(statistic: Statistic, x: ArrayLike, *, grid: Grid, beta: 
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Statistic
-        One with `stretches`.
+    statistic : dpfast.statistics.RankStatistic
+        One that has gaps: all but `Huber`.
     x : array_like of shape (n,)
         Private data; NaN goes to ``grid.missing``.
     grid : Grid
@@ -321,98 +321,90 @@ def smooth_sensitivity(statistic: Statistic, x: ArrayLike, *, grid: Grid, beta: 
     beta = _checks.real("beta", beta)
     if not beta >= _LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
-    return _summarise(statistic, _checks.vector("x", x), grid, beta, threads=1)[1] * grid.step
+    values = _checks.vector("x", x)
+    n = _checks.records(values.shape[0])
+    plan = _plan(statistic, n, grid.size - 1, beta)
+    _, bound = _summarise(statistic, values, grid, plan, threads=1)
+    return bound * grid.step / statistic.records(n)
 
 
 def _check_kinds(statistic: Any, grid: Any) -> None:
-    if not isinstance(statistic, Statistic):
-        raise TypeError(f"statistic must be one of dpfast.statistics, not {type(statistic).__name__}")
+    if not isinstance(statistic, RankStatistic):
+        raise TypeError(f"statistic must be a rank statistic of dpfast.statistics, not {type(statistic).__name__}")
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
 
 
-_Ranked = Callable[[int, int], NDArray[np.int64]]
+@dataclass(frozen=True)
+class _Stretch:
+    """A discounted gap, ``max over u, v of W_u W_v (x_(b+u) - x_(a-v))``, and how often it counts.
 
+    `left` and `right` say in which window of the summary, and how far from its middle, the ranks a and b are.
+    """
 
-def _summarise(statistic: Statistic, values: NDArray[Any], grid: Grid, beta: float, threads: int) -> tuple[int, float]:
-    """The statistic and its smooth bound, in steps: which ranks are looked at depends on public numbers only."""
-    n = _checks.records(values.shape[0])
-    forms = [_Stretches.of(terms, n, grid.size - 1, beta) for terms in statistic.stretches(n)]
-    intervals = [statistic.ranks(n, 1), *(interval for form in forms for interval in form.ranks())]
-    codes = _order_statistics(values, intervals, grid, threads)
-    center, _ = statistic.attack_range(codes(*statistic.ranks(n, 1)))
-    return int(center[0]), max(form.largest(codes) for form in forms) * (1 + _SLACK)
+    weight: int
+    left: tuple[int, int]
+    right: tuple[int, int]
+
+    @classmethod
+    def of(cls, ranks: tuple[int, ...], weight: int, a: int, b: int) -> _Stretch:
+        left = next((i, a - rank) for i, rank in enumerate(ranks) if rank - 1 <= a <= rank)
+        right = next((i, b - rank) for i, rank in enumerate(ranks) if rank <= b <= rank + 1)
+        return cls(weight, left, right)
+
+    def largest(self, windows: tuple[NDArray[np.float64], ...], discounts: NDArray[np.float64]) -> float:
+        """Each window holds the ranks up to J = len(discounts) from its middle."""
+        reach = len(discounts)
+        (low, a), (high, b) = self.left, self.right
+        below = windows[low][a + 1 : reach + a + 1][::-1].copy()
+        above = windows[high][reach + b : 2 * reach + b]
+        return _gaps.stretch(below, above, discounts)
 
 
 @dataclass(frozen=True)
-class _Stretches:
-    """A sum of discounted gaps: each is ``max over u, v of W_u W_v (x_(b+u) - x_(a-v))``, at least `floor`."""
+class _Plan:
+    """What is looked at: public. The bound is the largest over `directions` of the sums of their stretches."""
 
-    terms: list[tuple[int, int, int]]
-    weights: NDArray[np.float64]
-    floor: float
-    n: int
+    directions: tuple[tuple[_Stretch, ...], ...]
+    discounts: NDArray[np.float64]
+    weight: int
 
-    @classmethod
-    def of(cls, terms: list[tuple[int, int, int]], n: int, last: int, beta: float) -> _Stretches:
-        total = sum(weight for weight, _, _ in terms)
-        # A sum of at least 1 whatever the data; gaps discounted below the floor cannot matter.
-        ratio = float(last * total)
-        most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
-        return cls(terms, _gaps.weights(beta, ratio, most), 1 / total, n)
-
-    def ranks(self) -> list[tuple[int, int]]:
-        """The ranks that matter, from 0 to n + 1."""
-        return [rank for _, a, b in self.terms for rank in (self._below(a), self._above(b))]
-
-    def _below(self, a: int) -> tuple[int, int]:
-        return max(a - max(len(self.weights) - 1, 0), 0), a
-
-    def _above(self, b: int) -> tuple[int, int]:
-        return b, min(b + max(len(self.weights) - 1, 0), self.n + 1)
-
-    def largest(self, codes: _Ranked) -> float:
-        """The sum, from the order statistics."""
-        return math.fsum(weight * max(self._stretch(codes, a, b), self.floor) for weight, a, b in self.terms)
-
-    def _stretch(self, codes: _Ranked, a: int, b: int) -> float:
-        lower = codes(*self._below(a))[::-1].astype(np.float64)
-        upper = codes(*self._above(b)).astype(np.float64)
-        return _gaps.stretch(lower, upper, self.weights)
-
-
-def _order_statistics(values: NDArray[Any], intervals: list[tuple[int, int]], grid: Grid, threads: int) -> _Ranked:
-    """The codes of the ranks in any of the intervals, each stretch of ranks selected once."""
-    stretches: list[tuple[int, NDArray[np.int64]]] = []
-    for first, last in _united(intervals):
-        keys = _select.window(
-            values,
-            first,
-            last,
-            lower=grid.lower,
-            upper=grid.upper,
-            step=grid.step,
-            missing=grid.missing,
-            workers=threads,
+    def bound_up(self, windows: tuple[Codes, ...]) -> float:
+        """A smooth bound in release codes, at least 1, raised against rounding; each stretch is at least 1 / weight."""
+        as_floats = tuple(window.astype(np.float64) for window in windows)
+        sums = (
+            math.fsum(s.weight * max(s.largest(as_floats, self.discounts), 1 / self.weight) for s in direction)
+            for direction in self.directions
         )
-        stretches.append((first, grid.encode(keys)))
-
-    def codes(first: int, last: int) -> NDArray[np.int64]:
-        start, found = max((stretch for stretch in stretches if stretch[0] <= first), key=lambda stretch: stretch[0])
-        return found[first - start : last - start + 1]
-
-    return codes
+        return max(sums) * (1 + _SLACK)
 
 
-def _united(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Disjoint intervals of integers, in order, with the same union."""
-    united: list[tuple[int, int]] = []
-    for first, last in sorted(intervals):
-        if united and first <= united[-1][1] + 1:
-            united[-1] = (united[-1][0], max(united[-1][1], last))
-        else:
-            united.append((first, last))
-    return united
+@lru_cache(maxsize=16)
+def _plan(statistic: RankStatistic, n: int, last: int, beta: float) -> _Plan:
+    """One record changes T by at most x_(H+1) - x_(L) or x_(H) - x_(L-1), and m gaps more at each corner."""
+    gaps, ranks = statistic.gaps(n), statistic.ranks(n)
+    m = gaps.corner
+    directions = []
+    for low, high in gaps:
+        up = (1, low, high + 1), (m, low, low + 1), (m, high, high + 1)
+        down = (1, low - 1, high), (m, low - 1, low), (m, high - 1, high)
+        for terms in (up, down):
+            directions.append(tuple(_Stretch.of(ranks, *term) for term in terms if term[0]))
+    weight = 1 + 2 * m
+    ratio = float(last * weight)
+    most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
+    return _Plan(tuple(directions), _gaps.weights(beta, ratio, most), weight)
+
+
+def _summarise(
+    statistic: RankStatistic, values: NDArray[Any], grid: Grid, plan: _Plan, threads: int
+) -> tuple[int, float]:
+    """The exact statistic and its smooth bound, in release codes."""
+    reach = len(plan.discounts)
+    summary = statistic.summarize(values, grid, reach + 1, threads)
+    middle = replace(summary, levels=1, windows=tuple(window[reach : reach + 1] for window in summary.windows))
+    center, _ = statistic.attack_range(middle)
+    return int(center[0]), plan.bound_up(summary.windows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -424,8 +416,8 @@ class SmoothSensitivity(Mechanism):
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Statistic
-        For example ``Median()`` or ``Quantile(0.9)``.
+    statistic : dpfast.statistics.RankStatistic
+        For example ``Median()`` or ``TrimmedMean(0.1)``; all but `Huber`.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -474,7 +466,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     True
     """
 
-    statistic: Statistic
+    statistic: RankStatistic
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     delta: float = field(kw_only=True, default=0.0)
@@ -491,7 +483,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         self._check_scale(1)
 
     @classmethod
-    def as_published(cls, statistic: Statistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
+    def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
         """The estimator of Chaudhuri and Hsu 2012, equation (3): noise of scale ``2 S / epsilon``.
 
         S is smooth with ``beta = epsilon / (2 log(1/delta))``. Parameters as for the class. A ValueError where
@@ -532,10 +524,15 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
-        self._check_scale(max(sum(weight for weight, _, _ in terms) for terms in self.statistic.stretches(n)))
-        center, bound = _summarise(self.statistic, values, self.grid, self.beta, threads)
-        noise = _NOISES[self.noise](self.scale * bound)
-        return ClampedNoise(noise, center=center, last=self.statistic.last(self.grid), grid=self.grid)
+        plan = _plan(self.statistic, n, self.grid.size - 1, self.beta)
+        self._check_scale(plan.weight)
+        center, bound = _summarise(self.statistic, values, self.grid, plan, threads)
+        return ClampedNoise(
+            _NOISES[self.noise](self.scale * bound),
+            center=center,
+            last=self.statistic.last(self.grid, n),
+            decode=partial(self.statistic.decode, self.grid, n),
+        )
 
     def _check_scale(self, weight: int) -> None:
         """The sampler's limit, from the largest bound that any data can have."""
@@ -546,6 +543,6 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             )
 
 
-def _averages(statistic: Statistic) -> bool:
+def _averages(statistic: RankStatistic) -> bool:
     """Whether one record changes a sum over many ranks, rather than the gap between two neighbours."""
-    return any(b - a > 1 for terms in statistic.stretches(1000) for _, a, b in terms)
+    return any(low < high for low, high in statistic.gaps(1000))

@@ -41,6 +41,10 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     -------
     ndarray of float64, shape (rows,)
         Private data; NaN where a cell is empty, missing or no number. Memory: 16 bytes a row at the most.
+
+    Notes
+    -----
+    How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records.
     """
     if path.endswith((".parquet", ".pq")):
         return _read_parquet(path, column)

@@ -16,6 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpfast._kernels._secure import SecureBitGenerator
+
 
 cdef extern from "draws.h":
     int64_t UNDECIDED "DPFAST_UNDECIDED"
@@ -66,7 +68,10 @@ def fill_words(bit_generator, uint64_t[::1] out not None):
 
 def _words(bit_generator, Py_ssize_t n):
     words = np.empty(n, np.uint64)
-    fill_words(bit_generator, words)
+    if isinstance(bit_generator, SecureBitGenerator):
+        bit_generator.fill(words)  # the same words, three times as fast
+    else:
+        fill_words(bit_generator, words)
     return words
 
 

@@ -289,8 +289,16 @@ def test_decode_is_exact_and_inverts(data, grid):
 @settings(max_examples=200, deadline=None)
 @given(st.data(), grids())
 def test_the_kernels_of_grid_and_window_are_one_map(data, grid):
-    """Encoding the window is the window of the encoded records, NaN and all."""
-    x = np.array(data.draw(st.lists(near(grid) | st.sampled_from(SPECIAL), min_size=1, max_size=9)))
+    """Encoding the window is the window of the encoded records, NaN, 64-bit integers and all."""
+    dtype = data.draw(st.sampled_from([np.float64, np.int64, np.uint64]))
+    if dtype is np.float64:
+        records = near(grid) | st.sampled_from(SPECIAL)
+    else:
+        info = np.iinfo(dtype)
+        least, most = int(info.min), int(info.max)
+        nearby = near(grid).filter(math.isfinite).map(lambda x: min(max(int(x), least), most))
+        records = st.sampled_from([least, least + 1, most - 1, most]) | nearby
+    x = np.array(data.draw(st.lists(records, min_size=1, max_size=9)), dtype=dtype)
     parameters = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "missing": grid.missing}
     window = _select.window(x, 0, len(x) + 1, **parameters)
     assert grid.encode(window).tolist() == [0, *sorted(grid.encode(x).tolist()), grid.size - 1]
@@ -362,7 +370,7 @@ def test_missing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"lower": 1, "upper": 1}, "lower must be below upper, not lower=1.0, upper=1.0"),
+        ({"lower": 1, "upper": 1}, "lower must be below upper, not lower=1, upper=1"),
         ({"lower": 2, "upper": 1}, "lower must be below upper"),
         ({"lower": -math.inf, "upper": 1}, "lower must be finite, not -inf"),
         ({"lower": 0, "upper": math.nan}, "upper must be finite, not nan"),

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from dpfast import random
-from dpfast._kernels import _secure
+from dpfast._kernels import _samplers, _secure
 from dpfast.errors import EntropyError
 from dpfast.random import SecureBitGenerator, secure_generator
+from tests.scripted import ScriptedBits
 
 ALPHA = 1e-9
 
@@ -135,6 +136,27 @@ def test_fill(entropy):
         source.fill(out[::2])
     with pytest.raises(ValueError, match="dtype mismatch"):
         source.fill(np.zeros(3))
+
+
+def test_kernels_that_read_in_bulk_and_word_by_word_share_the_stream(entropy):
+    source, scripted = SecureBitGenerator(), ScriptedBits(KEYSTREAM)
+    for n in (1, BUFFER, 3, BUFFER + 1):
+        got, expected = np.empty((2, n), np.int64)
+        _samplers.fill_rounded_laplace(source, 2.0**40, got)
+        _samplers.fill_rounded_laplace(scripted, 2.0**40, expected)
+        np.testing.assert_array_equal(got, expected)
+        got, expected = np.empty((2, 5), np.uint64)
+        _samplers.fill_uniform(source, 9, got)
+        _samplers.fill_uniform(scripted, 9, expected)
+        np.testing.assert_array_equal(got, expected)
+    assert source.random_raw() == KEYSTREAM[scripted.used]
+
+
+def test_a_kernel_that_reads_in_bulk_reports_missing_entropy(monkeypatch):
+    source = at_the_end_of_its_key()
+    monkeypatch.setattr(os, "urandom", NoEntropy(OSError("gone")))
+    with pytest.raises(EntropyError):
+        _samplers.fill_rounded_laplace(source, 1.0, np.empty(10, np.int64))
 
 
 @pytest.mark.parametrize("read", ["bulk", "doubles"])

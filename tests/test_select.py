@@ -274,7 +274,7 @@ class TestSample:
 
 
 class TestWorkers:
-    N = 3 << 18
+    N = 3 << 20
 
     @pytest.mark.parametrize("order", ["random", "ascending", "few values", "adversarial", "overflowing"])
     def test_results_do_not_depend_on_workers(self, order):

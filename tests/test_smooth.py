@@ -14,7 +14,18 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import audit, smooth
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedStudent3
-from dpfast.statistics import Median, Quantile, Statistic
+from dpfast.statistics import (
+    Gaps,
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    RankStatistic,
+    Sum,
+    TrimmedMean,
+    WinsorizedMean,
+)
 from tests.reference import gaps, laws
 from tests.statistical import chi_square_rejects
 
@@ -22,56 +33,63 @@ SLACK = 2.0**-38
 
 
 @dataclasses.dataclass(frozen=True)
-class RankSum(Statistic):
+class RankSum(RankStatistic):
     """The sum of the order statistics from rank L to rank H: what means and trimmed means are made of."""
 
     low: int
     high: int
+    adds = True
 
-    def last(self, grid):
+    def ranks(self, n):
+        return self.low, self.high
+
+    def last(self, grid, n):
         return (self.high - self.low + 1) * (grid.size - 1)
+
+    def value(self, grid, n, code):
+        return float(code)
 
     def breakdown(self, n):
         return n
 
-    def ranks(self, n, levels):
-        return self.low, self.high
-
-    def attack_range(self, window):
-        return [sum(window)], [sum(window)]
+    def attack_range(self, summary):
+        return np.array([summary.total]), np.array([summary.total])
 
     def gaps(self, n):
-        return [(self.low, self.high)]
+        return Gaps(((self.low, self.high),))
+
+    def exact(self, data):
+        return sum(data[self.low - 1 : self.high])
 
 
 @dataclasses.dataclass(frozen=True)
 class RankDifference(RankSum):
     """x_(high) - x_(low): an interquartile range."""
 
-    def attack_range(self, window):
-        return [window[-1] - window[0]], []
+    adds = False
+
+    def attack_range(self, summary):
+        return (summary.windows[1] - summary.windows[0],) * 2
 
     def gaps(self, n):
-        return [(self.low, self.low), (self.high, self.high)]
+        return Gaps(((self.low, self.low), (self.high, self.high)))
+
+    def exact(self, data):
+        return data[self.high - 1] - data[self.low - 1]
 
 
 @dataclasses.dataclass(frozen=True)
 class Winsorized(RankSum):
-    """n times the winsorized mean, m = low - 1 from each side: the sums of gaps of mechanisms-a 2.1."""
+    """n times the winsorized mean, m = low - 1 from each side."""
 
-    def attack_range(self, window):
-        return [sum(window) + (self.low - 1) * (window[0] + window[-1])], []
+    def attack_range(self, summary):
+        return (summary.total + (self.low - 1) * (summary.windows[0] + summary.windows[1]),) * 2
 
-    def stretches(self, n):
-        m, a, b = self.low - 1, self.low, self.high
-        up = [(1, a, b + 1), (m, a, a + 1), (m, b, b + 1)]
-        down = [(1, a - 1, b), (m, a - 1, a), (m, b - 1, b)]
-        return [up, down] if m else [up[:1], down[:1]]
+    def gaps(self, n):
+        return Gaps(((self.low, self.high),), corner=self.low - 1)
 
-
-def value(statistic, data):
-    """The exact value on sorted codes."""
-    return statistic.attack_range(data[statistic.low - 1 : statistic.high])[0][0]
+    def exact(self, data):
+        return super().exact(data) + (self.low - 1) * (data[self.low - 1] + data[self.high - 1])
 
 
 def bounds(statistic, n, last, beta):
@@ -95,7 +113,7 @@ SMALL = [
 @pytest.mark.parametrize(("statistic", "n", "last"), SMALL)
 def test_the_bound_is_the_smooth_sensitivity_of_all_datasets(statistic, n, last, beta):
     """T19: equal to the definition (or the least step); for the winsorized sum between it and three times it."""
-    exact = gaps.smooth_sensitivity(lambda data: value(statistic, data), n, last, beta)
+    exact = gaps.smooth_sensitivity(statistic.exact, n, last, beta)
     found = bounds(statistic, n, last, beta)
     factor = 3 if isinstance(statistic, Winsorized) else 1
     for data, s in exact.items():
@@ -282,7 +300,7 @@ def student_tail(t, s):
 @pytest.mark.parametrize("scale", [0.2, 3.0, 400.0])
 def test_clamped_law(kind, center, last, scale):
     grid = dpf.Grid(0, last, step=1)
-    law = ClampedNoise(kind(scale), center=center, last=last, grid=grid)
+    law = ClampedNoise(kind(scale), center=center, last=last, decode=grid.decode)
     k = np.arange(last + 1)
     assert math.fsum(law.pmf(k)) == pytest.approx(1, abs=1e-13)
     np.testing.assert_allclose(law.cdf(k), np.cumsum(law.pmf(k)), atol=1e-13)
@@ -294,13 +312,13 @@ def test_clamped_law(kind, center, last, scale):
     assert not chi_square_rejects(counts, law.pmf(k))
     if last == 20 and scale == 3.0:
         for factor in (0.9, 1.1):
-            other = ClampedNoise(kind(factor * scale), center=center, last=last, grid=grid)
+            other = ClampedNoise(kind(factor * scale), center=center, last=last, decode=grid.decode)
             assert chi_square_rejects(counts, other.pmf(k))
     assert law.value(law.sample(rng=PCG64(1))) in k
 
 
 def test_saturated_noise_is_clamped():
-    law = ClampedNoise(RoundedStudent3(2.0**56), center=2**51, last=2**52 - 1, grid=dpf.Grid(0, 2**52 - 1, step=1))
+    law = ClampedNoise(RoundedStudent3(2.0**56), center=2**51, last=2**52 - 1, decode=float)
     sample = law.sample(1000, rng=PCG64(1))
     assert set(np.unique(sample)) >= {0, 2**52 - 1}
     assert sample.min() >= 0
@@ -321,6 +339,16 @@ def test_the_audit_certifies(q, delta, noise, epsilon):
     mechanism = dpf.SmoothSensitivity(Quantile(q), grid=GRID, epsilon=epsilon, delta=delta)
     assert mechanism.noise == noise
     assert audit.verify(mechanism, n=3, values=5).holds
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize(("delta", "noise"), NOISES)
+@pytest.mark.parametrize(
+    "statistic", [Mean(), TrimmedMean(0.25), WinsorizedMean(0.25), InterquartileRange()], ids=lambda s: str(s)
+)
+def test_the_audit_certifies_every_other_statistic(statistic, delta, noise, n):
+    mechanism = dpf.SmoothSensitivity(statistic, grid=dpf.Grid(0, 6, step=1), epsilon=1.0, delta=delta, noise=noise)
+    assert audit.verify(mechanism, n=n, values=4).holds
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -378,7 +406,7 @@ class WorstCase:
         bound, center = (math.exp(self.beta), 0) if x[0] == 0 else (1.0, self.unit)
         middle = (self.grid.size - 1) // 2
         noise = self.noise(self.scale * self.unit * bound)
-        return ClampedNoise(noise, center=middle + center, last=self.grid.size - 1, grid=self.grid)
+        return ClampedNoise(noise, center=middle + center, last=self.grid.size - 1, decode=self.grid.decode)
 
 
 class DiscreteLaplace(RoundedLaplace):
@@ -491,12 +519,10 @@ def test_other_errors():
     with pytest.raises(ValueError, match="beta"):
         smooth.smooth_sensitivity(Median(), [1.0], grid=GRID, beta=0.0)
 
-    @dataclasses.dataclass(frozen=True)
-    class NoGaps(RankSum):
-        gaps = Statistic.gaps
-
-    with pytest.raises(TypeError, match="NoGaps has no smooth sensitivity"):
-        dpf.SmoothSensitivity(NoGaps(1, 1), grid=GRID, epsilon=1.0)
+    with pytest.raises(TypeError, match="Huber has no gap form"):
+        dpf.SmoothSensitivity(Huber(1.0), grid=GRID, epsilon=1.0)
+    with pytest.raises(TypeError, match="not Sum"):
+        dpf.SmoothSensitivity(Sum(), grid=GRID, epsilon=1.0)
 
 
 def test_median_and_quantile_by_name():
@@ -507,6 +533,9 @@ def test_median_and_quantile_by_name():
         expected = mechanism(x, rng=PCG64(1))
         assert dpf.median(x, bounds=(-8, 8), rng=PCG64(1), **options) == expected
         assert dpf.quantile(x, 0.5, grid=dpf.Grid(-8, 8), rng=PCG64(1), **options) == expected
+        trimmed = dpf.SmoothSensitivity(TrimmedMean(0.1), grid=dpf.Grid(-8, 8), epsilon=1.0, delta=delta)
+        assert dpf.trimmed_mean(x, 0.1, bounds=(-8, 8), rng=PCG64(1), **options) == trimmed(x, rng=PCG64(1))
+        assert abs(trimmed(x, rng=PCG64(1))) < 0.5
     with pytest.raises(ValueError, match="delta must be 0 for method='inverse-sensitivity'"):
         dpf.median(x, bounds=(-8, 8), epsilon=1.0, delta=1e-6)
 

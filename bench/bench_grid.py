@@ -1,0 +1,46 @@
+"""``dpfast.grid``: values to codes and back, against the same map in lines of NumPy."""
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+
+
+class Encode:
+    """`Grid.encode`, which clamps, rounds half to even and places NaN."""
+
+    params = (["dpfast", "numpy"], ["float64", *data.TYPES])
+    param_names = ("line", "type")
+
+    def setup(self, line, type):
+        x, grid = data.pay(1_000_000), dpf.Grid(*data.BOUNDS)
+        x = x if type == "float64" else data.TYPES[type](x)
+        self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_in_numpy(grid, x)}[line]
+
+    def time_encode(self, line, type):
+        self.run()
+
+
+class Decode:
+    """`Grid.decode`."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        grid = dpf.Grid(*data.BOUNDS)
+        codes = grid.encode(data.pay(1_000_000))
+        self.run = {
+            "dpfast": lambda: grid.decode(codes),
+            "numpy": lambda: (codes + grid.first) * np.float64(grid.step),
+        }[line]
+
+    def time_decode(self, line):
+        self.run()
+
+
+class New:
+    """A grid with the default step, which is searched for."""
+
+    def time_new(self):
+        dpf.Grid(*data.BOUNDS)

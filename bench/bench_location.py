@@ -1,0 +1,99 @@
+"""``dpfast.location`` and the mechanism behind it: one release of a median against NumPy's median."""
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+
+
+class Median:
+    """`dpf.median` and a built mechanism, from one small call to a long array; a sum reads the same memory."""
+
+    params = (["mechanism", "dpf.median", "np.median", "x.sum"], [100, 10_000, 10_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        x, mechanism = data.pay(n), data.median_mechanism()
+        self.run = {
+            "mechanism": lambda: mechanism(x),
+            "dpf.median": lambda: dpf.median(x, bounds=data.BOUNDS, epsilon=data.EPSILON),
+            "np.median": lambda: np.median(x),
+            "x.sum": x.sum,
+        }[line]
+
+    def time_median(self, line, n):
+        self.run()
+
+
+class MedianMemory:
+    """Peak memory of the process; "x alone" is what the data take."""
+
+    params = ("mechanism", "np.median", "x alone")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, mechanism = data.pay(10_000_000), data.median_mechanism()
+        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: np.median(x), "x alone": lambda: None}[line]
+
+    def peakmem_median(self, line):
+        self.run()
+
+
+class MedianOrders:
+    """Orders that hurt a selection."""
+
+    params = (["mechanism", "np.median"], ["random", *data.ORDERS])
+    param_names = ("line", "order")
+
+    def setup(self, line, order):
+        x, mechanism = data.pay(1_000_000), data.median_mechanism()
+        x = x if order == "random" else data.ORDERS[order](x)
+        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: np.median(x)}[line]
+
+    def time_median(self, line, order):
+        self.run()
+
+
+class MedianTypes:
+    """Other dtypes, a stride, missing values."""
+
+    params = (["mechanism", "np.median"], list(data.TYPES))
+    param_names = ("line", "type")
+
+    def setup(self, line, type):
+        x, mechanism = data.TYPES[type](data.pay(1_000_000)), data.median_mechanism(step=1.0)
+        median = np.nanmedian if type == "1 % NaN" else np.median
+        self.run = {"mechanism": lambda: mechanism(x), "np.median": lambda: median(x)}[line]
+
+    def time_median(self, line, type):
+        self.run()
+
+
+class MedianWorkers:
+    """Threads over one array."""
+
+    params = (1, 2)
+    param_names = ("workers",)
+
+    def setup(self, workers):
+        self.x, self.mechanism = data.pay(20_000_000), data.median_mechanism()
+
+    def time_median(self, workers):
+        self.mechanism(self.x, workers=workers)
+
+
+class Quantile:
+    """`dpf.quantile` against np.quantile."""
+
+    params = (["dpf.quantile", "np.quantile"], [0.01, 0.9])
+    param_names = ("line", "q")
+
+    def setup(self, line, q):
+        x = data.pay(1_000_000)
+        self.run = {
+            "dpf.quantile": lambda: dpf.quantile(x, q, bounds=data.BOUNDS, epsilon=data.EPSILON),
+            "np.quantile": lambda: np.quantile(x, q),
+        }[line]
+
+    def time_quantile(self, line, q):
+        self.run()

@@ -1,0 +1,76 @@
+"""``dpfast.noise``: exact, secure integer noise against NumPy's, which is neither."""
+
+from functools import partial
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+
+
+class Laplace:
+    """Rounded Laplace noise, from the secure generator and from PCG64, against `Generator.laplace`."""
+
+    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20], [1, 1_000_000])
+    param_names = ("line", "scale", "n")
+
+    def setup(self, line, scale, n):
+        self.run = {
+            "secure": partial(dpf.noise.laplace, scale, n),
+            "PCG64": partial(dpf.noise.laplace, scale, n, rng=np.random.PCG64(1)),
+            "numpy": partial(np.random.default_rng(1).laplace, 0.0, scale, n),
+        }[line]
+
+    def time_laplace(self, line, scale, n):
+        self.run()
+
+
+class DiscreteLaplace:
+    """The two-sided geometric law; NumPy's way is the difference of two geometrics."""
+
+    params = (["dpfast", "numpy"], [1.0, 1e3])
+    param_names = ("line", "scale")
+
+    def setup(self, line, scale):
+        rng, n, p = np.random.default_rng(1), 1_000_000, -np.expm1(-1 / scale)
+        self.run = {
+            "dpfast": lambda: dpf.noise.discrete_laplace(scale, n),
+            "numpy": lambda: rng.geometric(p, n) - rng.geometric(p, n),
+        }[line]
+
+    def time_discrete_laplace(self, line, scale):
+        self.run()
+
+
+class Geometric:
+    """The geometric law against `Generator.geometric`."""
+
+    params = (["dpfast", "numpy"], [1.0, 1e3])
+    param_names = ("line", "scale")
+
+    def setup(self, line, scale):
+        n = 1_000_000
+        self.run = {
+            "dpfast": partial(dpf.noise.geometric, scale, n),
+            "numpy": partial(np.random.default_rng(1).geometric, -np.expm1(-1 / scale), n),
+        }[line]
+
+    def time_geometric(self, line, scale):
+        self.run()
+
+
+class AddLaplace:
+    """Noise on floats of a grid, against adding `Generator.laplace`."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, grid, rng = data.pay(1_000_000), dpf.Grid(*data.BOUNDS), np.random.default_rng(1)
+        self.run = {
+            "dpfast": lambda: dpf.noise.add_laplace(x, scale=10.0, grid=grid),
+            "numpy": lambda: x + rng.laplace(0.0, 10.0, x.size),
+        }[line]
+
+    def time_add_laplace(self, line):
+        self.run()

@@ -1,0 +1,328 @@
+"""The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--quick]``.
+
+Each row runs a job of dpfast, what it is held against (the floor, mostly the NumPy line without privacy) and installed
+peers in one process. dpfast and its floors take turns, so that whatever else the machine does hits them alike; the
+least time of each is reported, and the ratio of the two. Calls are the natural ones: they allocate their results.
+"""
+
+import argparse
+import gc
+import itertools
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+from bench import data, memory, peers
+from dpfast.random import SecureBitGenerator
+
+SECONDS_A_ROW = 2.5  # of turns, where three turns take no longer
+SHORTEST = 2e-3  # seconds: shorter calls are repeated in a loop
+MOST_TURNS = 100
+
+WORKERS_LIMIT = 1 / 1.7
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What a job is held against, and the greatest ratio allowed (None: for information)."""
+
+    name: str
+    run: Callable
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: our call, its floors, other libraries' calls."""
+
+    name: str
+    run: Callable
+    floors: tuple[Floor, ...]
+    peers: dict[str, Callable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `unit` is s or B, of `dpfast`, `floor` and `peers`."""
+
+    job: str
+    dpfast: float
+    floor_name: str
+    floor: float
+    limit: float | None
+    peers: dict[str, float]
+    turns: int
+    unit: str = "s"
+
+    @property
+    def ratio(self):
+        return self.dpfast / self.floor
+
+    @property
+    def ok(self):
+        return None if self.limit is None else self.ratio <= self.limit
+
+
+# ---- the jobs ----
+
+
+def median(size) -> Iterator[Job]:
+    """One release of the median of a long array."""
+    mechanism = data.median_mechanism()
+    for n in (size(10**7), size(10**8)):
+        x = data.pay(n)
+        floors = Floor("np.median", lambda x=x: np.median(x), 0.20), Floor("x.sum()", x.sum, 3.0)
+        others = peers.medians(x) if n <= 10**7 else {}
+        yield Job(f"median, n = {_power(n)}", lambda x=x: mechanism(x), floors, others)
+        if n == size(10**8):
+            one = Floor("workers=1", lambda x=x: mechanism(x), WORKERS_LIMIT)
+            yield Job(f"median, workers=2, n = {_power(n)}", lambda x=x: mechanism(x, workers=2), (one,))
+            with ThreadPoolExecutor(1) as other:
+                sum_in_two = partial(_sum_in_two, other, x)
+                yield Job("(what memory allows: x.sum() in 2 threads)", sum_in_two, (Floor("x.sum()", x.sum),))
+
+
+def _sum_in_two(other, x):
+    half = other.submit(x[: x.size // 2].sum)
+    return x[x.size // 2 :].sum() + half.result()
+
+
+def orders(size) -> Iterator[Job]:
+    """Orders that hurt a selection, against random order."""
+    x, mechanism = data.pay(size(10**7)), data.median_mechanism()
+    random = Floor("random order", lambda: mechanism(x), 1.5)
+    for name, order in data.ORDERS.items():
+        y = order(x)
+        floors = (random if name != "against the hash" else Floor(random.name, random.run),)
+        yield Job(f"median, {name}, n = {_power(x.size)}", lambda y=y: mechanism(y), floors)
+
+
+def dtypes(size) -> Iterator[Job]:
+    """Other dtypes, a stride and missing values, against NumPy's median of the same array."""
+    x, mechanism = data.pay(size(10**7)), data.median_mechanism(step=1.0)
+    for name, convert in data.TYPES.items():
+        y = convert(x)
+        floor = Floor("np.nanmedian", lambda y=y: np.nanmedian(y)) if "NaN" in name else None
+        floor = floor or Floor("np.median", lambda y=y: np.median(y))
+        yield Job(f"median, {name}, n = {_power(x.size)}", lambda y=y: mechanism(y), (floor,))
+
+
+def call(size) -> Iterator[Job]:
+    """One small call: what Python and checks cost."""
+    x, mechanism = data.pay(100), data.median_mechanism()
+    floor = Floor("np.median", lambda: np.median(x), 1.0)
+    yield Job("one call, n = 100, mechanism built", lambda: mechanism(x), (floor,), peers.medians(x))
+    floor = Floor("np.median", lambda: np.median(x))
+    release = lambda: dpf.median(x, bounds=data.BOUNDS, epsilon=data.EPSILON)  # noqa: E731
+    yield Job("one call, n = 100, dpf.median(...)", release, (floor,))
+
+
+def noise(size) -> Iterator[Job]:
+    """Exact noise of the secure generator, against the noise of NumPy's, which is neither."""
+    n, rng = size(10**6), np.random.default_rng(1)
+    for scale, name in ((1.0, "1"), (1e3, "1e3"), (2.0**20, "2**20")):
+        floor = Floor("Generator.laplace", lambda s=scale: rng.laplace(0.0, s, n), 0.75)
+        others = peers.laplaces(scale, 1000) if scale == 1e3 else {}
+        run = lambda s=scale: dpf.noise.laplace(s, n)  # noqa: E731
+        yield Job(f"rounded Laplace, scale {name}, {_power(n)} draws", run, (floor,), others)
+    scale, p = 1e3, -math.expm1(-1e-3)
+    floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
+    run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731
+    yield Job(f"discrete Laplace, scale 1e3, {_power(n)} draws", run, (floor,))
+    floor = Floor("Generator.geometric", lambda: rng.geometric(p, n))
+    yield Job(f"geometric, scale 1e3, {_power(n)} draws", lambda: dpf.noise.geometric(scale, n), (floor,))
+
+
+def random(size) -> Iterator[Job]:
+    """The secure generator against PCG64, which is not secure."""
+    secure, pcg = SecureBitGenerator(), PCG64(1)
+    ours, theirs = Generator(secure), Generator(pcg)
+    for n in (size(10**6), size(10**7)):
+        floor = Floor("PCG64.random_raw", lambda n=n: pcg.random_raw(n), 1.0)
+        yield Job(f"secure words, n = {_power(n)}", lambda n=n: secure.random_raw(n), (floor,))
+        floor = Floor("Generator(PCG64).random", lambda n=n: theirs.random(n), 1.5)
+        yield Job(f"secure Generator.random, n = {_power(n)}", lambda n=n: ours.random(n), (floor,))
+
+
+def grid(size) -> Iterator[Job]:
+    """Values to codes, against the same in lines of NumPy."""
+    x, points = data.pay(size(10**7)), dpf.Grid(*data.BOUNDS)
+    floor = Floor("np.where, clip, rint, astype", lambda: data.encode_in_numpy(points, x))
+    yield Job(f"Grid.encode, n = {_power(x.size)}", lambda: points.encode(x), (floor,))
+
+
+GROUPS = {
+    "median": median,
+    "orders": orders,
+    "dtypes": dtypes,
+    "call": call,
+    "noise": noise,
+    "random": random,
+    "grid": grid,
+}
+
+
+def memory_rows(size) -> Iterator[Row]:
+    """Resident memory that the median adds to its data, each in a process of its own."""
+    for n in (size(10**7), size(10**8)):
+        ours, theirs = memory.extra("mechanism", n), memory.extra("np.median", n)
+        if ours is not None:
+            yield Row(
+                f"extra memory of the median, n = {_power(n)}", ours, "x", 8.0 * n, 0.05, {"np.median": theirs}, 1, "B"
+            )
+
+
+# ---- the clock ----
+
+
+def race(sides, seconds=SECONDS_A_ROW, least=3):
+    """The least time of one call of each side, and the number of turns; in a turn every side runs once."""
+    loops = [_loops(run) for run in sides]
+    best = [math.inf] * len(sides)
+    start, turn = time.perf_counter(), 0
+    gc.collect()
+    gc.disable()
+    try:
+        while turn < least or (turn < MOST_TURNS and time.perf_counter() - start < seconds):
+            for i, run in enumerate(sides):
+                best[i] = min(best[i], _clock(run, loops[i]) / loops[i])
+            turn += 1
+    finally:
+        gc.enable()
+    return best, turn
+
+
+def _clock(run, loops):
+    turns = itertools.repeat(None, loops)
+    start = time.perf_counter()
+    for _ in turns:
+        run()
+    return time.perf_counter() - start
+
+
+def _loops(run):
+    """How many calls take `SHORTEST`; also warms up."""
+    loops = 1
+    while (seconds := _clock(run, loops)) < SHORTEST:
+        loops = max(2 * loops, math.ceil(1.2 * loops * SHORTEST / max(seconds, 1e-7)))
+    return loops
+
+
+def measure(job, *, quick):
+    """The rows of a job, one for each floor. Peers run after, three turns."""
+    best, turns = race([job.run, *(floor.run for floor in job.floors)], 0.1 if quick else SECONDS_A_ROW)
+    others = {name: race([run], 0.0, 1 if quick else 3)[0][0] for name, run in job.peers.items()}
+    for i, floor in enumerate(job.floors):
+        yield Row(job.name, best[0], floor.name, best[i + 1], floor.limit, others if i == 0 else {}, turns)
+
+
+# ---- what is shown ----
+
+
+def _power(n):
+    """10000000 as 1e7."""
+    return f"{n:.0e}".replace("e+0", "e")
+
+
+def _shown(value, unit):
+    if unit == "B":
+        return f"{value / 1e6:.3g} MB"
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {name}"
+    return f"{value * 1e9:.3g} ns"
+
+
+HEADINGS = ("job", "dpfast", "floor", "ratio", "target", "ok", "peers")
+WIDTHS = (43, 9, 46, 5, 7, 3, 0)
+
+
+def cells(row, *, quick):
+    """The cells of a row; `quick` sizes are not held against the targets."""
+    ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
+    others = "; ".join(f"{name} {_shown(value, row.unit)}" for name, value in row.peers.items())
+    floor = f"{row.floor_name} {_shown(row.floor, row.unit)}"
+    limit = "" if row.limit is None else f"<= {row.limit:.2f}"
+    return row.job, _shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
+
+
+def line(texts):
+    """A row of a Markdown table, its columns aligned."""
+    return "| " + " | ".join(text.ljust(width) for text, width in zip(texts, WIDTHS, strict=True)) + " |"
+
+
+def cpu():
+    """The model of the processor."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(text.split(":", 1)[1].strip() for text in file if text.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def environment():
+    """What the figures depend on."""
+    return {
+        "python": platform.python_version(),
+        "dpfast": dpf.__version__,
+        "numpy": version("numpy"),
+        **peers.versions(),
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description="Ratios to NumPy and to peers.")
+    parser.add_argument("--only", action="append", choices=[*GROUPS, "memory"], help="a group of rows; may be repeated")
+    parser.add_argument("--json", metavar="FILE", help="write the results there too")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test, no verdicts")
+    options = parser.parse_args(arguments)
+    wanted = options.only or [*GROUPS, "memory"]
+
+    where = environment()
+    print(", ".join(f"{name} {value}" for name, value in where.items() if value is not None))
+    print("Least time of interleaved turns; ratio = dpfast / floor; 1 thread unless stated; float64 unless stated.")
+    if options.quick:
+        print("--quick: a hundredth of the sizes, so the targets are shown but not judged.")
+    print()
+    print(line(HEADINGS))
+    print(line(["---"] * len(HEADINGS)))
+
+    rows = []
+    for row in _rows(wanted, quick=options.quick):
+        rows.append(row)
+        print(line(cells(row, quick=options.quick)), flush=True)
+    if options.json:
+        results = [asdict(row) | {"ratio": row.ratio, "ok": None if options.quick else row.ok} for row in rows]
+        report = {"environment": where, "quick": options.quick, "statistic": "minimum", "rows": results}
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+
+
+def _rows(wanted, *, quick) -> Iterator[Row]:
+    def size(n):
+        return n // 100 if quick else n
+
+    for name, jobs in GROUPS.items():
+        if name in wanted:
+            for job in jobs(size):
+                yield from measure(job, quick=quick)
+    if "memory" in wanted:
+        yield from memory_rows(size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The data of all benchmarks: lognormal pay clipped to public bounds, in several orders and types."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import dpfast as dpf
+
+BOUNDS = (0.0, 1e6)
+EPSILON = 1.0
+
+
+def pay(n):
+    """Lognormal pay clipped to `BOUNDS`, in random order."""
+    x = np.random.default_rng(0).lognormal(10.5, 0.6, n)
+    return np.clip(x, *BOUNDS, out=x)
+
+
+def median_mechanism(**grid):
+    return dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(*BOUNDS, **grid), epsilon=EPSILON)
+
+
+def organ_pipe(x):
+    """Up, then down."""
+    x = np.sort(x)
+    return np.concatenate([x[::2], x[1::2][::-1]])
+
+
+def against_the_hash(x):
+    """Every record that a selection looks at first is the least: no bracket holds, the radix passes must."""
+    from dpfast._kernels._select import sample_positions
+
+    x = x.copy()
+    x[sample_positions(x.size)] = BOUNDS[0]
+    return x
+
+
+ORDERS: dict[str, Callable] = {
+    "sorted": np.sort,
+    "reversed": lambda x: np.sort(x)[::-1].copy(),
+    "organ pipe": organ_pipe,
+    "all equal": lambda x: np.full_like(x, 36_000.0),
+    "two values": lambda x: np.where(x < 36_000.0, 20_000.0, 50_000.0),
+    "against the hash": against_the_hash,
+}
+
+
+def with_missing(x, share=0.01):
+    """A copy with a share of NaN."""
+    x = x.copy()
+    x[np.random.default_rng(1).random(x.size) < share] = np.nan
+    return x
+
+
+TYPES: dict[str, Callable] = {
+    "float32": lambda x: x.astype(np.float32),
+    "int64": lambda x: x.astype(np.int64),
+    "int32": lambda x: x.astype(np.int32),
+    "stride 2": lambda x: np.repeat(x, 2)[::2],
+    "1 % NaN": with_missing,
+}
+
+
+def encode_in_numpy(grid, x):
+    """`Grid.encode` as lines of NumPy."""
+    x = np.where(np.isnan(x), grid.missing, x)
+    return np.rint(np.clip(x, grid.lower, grid.upper) / grid.step).astype(np.int64) - grid.first

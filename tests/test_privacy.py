@@ -1,0 +1,95 @@
+"""The statement of a guarantee, and its group version, rounded up."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from dpfast import Privacy
+
+
+def test_is_a_value():
+    privacy = Privacy(1.0, 1e-6, "add-remove")
+    assert privacy == pickle.loads(pickle.dumps(privacy))
+    assert len({privacy, Privacy(1.0, 1e-6), Privacy(1.0, 1e-6)}) == 2
+    assert eval(repr(privacy)) == privacy
+    with pytest.raises(AttributeError):
+        privacy.epsilon = 2.0
+
+
+def test_prints_a_sentence():
+    one_record = "for one record replaced (the number of records is public)"
+    assert str(Privacy(0.5)) == f"epsilon = 0.5 (pure differential privacy) {one_record}"
+    assert str(Privacy(0.5, 1e-6)) == f"epsilon = 0.5, delta = 1e-06 {one_record}"
+    assert str(Privacy(1, neighbors="add-remove")).endswith("for one record added or removed")
+    assert "against everyone but that person" in str(Privacy(1, neighbors="local"))
+
+
+@pytest.mark.parametrize("epsilon", [-1, -1e-300, math.nan])
+def test_refused_epsilon(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be at least 0"):
+        Privacy(epsilon)
+
+
+@pytest.mark.parametrize("delta", [-1e-300, 1.5, math.nan, math.inf])
+def test_refused_delta(delta):
+    with pytest.raises(ValueError, match=r"delta in \[0, 1\]"):
+        Privacy(1, delta)
+
+
+def test_refused_neighbors():
+    with pytest.raises(ValueError, match="neighbors must be one of 'replace-one', 'add-remove', 'local', not 'other'"):
+        Privacy(1, neighbors="other")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(1e-308, 1e300), st.integers(1, 10**9))
+def test_group_epsilon_is_the_least_double_above(epsilon, k):
+    group = Privacy(epsilon).group_up(k)
+    exact = Fraction(epsilon) * k
+    if math.isinf(group.epsilon):
+        assert exact > Fraction(1.797e308)
+    else:
+        assert Fraction(group.epsilon) >= exact
+        assert Fraction(math.nextafter(group.epsilon, 0)) < exact
+    assert group.delta == 0
+
+
+def test_rounding_to_nearest_would_understate():
+    """Positive control: 3 * 0.1 in doubles happens to round up, others round down."""
+    assert any(Fraction(k * 0.1) < Fraction(0.1) * k for k in range(1, 50))
+    assert all(Fraction(Privacy(0.1).group_up(k).epsilon) >= Fraction(0.1) * k for k in range(1, 50))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0, 50) | st.floats(1e-300, 1e-6), st.floats(1e-30, 1.0), st.integers(2, 50))
+def test_group_delta_is_rounded_up_but_little(epsilon, delta, k):
+    with mp.workdps(400):
+        exact = mpf(delta) * sum(mp.exp(i * mpf(epsilon)) for i in range(k))
+        got = Privacy(epsilon, delta).group_up(k).delta
+        assert got == 1 or exact <= got <= exact * (1 + mpf(2) ** -38)
+        assert got < 1 or exact > 1 - mpf(2) ** -38
+
+
+def test_zero_and_one():
+    privacy = Privacy(0.3, 1e-9, "local")
+    assert privacy.group_up(0) == Privacy(0, 0, "local")
+    assert privacy.group_up(1) == privacy
+
+
+def test_extremes():
+    assert Privacy(1).group_up(10**400) == Privacy(math.inf)
+    assert Privacy(1, 1e-9).group_up(10**400) == Privacy(math.inf, 1.0)
+    assert Privacy(math.inf, 0.5).group_up(2) == Privacy(math.inf, 1.0)
+    assert Privacy(0, 1e-9).group_up(10**400).delta == 1.0
+    assert Privacy(1e-300, 1e-9).group_up(10**400).delta == 1.0
+
+
+@pytest.mark.parametrize("records", [-1, True, 1.0, "1", None])
+def test_refused_group(records):
+    with pytest.raises((TypeError, ValueError), match="records must be"):
+        Privacy(1).group_up(records)

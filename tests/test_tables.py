@@ -1,0 +1,159 @@
+"""Columns of files: what is a record, what is missing, and errors of one line without data."""
+
+import gzip
+import io
+import math
+import os
+
+import numpy as np
+import pytest
+
+from dpfast.tables import TableError, _number, _numbers, read_column
+
+
+def write(folder, text, name="x.csv"):
+    path = folder / name
+    content = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return str(path)
+
+
+NAN = math.nan
+FILES = {
+    "plain": ("a,pay\n1,2.5\n3,4\n", [2.5, 4]),
+    "missing": ("a,pay\n1,\n2,NA\n3,-\n4,5\n5\n", [NAN, NAN, NAN, 5, NAN]),
+    "spaces": ("pay\n 1\n2 \n\t3\n", [1, 2, 3]),
+    "quoted": ('a,pay\n"x, y","1"\n"new\nline",2\n"quo""te",3\n', [1, 2, 3]),
+    "byte order mark": ("\ufeffpay,a\n1,2\n", [1]),
+    "carriage returns": ("a,pay\r\n1,2\r\n3,4\r\n", [2, 4]),
+    "extremes": ("pay\n1e400\n-inf\nnan\n5e-324\n-0\n", [math.inf, -math.inf, NAN, 5e-324, 0]),
+    "no end of line": ("a,pay\n1,2", [2]),
+    "long rows": ("a,pay\n1,2,3,4\n", [2]),
+    "blank lines between rows": ("a,pay\n\n1,2\n\n", [2]),
+    "blank cells of the only column": ("pay\n1\n\n2\n", [1, NAN, 2]),
+    "two of a name": ("pay,pay\n1,2\n", [1]),
+    "bad bytes": (b"a,pay\n\xff\xfe,2\n1,\xff\n", [2, NAN]),
+    "nul bytes": (b"a,pay\n1,\x00\n2,3\n", [NAN, 3]),
+    "text as numbers": ("pay\n1_000\n0x10\n1d5\ntrue\n", [1000, NAN, NAN, NAN]),
+    "header only": ("a,pay\n", []),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("file", ["x.csv", "x.csv.gz", "x.txt"])
+def test_csv(tmp_path, name, file):
+    text, expected = FILES[name]
+    np.testing.assert_array_equal(read_column(write(tmp_path, text, file), "pay"), expected)
+
+
+def test_many_blocks(tmp_path):
+    x = np.arange(200_000) / 8
+    x[123_456] = NAN
+    text = "pay\n" + "".join("\n" if math.isnan(v) else f"{v}\n" for v in x)
+    np.testing.assert_array_equal(read_column(write(tmp_path, text), None), x)
+
+
+def test_without_header(tmp_path):
+    path = write(tmp_path, "1,2\n3,4\n")
+    assert read_column(path, "2", header=False).tolist() == [2, 4]
+    assert read_column(write(tmp_path, "7\n8\n", "y.csv"), None, header=False).tolist() == [7, 8]
+    for column in ("0", "3", "-1", "a", "", "\u00b2"):
+        with pytest.raises(TableError, match="the column is a number from 1 to 2"):
+            read_column(path, column, header=False)
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(b"pay\n1\n2\n")
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert read_column("-", "pay").tolist() == [1, 2]
+    assert not Stdin.buffer.closed
+
+
+def test_one_cell_is_read_alike_whatever_the_others_are():
+    """The fast reading of a block and the slow one, which an unreadable neighbour causes, are the same map."""
+    cells = ["1", " 1", "1_0", "\u0661", "\uff11", "1e400", "-inf", "nan", "1\x00", "0x1", "1,5", "", "--1", "1.", ".5"]
+    cells += ["\u00a01", "\x1c1", "\u200b1", "1__0", "infinity", "1j", "True", "1e1_0", "+1", "1f", "\ud800"]
+    for cell in cells:
+        alone, beside = _numbers([cell])[0], _numbers([cell, "unreadable"])[0]
+        np.testing.assert_array_equal(alone, beside)
+        np.testing.assert_array_equal(alone, _number(cell))
+
+
+BROKEN = {
+    "no such file": (None, "nowhere.csv", "No such file"),
+    "empty": ("", "x.csv", "the file is empty"),
+    "no column": ("secret,b\n1,2\n", "x.csv", "no column 'pay' in the header"),
+    "binary": (bytes(range(256)) * 40, "x.csv", "no column|not a CSV"),
+    "huge cell": ("pay\n" + "9" * 200_000, "x.csv", "not a CSV file"),
+    "truncated gzip": (gzip.compress(b"pay\n" + os.urandom(3000))[:1000], "x.gz_", "no column|not a CSV"),
+    "utf-16": ("pay\n1\n".encode("utf-16"), "x.csv", "no column"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files(tmp_path, name):
+    content, file, message = BROKEN[name]
+    path = str(tmp_path / file) if content is None else write(tmp_path, content, file)
+    with pytest.raises(TableError, match=message) as error:
+        read_column(path, "pay")
+    assert "\n" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not gzip", "flipped", "checksum"])
+def test_damaged_gzip(tmp_path, damage):
+    whole = bytearray(gzip.compress(b"pay\n" + b"".join(b"%d\n" % i for i in range(5000))))
+    if damage == "truncated":
+        whole = whole[:300]
+    elif damage == "not gzip":
+        whole = bytearray(b"pay\n1\n")
+    elif damage == "flipped":
+        whole[200] ^= 0xFF
+        whole[201] ^= 0x55
+    else:
+        whole[-8] ^= 1
+    (tmp_path / "x.csv.gz").write_bytes(whole)
+    with pytest.raises(TableError, match="cannot read"):
+        read_column(str(tmp_path / "x.csv.gz"), "pay")
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(TableError, match="Is a directory"):
+        read_column(str(tmp_path), "pay")
+
+
+def test_several_columns_need_a_name(tmp_path):
+    with pytest.raises(TableError, match="2 columns: name one with --column"):
+        read_column(write(tmp_path, "a,b\n1,2\n"), None)
+
+
+class TestParquet:
+    def write(self, folder, columns):
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(columns), folder / "x.parquet")
+        return str(folder / "x.parquet")
+
+    def test_read(self, tmp_path):
+        columns = {"a": [1, None, 2**53], "b": [0.5, None, NAN], "c": ["secret"] * 3}
+        path = self.write(tmp_path, columns)
+        np.testing.assert_array_equal(read_column(path, "a"), [1, NAN, 2**53])
+        np.testing.assert_array_equal(read_column(path, "b"), [0.5, NAN, NAN])
+        for column, message in (("c", "does not hold numbers"), ("d", "no column 'd'"), (None, "name a column")):
+            with pytest.raises(TableError, match=message) as error:
+                read_column(path, column)
+            assert "secret" not in str(error.value)
+
+    def test_only_column_and_no_rows(self, tmp_path):
+        arrow = pytest.importorskip("pyarrow")
+        assert read_column(self.write(tmp_path, {"a": [1.0, 2.0]}), None).tolist() == [1, 2]
+        assert read_column(self.write(tmp_path, {"a": arrow.array([], arrow.float32())}), "a").shape == (0,)
+
+    def test_broken(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        with pytest.raises(TableError, match="cannot read"):
+            read_column(write(tmp_path, b"no parquet", "x.parquet"), "a")
+        with pytest.raises(TableError, match="cannot read"):
+            read_column(str(tmp_path / "nowhere.parquet"), "a")
