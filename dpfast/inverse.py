@@ -124,11 +124,9 @@ differential privacy) for one record replaced (the number of records is public)>
         values, threads = _records(x, workers)
         n = values.shape[0]
         if isinstance(statistic, OrderStatistic):
-            k, reach = statistic.rank(n), self._levels(n) - 1
-            window = _select.window(values, k - reach, k + reach, **grid.kernel, workers=threads)
             code = _levels.draw_order_statistic(
                 source,
-                window,
+                self._window(values, threads),
                 self.epsilon,
                 self._radius_codes(n),
                 grid.lower,
@@ -156,6 +154,12 @@ differential privacy) for one record replaced (the number of records is public)>
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, n),
         )
+
+    def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
+        """The order statistics that the levels look at, for the kernel that goes from them to the draw in one call."""
+        n, grid = values.shape[0], self.grid
+        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
+        return _select.window(values, rank - reach, rank + reach, **grid.kernel, workers=threads)
 
     def _boxes(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The attack ranges of all levels, widened by the radius."""
