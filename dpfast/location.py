@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -441,12 +441,13 @@ def std(
     return math.sqrt(_mechanism(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
-def _methods(statistic: Statistic) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a statistic, by the name of the parameter `method`."""
+@cache
+def _methods(statistic: type[Statistic]) -> dict[str, Callable[..., Mechanism]]:
+    """The mechanisms that can release a kind of statistic, by the name of the parameter `method`."""
     methods: dict[str, Callable[..., Mechanism]] = {}
-    if isinstance(statistic, RankStatistic):
+    if issubclass(statistic, RankStatistic):
         methods["inverse-sensitivity"] = InverseSensitivity
-    if isinstance(statistic, MomentStatistic):
+    if issubclass(statistic, MomentStatistic):
         methods["global-sensitivity"] = GlobalSensitivity
     return methods
 
@@ -460,7 +461,7 @@ def _mechanism(
     delta: float,
     method: str,
 ) -> Mechanism:
-    methods = _methods(statistic)
+    methods = _methods(type(statistic))
     if method not in methods:
         raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
     if _checks.delta_down(delta):
