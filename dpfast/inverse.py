@@ -27,13 +27,15 @@ _TAIL = 42.0
 class InverseSensitivity(Mechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential
-    privacy under one replaced record; the number of records is public.
+    score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the
+    least t with g in the statistic's attack range. Pure epsilon-differential privacy under one replaced record; the
+    number of records is public.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Statistic
-        For example ``Median()`` or ``Quantile(0.9)``.
+    statistic : dpfast.statistics.RankStatistic
+        ``Median()``, ``Quantile(0.9)``, ``TrimmedMean(0.1)``, ``WinsorizedMean(0.1)``, ``Mean()``, ``Huber(2.0)`` or
+        ``InterquartileRange()``.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -47,7 +49,8 @@ class InverseSensitivity(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        Before any data are looked at. From a call, where the number of records is known: a mean of g records on a grid
+        with g times points of 2**63 or more.
 
     Notes
     -----
@@ -124,11 +127,9 @@ differential privacy) for one record replaced (the number of records is public)>
         values, threads = _records(x, workers)
         n = values.shape[0]
         if isinstance(statistic, OrderStatistic):
-            k, reach = statistic.rank(n), self._levels(n) - 1
-            window = _select.window(values, k - reach, k + reach, **grid.kernel, workers=threads)
             code = _levels.draw_order_statistic(
                 source,
-                window,
+                self._window(values, threads),
                 self.epsilon,
                 self._radius_codes(n),
                 grid.lower,
@@ -157,6 +158,21 @@ differential privacy) for one record replaced (the number of records is public)>
             decode=partial(self.statistic.decode, self.grid, n),
         )
 
+    def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
+        """The order statistics that the levels look at, for the kernel that goes from them to the draw in one call."""
+        n, grid = values.shape[0], self.grid
+        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
+        return _select.window(
+            values,
+            rank - reach,
+            rank + reach,
+            lower=grid.lower,
+            upper=grid.upper,
+            step=grid.step,
+            missing=grid.missing,
+            workers=threads,
+        )
+
     def _boxes(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The attack ranges of all levels, widened by the radius."""
         n = values.shape[0]
@@ -174,6 +190,8 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _radius_codes(self, n: int) -> int:
         """The radius in release codes, rounded."""
+        if not self.radius:
+            return 0
         codes = self.radius / self.grid.step * self.statistic.records(n)
         return round(min(codes, self.statistic.last(self.grid, n)))
 

@@ -62,8 +62,8 @@ class Gaps:
     -----
     With corner 0 the smooth sensitivity is the maximum of equation (G) of docs/proofs/monotone-statistics.md over
     ``pairs``, exactly. With a corner m, an upper bound up to a factor of 3 is, of the two directions, the greater of
-    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, where S(i, j)
-    is the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
+    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, S(i, j) being
+    the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
     """
 
     pairs: tuple[tuple[int, int], ...]

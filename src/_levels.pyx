@@ -130,7 +130,7 @@ def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high n
     """Fill with the attack range of x_(k2) - x_(k1), from the sorted codes around both ranks.
 
     **Law** deterministic: upper[t] = max(x_(k2+a) - x_(k1-b)), lower[t] = min(max(0, x_(k2-a) - x_(k1+b))) over
-    a + b = t, a, b >= 0. **Assumes** `low` and `high` sorted, of length 2n - 1, codes below 2**52; `lower` and `upper` of
+    a + b = t, a, b >= 0. **Assumes** `low` and `high` sorted, of length 2n - 1, codes below 2**52; `lower`, `upper` of
     length n. **Cost** n**2 subtractions, about 0.5 ns each, without the GIL. **Reference** mechanisms-a 5.2.
     """
     cdef Py_ssize_t n = lower.shape[0]

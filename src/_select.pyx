@@ -286,7 +286,7 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
 
 cdef bint _counted(const select_keys *keys, double low, double high, select_tally *tally, double *inside,
                    Py_ssize_t room, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t *below) except -1:
-    """The window from the counts of a scan, in which NaN is given its place; False if the bracket missed it or ran over."""
+    """The window from the counts of a scan, NaN given its place; False if the bracket missed it or ran over."""
     cdef Py_ssize_t at_high, missing, i
     if tally.overflow:
         return False
@@ -440,7 +440,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
 cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t first, Py_ssize_t last,
                      Py_ssize_t next, Py_ssize_t final, double *low_out, double *high_out, bint sums,
                      Py_ssize_t workers):
-    """Ranks first..last and next..final, all in 1..n, and the sum of the codes between or 0, in one scan; None if it failed.
+    """Ranks first..last and next..final, all in 1..n, and the sum of the codes between (or 0); None if the scan failed.
 
     The scan adds up the codes clamped between the brackets; those of the keys in and beyond the brackets are then put
     right, to be clamped between x_(last) and x_(next).
@@ -500,8 +500,8 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     **Law**: deterministic; each window as by `window`, the sum exact, of any size.
 
     **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`; `first` is `lower` / `step`.
-    **Cost**: as `window`, in one pass for both windows and the sum, unless they are wide, overlap or were ordered against
-    the hash: then three passes or more. **Reference**: docs/proofs/exact-sums.md.
+    **Cost**: as `window`, in one pass for both windows and the sum; three passes or more where they are wide or close
+    together, or the order was made against the hash. **Reference**: docs/proofs/exact-sums.md.
     """
     cdef select_keys keys
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
