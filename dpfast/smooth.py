@@ -277,7 +277,8 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     """A beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a release.
 
     ``max over data y of exp(-beta d(x, y)) LS(y)``, d the number of replaced records, LS the local sensitivity, over
-    data inside the public bounds; at least one step of the grid.
+    data inside the public bounds; at least one release code (one step, or step / g for a mean of g records). For a
+    Winsorized mean an upper bound of that, at most three times larger.
 
     Parameters
     ----------
