@@ -33,6 +33,7 @@ KERNELS = [
         f"dpfast._kernels.{source.stem}",
         [str(source)],
         include_dirs=["src", np.get_include()],
+        libraries=["m"],
         depends=HEADERS,
         extra_compile_args=FLAGS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_25_API_VERSION")],

@@ -1,6 +1,7 @@
 """``dpfast.location`` and the mechanism behind it: one release of a median against NumPy's median."""
 
 import numpy as np
+from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data
@@ -96,4 +97,24 @@ class Quantile:
         }[line]
 
     def time_quantile(self, line, q):
+        self.run()
+
+
+class Statistics:
+    """Means, variance and interquartile range against the lines of NumPy and SciPy."""
+
+    params = (["mean", "variance", "trimmed mean", "interquartile range"], ["dpfast", "floor"])
+    param_names = ("statistic", "line")
+
+    def setup(self, statistic, line):
+        x, public = data.pay(10_000_000), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+        ours, floor = {
+            "mean": (lambda: dpf.mean(x, **public), lambda: np.mean(x)),
+            "variance": (lambda: dpf.variance(x, **public), lambda: np.var(x)),
+            "trimmed mean": (lambda: dpf.trimmed_mean(x, 0.1, **public), lambda: trim_mean(x, 0.1)),
+            "interquartile range": (lambda: dpf.iqr(x, **public), lambda: np.percentile(x, [25, 75])),
+        }[statistic]
+        self.run = ours if line == "dpfast" else floor
+
+    def time_statistic(self, statistic, line):
         self.run()

@@ -21,6 +21,7 @@ from importlib.metadata import version
 
 import numpy as np
 from numpy.random import PCG64, Generator
+from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data, memory, peers
@@ -162,8 +163,22 @@ def grid(size) -> Iterator[Job]:
     yield Job(f"Grid.encode, n = {_power(x.size)}", lambda: points.encode(x), (floor,))
 
 
+def statistics(size) -> Iterator[Job]:
+    """Means, variance and ranges of a long array."""
+    x, public = data.pay(size(10**7)), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+    suffix = f"n = {_power(x.size)}"
+    mean = Floor("np.mean", lambda: np.mean(x), 2.0)
+    yield Job(f"mean, {suffix}", lambda: dpf.mean(x, **public), (mean,))
+    yield Job(f"variance, {suffix}", lambda: dpf.variance(x, **public), (Floor("np.var", lambda: np.var(x)),))
+    trimmed = Floor("scipy.stats.trim_mean", lambda: trim_mean(x, 0.1), 0.25)
+    yield Job(f"trimmed mean 10 %, {suffix}", lambda: dpf.trimmed_mean(x, 0.1, **public), (trimmed,))
+    quartiles = Floor("np.percentile(x, [25, 75])", lambda: np.percentile(x, [25, 75]), 0.25)
+    yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
+
+
 GROUPS = {
     "median": median,
+    "statistics": statistics,
     "orders": orders,
     "dtypes": dtypes,
     "call": call,

@@ -2,26 +2,50 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, statistics
+from dpfast import audit, noise, random, smooth, statistics
 from dpfast.errors import EntropyError
+from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
-from dpfast.location import median, quantile
+from dpfast.location import (
+    huber,
+    iqr,
+    mean,
+    median,
+    quantile,
+    std,
+    sum,
+    trimmed_mean,
+    variance,
+    winsorized_mean,
+)
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
+from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
 
 __all__ = [
     "EntropyError",
+    "GlobalSensitivity",
     "Grid",
     "InverseSensitivity",
     "Mechanism",
     "Privacy",
+    "SmoothSensitivity",
     "audit",
+    "huber",
+    "iqr",
+    "mean",
     "median",
     "noise",
     "quantile",
     "random",
+    "smooth",
     "statistics",
+    "std",
+    "sum",
+    "trimmed_mean",
+    "variance",
+    "winsorized_mean",
 ]

@@ -82,6 +82,45 @@ def fraction(name: str, value: Any) -> float:
     return number
 
 
+def positive(name: str, value: Any) -> float:
+    """A positive number that is no privacy parameter."""
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+    return number
+
+
+def trim(value: Any) -> float:
+    """A fraction to cut from each side, in [0, 0.5)."""
+    number = real("trim", value)
+    if not 0 <= number < 0.5:
+        raise ValueError(f"trim must be at least 0 and below 0.5, not {value!r}")
+    return number
+
+
+def code_range(last: int) -> int:
+    """The largest code of a release: what is computed with codes must fit 64 bits. Made of public numbers only."""
+    if last >= 2**63 - 1:
+        raise ValueError(f"records times grid points must be below 2**63, not {last}: use a coarser step")
+    return last
+
+
+def released_range(ends: Callable[[], tuple[float, float]]) -> None:
+    """The least and the greatest float that can be released, a function of public numbers, must be finite."""
+    try:
+        ends()
+    except OverflowError:
+        raise ValueError("a release could be beyond the range of float64: use narrower bounds") from None
+
+
+def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+    """Sensitivity / epsilon, exactly; in release codes."""
+    scale = sensitivity / Fraction(epsilon)
+    if scale > 2**56:
+        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+    return scale
+
+
 def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     """An integer, at least `least`."""
     if isinstance(value, (bool, np.bool_)):

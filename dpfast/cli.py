@@ -1,4 +1,4 @@
-"""The command line: ``dpfast demo | median | quantiles | verify``.
+"""The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | verify``.
 
 Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
 mechanism broken.
@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +26,7 @@ from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.location import _mechanism, quantile
 from dpfast.mechanism import Mechanism
-from dpfast.statistics import Median, Quantile
+from dpfast.statistics import InterquartileRange, Mean, Median, Quantile, Statistic, TrimmedMean
 from dpfast.tables import TableError, read_column
 
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
@@ -69,12 +69,15 @@ def _parser() -> argparse.ArgumentParser:
     _common(demo)
     demo.set_defaults(run=_demo)
 
-    one = commands.add_parser("median", help="release the median of a column")
-    _column(one)
-    one.add_argument("--delta", type=float, default=0.0, help="0 for a pure mechanism (default)")
-    one.add_argument("--method", default="inverse-sensitivity", help="default inverse-sensitivity")
-    _common(one)
-    one.set_defaults(run=_median)
+    for name, (words, make, method) in _SINGLE.items():
+        one = commands.add_parser(name, help=f"release the {words} of a column")
+        _column(one)
+        if name == "trimmed-mean":
+            one.add_argument("--trim", type=float, default=0.1, help="fraction cut from each side (default 0.1)")
+        one.add_argument("--delta", type=float, default=0.0, help="0 (default), or more with smooth-sensitivity")
+        one.add_argument("--method", default=method, help=f"default {method}")
+        _common(one)
+        one.set_defaults(run=_single, name=name, make=make)
 
     several = commands.add_parser("quantiles", help="release quantiles of a column; several share the budget")
     _column(several)
@@ -83,7 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     several.set_defaults(run=_quantiles)
 
     check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
-    check.add_argument("mechanism", metavar="MECHANISM", choices=["median", "quantile"], help="median or quantile")
+    check.add_argument(
+        "mechanism", metavar="MECHANISM", choices=[*_SINGLE, "quantile"], help=f"{', '.join(_SINGLE)} or quantile"
+    )
+    check.add_argument("--trim", type=float, default=0.1, help="for trimmed-mean (default 0.1)")
     check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
     check.add_argument("--epsilon", type=float, default=1.0)
     check.add_argument("--bounds", type=float, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
@@ -124,20 +130,29 @@ def _read(arguments: argparse.Namespace) -> NDArray[np.float64]:
     return x
 
 
-def _median(arguments: argparse.Namespace) -> dict[str, Any]:
+# The commands that release one number: its name in the help, the statistic, the default method.
+_SINGLE: dict[str, tuple[str, Callable[[argparse.Namespace], Statistic], str]] = {
+    "median": ("median", lambda arguments: Median(), "inverse-sensitivity"),
+    "mean": ("mean", lambda arguments: Mean(), "global-sensitivity"),
+    "trimmed-mean": ("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "inverse-sensitivity"),
+    "iqr": ("interquartile range", lambda arguments: InterquartileRange(), "inverse-sensitivity"),
+}
+
+
+def _single(arguments: argparse.Namespace) -> dict[str, Any]:
     # A bad parameter is told before a long read.
-    grid, rng = _grid(arguments), _rng(arguments)
-    mechanism = _mechanism(Median(), None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
+    grid, rng, statistic = _grid(arguments), _rng(arguments), arguments.make(arguments)
+    mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     x = _read(arguments)
     start = time.perf_counter()
     value = mechanism(x, rng=rng)
     seconds = time.perf_counter() - start
     return {
-        "statistic": "median",
+        "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
         **_context(mechanism, grid, x.size, arguments),
-        "text": f"median = {value:.12g}  ({x.size:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
+        "text": f"{statistic} = {value:.12g}  ({x.size:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
     }
 
 
@@ -187,9 +202,10 @@ def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Names
 
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
-    statistic = Median() if arguments.mechanism == "median" else Quantile(arguments.q)
-    grid = _grid(arguments)
-    mechanism = InverseSensitivity(statistic, grid=grid, epsilon=arguments.epsilon)
+    _, make, method = _SINGLE.get(
+        arguments.mechanism, ("quantile", lambda _: Quantile(arguments.q), "inverse-sensitivity")
+    )
+    mechanism = _mechanism(make(arguments), None, None, _grid(arguments), arguments.epsilon, 0.0, method)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
         "mechanism": arguments.mechanism,

@@ -145,6 +145,11 @@ class Grid:
         """The value of one code, exact."""
         return (self.first + code) * self.step
 
+    @property
+    def kernel(self) -> dict[str, float]:
+        """The keyword arguments by which the kernels of selection know the grid."""
+        return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
+
     def __repr__(self) -> str:
         missing = "" if self.missing == self.lower else f", missing={self.missing!r}"
         return f"Grid({self.lower!r}, {self.upper!r}, step={self.step!r}{missing})"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +17,7 @@ from dpfast.laws import NestedIntervals
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import OrderStatistic, Statistic
+from dpfast.statistics import OrderStatistic, RankStatistic, Statistic
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
 _TAIL = 42.0
@@ -25,13 +27,15 @@ _TAIL = 42.0
 class InverseSensitivity(Mechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the least number of records to replace so that the statistic becomes g. Pure epsilon-differential
-    privacy under one replaced record; the number of records is public.
+    score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the
+    least t with g in the statistic's attack range. Pure epsilon-differential privacy under one replaced record; the
+    number of records is public.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Statistic
-        For example ``Median()`` or ``Quantile(0.9)``.
+    statistic : dpfast.statistics.RankStatistic
+        ``Median()``, ``Quantile(0.9)``, ``TrimmedMean(0.1)``, ``WinsorizedMean(0.1)``, ``Mean()``, ``Huber(2.0)`` or
+        ``InterquartileRange()``.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -45,7 +49,8 @@ class InverseSensitivity(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        Before any data are looked at. From a call, where the number of records is known: a mean of g records on a grid
+        with g times points of 2**63 or more.
 
     Notes
     -----
@@ -72,17 +77,19 @@ differential privacy) for one record replaced (the number of records is public)>
     True
     """
 
-    statistic: Statistic
+    statistic: RankStatistic
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
-    _cap: int = field(init=False, repr=False, compare=False)
-    _radius_steps: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
             raise TypeError(f"statistic must be one of dpfast.statistics, not {type(self.statistic).__name__}")
+        if not isinstance(self.statistic, RankStatistic):
+            raise TypeError(
+                f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
+            )
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
         if self.neighbors != "replace-one":
@@ -91,11 +98,8 @@ differential privacy) for one record replaced (the number of records is public)>
         radius = _checks.real("radius", self.radius)
         if radius < 0:
             raise ValueError(f"radius must be at least 0, not {radius!r}")
-        last = self.statistic.last(self.grid)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "radius", radius)
-        object.__setattr__(self, "_cap", _cap(epsilon, last + 1))
-        object.__setattr__(self, "_radius_steps", round(min(radius / self.grid.step, last)))
 
     @property
     def privacy(self) -> Privacy:
@@ -109,47 +113,59 @@ differential privacy) for one record replaced (the number of records is public)>
             f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
+    def cap(self, n: int) -> int:
+        """The public number of scores that are told apart for n records: all from here on count alike.
+
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases: together they have at most e**-42 of the
+        probability.
+        """
+        return _cap(self.epsilon, self.statistic.last(self.grid, n) + 1)
+
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
-        if not isinstance(self.statistic, OrderStatistic):
-            return super().__call__(x, rng=rng, workers=workers)
         source = bit_generator(rng)
-        grid = self.grid
-        code = _levels.draw_order_statistic(
-            source,
-            self._window(x, workers),
-            self.epsilon,
-            self._radius_steps,
-            grid.lower,
-            grid.upper,
-            grid.step,
-            grid.first,
-            grid.size - 1,
-        )
-        return grid.value(code)
+        grid, statistic = self.grid, self.statistic
+        values, threads = _records(x, workers)
+        n = values.shape[0]
+        if isinstance(statistic, OrderStatistic):
+            code = _levels.draw_order_statistic(
+                source,
+                self._window(values, threads),
+                self.epsilon,
+                self._radius_codes(n),
+                grid.lower,
+                grid.upper,
+                grid.step,
+                grid.first,
+                grid.size - 1,
+            )
+            return grid.value(code)
+        lower, upper = self._boxes(values, threads)
+        out = np.empty(1, np.int64)
+        _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
+        return statistic.value(grid, n, int(out[0]))
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
         """The exact law of the release. PRIVATE."""
-        last = self.statistic.last(self.grid)
-        lower, upper = self.statistic.attack_range(self.grid.encode(self._window(x, workers)))
+        values, threads = _records(x, workers)
+        n = values.shape[0]
+        lower, upper = self._boxes(values, threads)
         return NestedIntervals(
-            np.maximum(lower - self._radius_steps, 0),
-            np.minimum(upper + self._radius_steps, last),
+            lower,
+            upper,
             epsilon=self.epsilon,
-            last=last,
+            last=self.statistic.last(self.grid, n),
             grid=self.grid,
+            decode=partial(self.statistic.decode, self.grid, n),
         )
 
-    def _window(self, x: ArrayLike, workers: int) -> NDArray[np.float64]:
-        """The order statistics that the levels below the cap look at: how many depends on public numbers only."""
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        n = _checks.records(values.shape[0])
-        first, last = self.statistic.ranks(n, min(self._cap, self.statistic.breakdown(n)))
-        grid = self.grid
+    def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
+        """The order statistics that the levels look at, for the kernel that goes from them to the draw in one call."""
+        n, grid = values.shape[0], self.grid
+        [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
         return _select.window(
             values,
-            first,
-            last,
+            rank - reach,
+            rank + reach,
             lower=grid.lower,
             upper=grid.upper,
             step=grid.step,
@@ -157,7 +173,37 @@ differential privacy) for one record replaced (the number of records is public)>
             workers=threads,
         )
 
+    def _boxes(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The attack ranges of all levels, widened by the radius."""
+        n = values.shape[0]
+        last, radius = self.statistic.last(self.grid, n), self._radius_codes(n)
+        lower, upper = self.statistic.attack_range(
+            self.statistic.summarize(values, self.grid, self._levels(n), threads)
+        )
+        if radius == 0:
+            return lower, upper
+        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
+    def _levels(self, n: int) -> int:
+        """How many levels are looked at: public, like the number of order statistics they need."""
+        return min(self.cap(n), self.statistic.breakdown(n))
+
+    def _radius_codes(self, n: int) -> int:
+        """The radius in release codes, rounded."""
+        if not self.radius:
+            return 0
+        codes = self.radius / self.grid.step * self.statistic.records(n)
+        return round(min(codes, self.statistic.last(self.grid, n)))
+
+
+def _records(x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
+    threads = _checks.threads(workers)
+    values = _checks.vector("x", x)
+    _checks.records(values.shape[0])
+    return values, threads
+
+
+@lru_cache(maxsize=256)
 def _cap(epsilon: float, size: int) -> int:
     """The public number of levels, ``1 + ceil(2 / epsilon * (log(size) + 42))``: beyond it all scores count alike.
 

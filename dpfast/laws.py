@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _levels
+from dpfast._kernels import _levels, _samplers
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator, blocks
 
@@ -54,7 +56,8 @@ class NestedIntervals(ScalarLaw):
     last : int
         The support is 0..last.
     grid : Grid
-        Turns codes into values.
+    decode : callable, optional
+        Turns codes into values. Default: ``grid.decode``.
 
     Notes
     -----
@@ -63,9 +66,17 @@ class NestedIntervals(ScalarLaw):
     """
 
     def __init__(
-        self, lower: NDArray[np.int64], upper: NDArray[np.int64], *, epsilon: float, last: int, grid: Grid
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        last: int,
+        grid: Grid,
+        decode: Callable[[ArrayLike], Any] | None = None,
     ) -> None:
         self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
+        self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
         # Where the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
@@ -111,5 +122,214 @@ class NestedIntervals(ScalarLaw):
         _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out)
 
     def value(self, k: ArrayLike) -> Any:
-        values = self.grid.decode(k)
+        values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+class RoundedNoise(ABC):
+    """Symmetric noise on the integers: round(scale * X), X of a continuous law.
+
+    Parameters
+    ----------
+    scale : float
+        In (0, 2**56], in units of the integers; taken as the number it is.
+    """
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    @abstractmethod
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Natural logarithm of P(Z >= z), z >= 1."""
+
+    @abstractmethod
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Natural logarithm of P(Z = z)."""
+
+    @abstractmethod
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        """Exact draws, saturated at +-(2**63 - 1)."""
+
+
+class RoundedLaplace(RoundedNoise):
+    """``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``."""
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (0.5 - z) / self.scale - math.log(2)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        one_cell = math.log(-math.expm1(-1 / self.scale)) - math.log(2)
+        at_zero = math.log(-math.expm1(-1 / (2 * self.scale)))
+        return np.where(z == 0, at_zero, (0.5 - np.abs(z)) / self.scale + one_cell)
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_laplace(source, self.scale, out)
+
+
+class RoundedStudent3(RoundedNoise):
+    """round(scale * T), T Student's t with 3 degrees of freedom; probabilities to about 1e-14, relative, everywhere.
+
+    In units of c = t / sqrt(3) the density of |T| is ``(4 / pi) / (1 + c**2)**2``. A cell z of width h = 1 / (scale
+    sqrt(3)) is far enough from the poles at +-i for Gauss-Legendre quadrature: at least 2 z half-widths.
+    """
+
+    _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+    # atan y - y / (1 + y**2) = y**3 (2/3 - 4/5 y**2 + 6/7 y**4 - ...)
+    _SERIES = tuple((-1) ** n * (2 * n + 2) / (2 * n + 3) for n in range(30, -1, -1))
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(scale)
+        self._width = 1 / (scale * math.sqrt(3))
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        c = (z - 0.5) * self._width
+        near, y, far = np.minimum(c, 1), 1 / np.clip(c, 1, 2), 1 / np.maximum(c, 2)
+        with np.errstate(under="ignore"):
+            series = np.polyval(self._SERIES, far**2)
+        tails = (
+            np.log(math.pi / 2 - np.arctan(near) - near / (1 + near**2)),
+            np.log(np.arctan(y) - y / (1 + y**2)),
+            np.log(series) + 3 * np.log(far),
+        )
+        return np.where(c < 1, tails[0], np.where(c < 2, tails[1], tails[2])) - math.log(math.pi)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        half = self._width / 2
+        center = np.abs(z) * self._width
+        total = np.zeros(np.shape(z))
+        for node, weight in zip(self._NODES, self._WEIGHTS, strict=True):
+            total += weight * (np.hypot(1, center) / np.hypot(1, center + node * half)) ** 4
+        cell = np.log(total) - 4 * np.log(np.hypot(1, center))
+        at_zero = math.log(2 / math.pi * (math.atan(half) + half / (1 + half * half)))
+        return np.where(z == 0, at_zero, cell + math.log(self._width / math.pi))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_student3(source, self.scale, out)
+
+
+class ClampedNoise(ScalarLaw):
+    """The law of ``clamp(center + Z)`` on 0..last, Z rounded noise: what lies beyond an end is an atom there.
+
+    Parameters
+    ----------
+    noise : RoundedNoise
+    center : int
+        In 0..last.
+    last : int
+        The support is 0..last.
+    decode : callable
+        Turns codes into values.
+    """
+
+    def __init__(self, noise: RoundedNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+        self.noise, self.center, self._decode = noise, center, decode
+        self.support = (0, last)
+
+    def _log_at_least(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Natural logarithm of P(Z >= z), any z."""
+        tail = self.noise.log_tail(np.maximum(np.where(z > 0, z, 1 - z), 1.0))
+        return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        last = self.support[1]
+        z = np.asarray(codes - self.center, dtype=np.float64)
+        logs = np.where(codes == 0, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), 0.0))
+        return np.select(
+            [(codes < 0) | (codes > last), (codes > 0) & (codes < last)], [-np.inf, self.noise.logpmf(z)], logs
+        )
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        below = np.exp(self._log_at_least(np.asarray(self.center - codes, dtype=np.float64)))
+        return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], below)
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        last = self.support[1]
+        out = np.empty(math.prod(shape), np.int64)
+        if size is None:
+            self.noise.fill(bit_generator(rng), out)
+            return min(max(self.center + int(out[0]), 0), last)
+        for source, block in blocks(rng, out):
+            self.noise.fill(source, block)
+        np.clip(out, -self.center, last - self.center, out=out)  # before the sum, which could overflow
+        return out.reshape(shape) + self.center
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._decode(k)
+
+
+class ClampedLaplace(ScalarLaw):
+    """``min(max(center + R, 0), last)``, R rounded Laplace noise: ``P(R = z)`` as in `dpfast.noise.laplace`.
+
+    Parameters
+    ----------
+    center : int
+        The exact statistic, in 0..last.
+    scale : Fraction
+        Of the noise, exact, at most 2**56; 0 for no noise, where the statistic is a constant.
+    last : int
+        The support is 0..last, both ends included: clamping is done after the noise.
+    decode : callable
+        Turns codes into values.
+
+    Notes
+    -----
+    With c = center and s = scale, ``P(k) = P(R = k - c)`` for 0 < k < last, ``P(0) = P(R <= -c)`` and
+    ``P(last) = P(R >= last - c)`` (docs/proofs/global-sensitivity.md).
+    """
+
+    def __init__(self, center: int, *, scale: Fraction, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+        self.center, self.scale, self._decode = center, scale, decode
+        self.support = (0, last)
+        self._rate = float(1 / scale) if scale else math.inf
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        first, last = self.support
+        if first == last:
+            return np.where(codes == first, 0.0, -np.inf)
+        z = np.clip(codes, first, last) - self.center
+        at_zero, off_zero = math.log(-math.expm1(-self._rate / 2)), _log_sinh(self._rate / 2)
+        inside = np.where(z == 0, at_zero, off_zero - self._rate * np.abs(z))
+        ends = np.where(codes == first, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), inside))
+        return np.where((codes >= first) & (codes <= last), ends, -np.inf)
+
+    def _log_at_least(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log P(R >= z)."""
+        half = np.exp(-self._rate * np.abs(z - 0.5)) / 2
+        with np.errstate(divide="ignore"):
+            return np.where(z > 0, -self._rate * (z - 0.5) - math.log(2), np.log1p(-np.minimum(half, 0.5)))
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.asarray(k, dtype=np.int64)
+        first, last = self.support
+        z = np.clip(codes, first, last) - self.center
+        tail = np.exp(-self._rate * np.abs(z + 0.5)) / 2 if first < last else np.zeros(z.shape)
+        return np.where(codes < first, 0.0, np.where(codes >= last, 1.0, np.where(z < 0, tail, 1 - tail)))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        out = np.empty(math.prod(shape), np.int64)
+        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+            self._fill(source, block)
+        return int(out[0]) if size is None else out.reshape(shape)
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        first, last = self.support
+        if first == last:
+            out[:] = first
+            return
+        _samplers.fill_rounded_laplace(source, self.scale, out)
+        np.clip(out, first - self.center, last - self.center, out=out)
+        out += self.center
+
+    def value(self, k: ArrayLike) -> Any:
+        values = np.asarray(self._decode(k))
+        return values if values.ndim else float(values)
+
+
+def _log_sinh(y: float) -> float:
+    """log(sinh(y)), y > 0, without overflow."""
+    return y + math.log(-math.expm1(-2 * y) / 2)

@@ -1,63 +1,211 @@
-"""What is released: each statistic knows its ranks, its value and its attack range on sorted codes.
+"""What is released: each statistic knows its exact integer value, how far t replaced records can move it, and its gaps.
 
-The attack range ``[lower[t], upper[t]]`` is the least and greatest value after t replaced records; it is all that the
-inverse sensitivity mechanism needs. docs/proofs/nested-intervals.md
+Everything is an integer: a statistic of codes 0..M is a whole number T of *release codes* 0..last, which `decode` turns
+into the float that is released. Two families:
+
+- `RankStatistic`: a closed form in a few order statistics and the sum between them. Its attack range ``[lower[t],
+  upper[t]]``, the least and greatest T after t replaced records, is what `InverseSensitivity` needs; its gaps are what
+  smooth sensitivity needs. docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md
+- `MomentStatistic`: a polynomial of the sums of the codes and of their squares, with a bound on what one record can do:
+  what `GlobalSensitivity` needs. docs/proofs/global-sensitivity.md
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._kernels import _levels, _select
 from dpfast.grid import Grid
+
+Codes = NDArray[np.int64]
 
 
 class Statistic(ABC):
     """A public recipe for one number; holds parameters only, never data."""
 
     @abstractmethod
-    def last(self, grid: Grid) -> int:
-        """The largest code of a release; the smallest is 0."""
+    def last(self, grid: Grid, n: int) -> int:
+        """The largest release code for n records; the smallest is 0. A ValueError if it is 2**63 - 1 or more."""
+
+    @abstractmethod
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        """The float that is released for one code, correctly rounded."""
+
+    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+        """`value` for every code: a float for an integer, an array for an array."""
+        k = np.asarray(codes, dtype=np.int64)
+        values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
+        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """A statistic as ranks, from 1: what bounds the change by one record is made of gaps x_(H+u) - x_(L-v).
+
+    Attributes
+    ----------
+    pairs : tuple of pairs (L, H)
+        Iterating over a `Gaps` gives them. With one pair, ``T = sum(x_(L), ..., x_(H)) + corner * (x_(L) + x_(H))``.
+        With several, all of ``L == H``: the smooth sensitivity is the greatest of those of the order statistics.
+    corner : int
+        0 but for Winsorized means, whose ends count ``corner + 1`` times.
+
+    Notes
+    -----
+    With corner 0 the smooth sensitivity is the maximum of equation (G) of docs/proofs/monotone-statistics.md over
+    ``pairs``, exactly. With a corner m, an upper bound up to a factor of 3 is, of the two directions, the greater of
+    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, S(i, j) being
+    the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    corner: int = 0
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a rank statistic keeps of the data: order statistics around its ranks and the sum between. PRIVATE.
+
+    Attributes
+    ----------
+    grid : Grid
+    n, levels : int
+        Public: records, and numbers of replacements t = 0..levels - 1 that are looked at.
+    windows : tuple of ndarray of int64
+        Sorted codes; for each rank r of the statistic those of the ranks r - levels + 1 .. r + levels - 1, with 0 for
+        ranks below 1 and ``grid.size - 1`` for ranks above n. (`Huber`: one window with all n.)
+    total : int
+        The sum of the codes from the first rank to the last, for a statistic that adds them up; else 0.
+    """
+
+    grid: Grid
+    n: int
+    levels: int
+    windows: tuple[Codes, ...]
+    total: int = 0
+
+
+class RankStatistic(Statistic):
+    """A statistic of the sorted records with a closed-form attack range."""
+
+    adds = False  # whether the sum between the ranks is needed
+
+    @abstractmethod
+    def ranks(self, n: int) -> tuple[int, ...]:
+        """The one rank, or first and last of two, around which the order statistics are looked at."""
 
     @abstractmethod
     def breakdown(self, n: int) -> int:
-        """The least t at which t replaced records of n can move the statistic anywhere."""
+        """A number of replaced records of n that can move the statistic anywhere, at most n: no level beyond counts."""
+
+    def records(self, n: int) -> int:
+        """g, where the release is a mean of g records: one step of the grid is g release codes."""
+        return 1
 
     @abstractmethod
-    def ranks(self, n: int, levels: int) -> tuple[int, int]:
-        """First and last rank (from 1; outside 1..n stands for the bounds) that the levels 0..levels - 1 look at."""
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        """Least and greatest T after t = 0..levels - 1 replaced records: nested intervals."""
 
     @abstractmethod
-    def attack_range(self, window: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Least and greatest value after t = 0, 1, ... replaced records, from the sorted codes at `ranks`."""
+    def gaps(self, n: int) -> Gaps:
+        """The ranks whose gaps bound the change by one record, for smooth sensitivity."""
+
+    def summarize(self, values: NDArray[Any], grid: Grid, levels: int, workers: int = 1) -> Summary:
+        """Select what `attack_range` needs from an array of numbers. How much depends on public numbers only."""
+        reach, n = levels - 1, values.shape[0]
+        if len(ranks := self.ranks(n)) == 1:
+            return Summary(grid, n, levels, (_window(values, grid, ranks[0] - reach, ranks[0] + reach, workers),))
+        first, last = ranks
+        if first + reach + 1 >= last - reach:  # one window holds all
+            codes = _window(values, grid, first - reach, last + reach, workers)
+            low, high = codes[: 2 * reach + 1], codes[last - first :]
+            return Summary(grid, n, levels, (low, high), _total(codes[reach : reach + last - first + 1], self.adds))
+        lows, highs, between = _select.windows(
+            values,
+            (first - reach, first + reach),
+            (last - reach, last + reach),
+            first=grid.first,
+            sums=self.adds,
+            **grid.kernel,
+            workers=workers,
+        )
+        low, high = grid.encode(lows), grid.encode(highs)
+        total = _total(low[reach:], self.adds) + between + _total(high[: reach + 1], self.adds)
+        return Summary(grid, n, levels, (low, high), total)
 
 
-class OrderStatistic(Statistic):
+def _window(values: NDArray[Any], grid: Grid, first: int, last: int, workers: int) -> Codes:
+    return grid.encode(_select.window(values, first, last, **grid.kernel, workers=workers))
+
+
+def _total(codes: Codes, adds: bool) -> int:
+    return int(codes.sum()) if adds else 0
+
+
+class MomentStatistic(Statistic):
+    """A polynomial of n, the sum of the codes and the sum of their squares."""
+
+    squares = False  # whether the sum of squares is needed
+
+    @abstractmethod
+    def exact(self, n: int, total: int, squares: int) -> int:
+        """T before any coarsening: an integer."""
+
+    @abstractmethod
+    def span(self, grid: Grid, n: int) -> int:
+        """The greatest T of n records; the least is 0."""
+
+    @abstractmethod
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        """The greatest change of T when one of n records is replaced."""
+
+    def coarseness(self, grid: Grid, n: int) -> int:
+        """The power of two that T is divided by, and rounded, to give a release code; public."""
+        return 1
+
+
+class OrderStatistic(RankStatistic):
     """The k-th smallest of n records, k a function of n: attack range ``[x_(k-t), x_(k+t)]``."""
 
     @abstractmethod
     def rank(self, n: int) -> int:
         """k, from 1 to n."""
 
-    def last(self, grid: Grid) -> int:
+    def ranks(self, n: int) -> tuple[int, ...]:
+        return (self.rank(n),)
+
+    def last(self, grid: Grid, n: int) -> int:
         return grid.size - 1
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return grid.value(code)
+
+    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+        values = grid.decode(codes)
+        return values if values.ndim else float(values)
 
     def breakdown(self, n: int) -> int:
         k = self.rank(n)
         return max(k, n - k + 1)
 
-    def ranks(self, n: int, levels: int) -> tuple[int, int]:
-        k = self.rank(n)
-        return k - levels + 1, k + levels - 1
-
-    def attack_range(self, window: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        center = len(window) // 2
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        [window] = summary.windows
+        center = summary.levels - 1
         return window[center::-1], window[center:]
+
+    def gaps(self, n: int) -> Gaps:
+        return Gaps(((self.rank(n), self.rank(n)),))
 
 
 @dataclass(frozen=True)
@@ -99,3 +247,322 @@ class Median(OrderStatistic):
 
     def rank(self, n: int) -> int:
         return (n + 1) // 2
+
+
+class _TrimmedSum(RankStatistic):
+    """The sum x_(L) + ... + x_(H), L = m + 1, H = n - m, divided by a number of records in `decode`.
+
+    Replacing the t smallest by the upper bound moves every rank by t: ``upper[t] = x_(L+t) + ... + x_(H+t)``, and
+    ``lower[t] = x_(L-t) + ... + x_(H-t)``.
+    """
+
+    adds = True
+
+    @abstractmethod
+    def cut(self, n: int) -> int:
+        """m, the records on each side that are not in the sum: 2 m < n."""
+
+    def records(self, n: int) -> int:
+        return n - 2 * self.cut(n)
+
+    def ranks(self, n: int) -> tuple[int, ...]:
+        return self.cut(n) + 1, n - self.cut(n)
+
+    def last(self, grid: Grid, n: int) -> int:
+        return _checks.code_range(self.records(n) * (grid.size - 1))
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return _mean(grid, code, self.records(n))
+
+    def breakdown(self, n: int) -> int:
+        return n - self.cut(n)
+
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        low, high = summary.windows
+        center = summary.levels - 1
+        rises = high[center + 1 :] - low[center:-1]  # x_(H+t) - x_(L+t-1), t = 1, 2, ...
+        falls = low[:center][::-1] - high[1 : center + 1][::-1]  # x_(L-t) - x_(H-t+1)
+        return _running(summary.total, falls), _running(summary.total, rises)
+
+    def gaps(self, n: int) -> Gaps:
+        first, last = self.ranks(n)
+        return Gaps(((first, last),))
+
+
+def _running(start: int, steps: Codes) -> Codes:
+    """The sums start, start + steps[0], start + steps[0] + steps[1], ..."""
+    return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
+
+
+def _mean(grid: Grid, code: int, records: int) -> float:
+    """``lower + code * step / records``, correctly rounded."""
+    return _scaled(grid.first * records + code, records, grid.step)
+
+
+def _scaled(numerator: int, denominator: int, unit: float) -> float:
+    """``numerator / denominator * unit``, correctly rounded: one division of integers."""
+    top, bottom = unit.as_integer_ratio()
+    return numerator * top / (denominator * bottom)
+
+
+@dataclass(frozen=True)
+class TrimmedMean(_TrimmedSum):
+    """The mean of what is left when the floor(trim * n) smallest and as many greatest records are left out.
+
+    Parameters
+    ----------
+    trim : float
+        Fraction cut from each side, in [0, 0.5). 0 is the mean.
+
+    Examples
+    --------
+    >>> from dpfast.statistics import TrimmedMean
+    >>> TrimmedMean(0.1).ranks(100)
+    (11, 90)
+    """
+
+    trim: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trim", _checks.trim(self.trim))
+
+    def __str__(self) -> str:
+        return f"{self.trim:g}-trimmed mean"
+
+    def cut(self, n: int) -> int:
+        return math.floor(self.trim * n)
+
+
+@dataclass(frozen=True)
+class WinsorizedMean(_TrimmedSum):
+    """The mean when the floor(trim * n) smallest and greatest records are replaced by the next one inside.
+
+    Parameters
+    ----------
+    trim : float
+        Fraction replaced on each side, in [0, 0.5). 0 is the mean.
+    """
+
+    trim: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trim", _checks.trim(self.trim))
+
+    def __str__(self) -> str:
+        return f"{self.trim:g}-Winsorized mean"
+
+    def cut(self, n: int) -> int:
+        return math.floor(self.trim * n)
+
+    def records(self, n: int) -> int:
+        return n
+
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        low, high = summary.windows
+        center, m = summary.levels - 1, self.cut(summary.n)
+        lower, upper = super().attack_range(summary)
+        return lower + m * (low + high)[center::-1], upper + m * (low + high)[center:]
+
+    def gaps(self, n: int) -> Gaps:
+        return Gaps((self.ranks(n),), corner=self.cut(n))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Mean(_TrimmedSum, MomentStatistic):
+    """The mean of all records, ``lower + T * step / n`` for the sum T of the codes."""
+
+    def __str__(self) -> str:
+        return "mean"
+
+    def cut(self, n: int) -> int:
+        return 0
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return total
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n * (grid.size - 1)
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+
+@dataclass(frozen=True)
+class Sum(MomentStatistic):
+    """The sum of all records, ``n * lower + T * step`` for the sum T of the codes."""
+
+    def __str__(self) -> str:
+        return "sum"
+
+    def last(self, grid: Grid, n: int) -> int:
+        return _checks.code_range(self.span(grid, n))
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return _scaled(grid.first * n + code, 1, grid.step)
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return total
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n * (grid.size - 1)
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+
+# The sensitivity in release codes is kept near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
+_RESOLUTION = 32
+_LARGEST_CODE = 2**62
+
+
+@dataclass(frozen=True)
+class Variance(MomentStatistic):
+    """The population variance (NumPy's ``ddof=0``): ``T * (step / n)**2`` for ``T = n sum(x**2) - sum(x)**2``.
+
+    One replaced record changes T by at most ``(n - 1) M**2``, M = size - 1, and no less than that will do; T is at most
+    ``floor(n**2 / 4) M**2``. A release code is T / `coarseness`, rounded.
+    """
+
+    squares = True
+
+    def __str__(self) -> str:
+        return "variance"
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return n * squares - total**2
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n**2 // 4 * (grid.size - 1) ** 2
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return (n - 1) * (grid.size - 1) ** 2
+
+    def coarseness(self, grid: Grid, n: int) -> int:
+        excess = max(self.sensitivity(grid, n) >> _RESOLUTION, self.span(grid, n) // _LARGEST_CODE)
+        return 1 << excess.bit_length()
+
+    def last(self, grid: Grid, n: int) -> int:
+        return -(-self.span(grid, n) // self.coarseness(grid, n))
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        top, bottom = grid.step.as_integer_ratio()
+        span = min(code * self.coarseness(grid, n), self.span(grid, n))
+        return span * top**2 / (n * bottom) ** 2
+
+
+@dataclass(frozen=True)
+class InterquartileRange(RankStatistic):
+    """``Quantile(0.75)`` minus ``Quantile(0.25)``: ``x_(k2) - x_(k1)``. For one record it is 0, whatever the record.
+
+    With a of t replaced records spent on the upper and b on the lower end, ``upper[t] = max(x_(k2+a) - x_(k1-b))`` and
+    ``lower[t] = min(max(0, x_(k2-a) - x_(k1+b)))`` over a + b = t.
+    """
+
+    def __str__(self) -> str:
+        return "interquartile range"
+
+    def ranks(self, n: int) -> tuple[int, ...]:
+        return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
+
+    def last(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return code * grid.step
+
+    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+        values = np.asarray(codes, dtype=np.int64) * grid.step
+        return values if values.ndim else float(values)
+
+    def breakdown(self, n: int) -> int:
+        first, last = self.ranks(n)
+        return min(n, max(n - last + 1 + first, last - first))
+
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        low, high = summary.windows
+        lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
+        first, last = self.ranks(summary.n)
+        if first == last:
+            lower[:] = upper[:] = 0
+        else:
+            _levels.difference_ranges(low, high, lower, upper)
+        return lower, upper
+
+    def gaps(self, n: int) -> Gaps:
+        first, last = self.ranks(n)
+        return Gaps(((first, first), (last, last)))
+
+
+@dataclass(frozen=True)
+class Huber(RankStatistic):
+    """Huber's estimate of location: the least grid point theta with ``sum(clip(theta - x, -k, k)) >= 0``.
+
+    Near the mean of the records within k, and moved by any one record as little as by a record at distance k.
+
+    Parameters
+    ----------
+    k : float
+        The corner, in data units, positive; rounded to a multiple of the grid's step, at least one.
+    """
+
+    k: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", _checks.positive("k", self.k))
+
+    def __str__(self) -> str:
+        return f"Huber location with corner {self.k:g}"
+
+    def corner(self, grid: Grid) -> int:
+        """The corner in steps. A corner beyond the width of the grid clips nothing, like one equal to it."""
+        return max(1, round(min(self.k / grid.step, grid.size - 1)))
+
+    def ranks(self, n: int) -> tuple[int, ...]:
+        return 1, n
+
+    def last(self, grid: Grid, n: int) -> int:
+        _checks.code_range(n * (grid.size - 1))  # the sums of clipped differences
+        return grid.size - 1
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return grid.value(code)
+
+    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+        values = grid.decode(codes)
+        return values if values.ndim else float(values)
+
+    def breakdown(self, n: int) -> int:
+        return n
+
+    def summarize(self, values: NDArray[Any], grid: Grid, levels: int, workers: int = 1) -> Summary:
+        n = values.shape[0]
+        return Summary(grid, n, levels, (_window(values, grid, 1, n, workers),))
+
+    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+        [x] = summary.windows
+        n, last, k = summary.n, summary.grid.size - 1, self.corner(summary.grid)
+        t, before = np.arange(summary.levels), _running(0, x)
+
+        def clipped(theta: Codes, start: Codes | int, stop: Codes | int) -> Codes:
+            """sum(clip(theta - x[i], -k, k)) over start <= i < stop, by the sums before the ends of the slope."""
+            a = np.clip(np.searchsorted(x, theta - k, side="right"), start, stop)
+            b = np.clip(np.searchsorted(x, theta + k, side="left"), start, stop)
+            flat = k * (a - start) - k * (stop - b)
+            return np.asarray(flat + (b - a) * theta - (before[b] - before[a]))
+
+        lower = _least_root(lambda theta: clipped(theta, 0, n - t) + t * np.minimum(theta, k), t.size, last)
+        upper = _least_root(lambda theta: clipped(theta, t, n) - t * np.minimum(last - theta, k), t.size, last)
+        return lower, upper
+
+    def gaps(self, n: int) -> Gaps:
+        raise TypeError("Huber has no gap form: use InverseSensitivity")
+
+
+def _least_root(rising: Callable[[Codes], Codes], size: int, last: int) -> Codes:
+    """For each of `size` nondecreasing functions at once, the least theta in 0..last with value >= 0; last is one."""
+    low, high = np.zeros(size, np.int64), np.full(size, last)
+    for _ in range(last.bit_length()):
+        middle = low + (high - low) // 2
+        reached = rising(middle) >= 0
+        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+    return high

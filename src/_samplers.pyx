@@ -25,6 +25,8 @@ cdef extern from "draws.h":
     int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator) noexcept nogil
     void dpfast_geometric(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
     void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
+    int64_t dpfast_rounded_student3(uint64_t word, double scale) noexcept nogil
+    double dpfast_student_tail(double c) noexcept nogil
     int64_t dpfast_below_exp_neg(uint64_t word, double gamma) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
@@ -191,6 +193,30 @@ def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bin
         _complete(bit_generator, words, out, scale, True, exact)
 
 
+def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with round(scale * T), T Student's t with 3 degrees of freedom.
+
+    P(|T| > t) = 1 - (2 / pi) (a + sin a cos a), tan a = t / sqrt(3); P(|Z| >= k) = P(|T| > (k - 1/2) / scale).
+
+    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, taken as the number it is. **Assumes** 0 <
+    scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-42.
+    **Reference** mechanisms-a 3.3; docs/proofs/rounded-student.md.
+    """
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(scale)
+    cdef Py_ssize_t i, undecided
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] = dpfast_rounded_student3(words[i], rounded)
+        undecided = _count_undecided(out)
+    if undecided or exact:
+        from dpfast._kernels._balls import round_student3
+        for i in range(out.shape[0]):
+            if exact or out[i] == UNDECIDED:
+                magnitude = round_student3(words[i], lambda: next_word(bit_generator), scale)
+                out[i] = -magnitude if words[i] & 1 else magnitude
+
+
 def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
@@ -265,4 +291,14 @@ def one_minus_exp_negs(const double[::1] y not None):
     cdef double[::1] view = out
     for i in range(y.shape[0]):
         view[i] = dpfast_one_minus_exp_neg(y[i])
+    return out
+
+
+def student_tails(const double[::1] c not None):
+    """P(|T| > c sqrt(3)) as the sampler computes it, for the test of its relative bound 2**-44."""
+    cdef Py_ssize_t i
+    out = np.empty(c.shape[0])
+    cdef double[::1] view = out
+    for i in range(c.shape[0]):
+        view[i] = dpfast_student_tail(c[i])
     return out

@@ -6,7 +6,7 @@ memory, recursion on the few keys that are left, and threads. Every pass over th
 
 cimport numpy as cnp
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
@@ -58,11 +58,42 @@ cdef extern from "select.h" nogil:
                           double *high)
 
 
+cdef extern from *:
+    ctypedef unsigned long long wide "unsigned __int128"
+
+cdef extern from "sums.h" nogil:
+    ctypedef struct dpfast_grid:
+        double lower
+        double upper
+        double step
+        double missing
+        double first
+        int shift
+
+    struct sums_moments:
+        wide sum
+        wide squares
+
+    int64_t dpfast_encode(const dpfast_grid *grid, double x)
+    struct sums_bracket:
+        double low
+        double high
+        double *room
+        Py_ssize_t capacity
+
+    wide sums_scan_between(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, const dpfast_grid *grid,
+                           const sums_bracket *low, const sums_bracket *high, bint sums, Py_ssize_t worker,
+                           select_tally *tallies)
+    sums_moments sums_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, const dpfast_grid *grid,
+                           double low, double high, bint squares)
+
+
 cdef enum:
     MERGE_SORTED = 64           # up to here the sort of select.h beats a call of NumPy's
     SORTED = 4096               # up to here a sort beats a bracket
     RECORDS_A_WORKER = 1 << 20  # fewer do not pay for waking a thread
     STRATA_A_WORKER = 1 << 14   # the same of sampled keys, each a cache miss
+    SUMS_PART = 1 << 23         # squares of so many codes add up to less than 2**128
 
 
 cdef inline cnp.ndarray _scratch(Py_ssize_t n):
@@ -79,6 +110,12 @@ cdef class _Pass:
 
     cdef const select_keys *keys
     cdef Py_ssize_t workers
+
+    cdef void share(self, Py_ssize_t worker, Py_ssize_t *start, Py_ssize_t *stop) noexcept:
+        """The records of one slice."""
+        cdef Py_ssize_t n = self.keys.n
+        start[0] = n // self.workers * worker + min(worker, n % self.workers)
+        stop[0] = n // self.workers * (worker + 1) + min(worker + 1, n % self.workers)
 
     cdef list run(self):
         """The results of all slices, in their order; slices but the first go to threads of their own."""
@@ -111,28 +148,73 @@ cdef class _Scan(_Pass):
 
     def slice(self, Py_ssize_t worker):
         cdef select_tally tally
-        cdef Py_ssize_t n = self.keys.n
+        cdef Py_ssize_t start, stop
+        self.share(worker, &start, &stop)
         with nogil:
-            tally = select_scan(self.keys, n // self.workers * worker + min(worker, n % self.workers),
-                                n // self.workers * (worker + 1) + min(worker + 1, n % self.workers),
-                                self.low, self.high, self.room + worker * self.capacity, self.capacity)
+            tally = select_scan(self.keys, start, stop, self.low, self.high, self.room + worker * self.capacity,
+                                self.capacity)
         return tally
 
-    cdef select_tally total(self):
-        """The counts of all slices, whose keys are moved together at the front of the room."""
-        cdef select_tally total, tally
-        total.not_below = total.not_above = total.inside = total.at_low = total.collected = 0
-        total.overflow = False
-        for worker, tally in enumerate(self.run()):
-            total.not_below += tally.not_below
-            total.not_above += tally.not_above
-            total.inside += tally.inside
-            total.at_low += tally.at_low
-            total.overflow |= tally.overflow
-            memmove(self.room + total.collected, self.room + <Py_ssize_t> worker * self.capacity,
-                    tally.collected * sizeof(double))
-            total.collected += tally.collected
-        return total
+
+cdef class _DoubleScan(_Pass):
+    """The same for two brackets, and the sum of the codes of the keys clamped between them."""
+
+    cdef dpfast_grid grid
+    cdef sums_bracket low, high
+    cdef bint sums
+
+    def slice(self, Py_ssize_t worker):
+        cdef select_tally tallies[2]
+        cdef Py_ssize_t start, stop
+        cdef wide total
+        self.share(worker, &start, &stop)
+        with nogil:
+            total = sums_scan_between(self.keys, start, stop, &self.grid, &self.low, &self.high, self.sums, worker,
+                                      tallies)
+        return tallies[0], tallies[1], _integer(total)
+
+
+cdef select_tally _together(list tallies, double *room, Py_ssize_t capacity):
+    """The counts of all slices, whose keys are moved together at the front of the room."""
+    cdef select_tally total, tally
+    total.not_below = total.not_above = total.inside = total.at_low = total.collected = 0
+    total.overflow = False
+    for worker, tally in enumerate(tallies):
+        total.not_below += tally.not_below
+        total.not_above += tally.not_above
+        total.inside += tally.inside
+        total.at_low += tally.at_low
+        total.overflow |= tally.overflow
+        memmove(room + total.collected, room + <Py_ssize_t> worker * capacity, tally.collected * sizeof(double))
+        total.collected += tally.collected
+    return total
+
+
+cdef class _Sums(_Pass):
+    """Adds up codes; a slice gives the low and high words of the sum and of the sum of squares."""
+
+    cdef dpfast_grid grid
+    cdef double low, high
+    cdef bint squares
+
+    def slice(self, Py_ssize_t worker):
+        cdef sums_moments moments
+        cdef Py_ssize_t start, part, stop
+        self.share(worker, &start, &stop)
+        total, squares = 0, 0
+        for part in range(start, stop, SUMS_PART):
+            with nogil:
+                moments = sums_scan(self.keys, part, min(part + SUMS_PART, stop), &self.grid, self.low, self.high,
+                                    self.squares)
+            total += _integer(moments.sum)
+            squares += _integer(moments.squares)
+        return total, squares
+
+
+cdef object _integer(wide value):
+    """All 128 bits as a Python integer."""
+    cdef uint64_t high = <uint64_t> (value >> 64), low = <uint64_t> value
+    return (<object> high << 64) + low
 
 
 cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
@@ -158,17 +240,22 @@ cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t las
     return 0
 
 
-cdef int _sampled_ends(const select_keys *keys, const select_bracket *plan, Py_ssize_t workers, double *low,
-                       double *high) except -1:
-    """The ends of the bracket: two order statistics of the sample, or infinities where it is open."""
-    cdef cnp.ndarray scratch = _scratch(plan.strata), ends
+cdef cnp.ndarray _sampled(const select_keys *keys, const select_bracket *plan, Py_ssize_t workers):
+    """One key of each stratum."""
+    cdef cnp.ndarray scratch = _scratch(plan.strata)
     cdef _Sample sample = _Sample()
-    cdef select_keys sampled = select_keys_of_doubles(_doubles(scratch), plan.strata)
-    cdef Py_ssize_t first = plan.first, last = plan.last
     sample.keys, sample.out = keys, _doubles(scratch)
     sample.workers = max(1, min(workers, plan.strata // STRATA_A_WORKER))
     sample.width, sample.strata = plan.width, plan.strata
     sample.run()
+    return scratch
+
+
+cdef int _ends(cnp.ndarray sample, const select_bracket *plan, double *low, double *high) except -1:
+    """The ends of the bracket: two order statistics of the sample, or infinities where it is open."""
+    cdef cnp.ndarray ends
+    cdef select_keys sampled = select_keys_of_doubles(_doubles(sample), plan.strata)
+    cdef Py_ssize_t first = plan.first, last = plan.last
 
     # Both ends in one window; an open side has no end to find.
     if plan.first < 1:
@@ -188,36 +275,43 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
     cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
     cdef cnp.ndarray scratch = _scratch(room * workers)
     cdef double *inside = _doubles(scratch)
-    cdef Py_ssize_t below, at_high, missing, i
     cdef select_tally tally
+    cdef Py_ssize_t below
     cdef _Scan scan = _Scan()
     scan.keys, scan.workers, scan.low, scan.high = keys, workers, low, high
     scan.room, scan.capacity = inside, room
-    tally = scan.total()
+    tally = _together(scan.run(), inside, room)
+    return _counted(keys, low, high, &tally, inside, room * workers, first, last, out, &below)
+
+
+cdef bint _counted(const select_keys *keys, double low, double high, select_tally *tally, double *inside,
+                   Py_ssize_t room, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t *below) except -1:
+    """The window from the counts of a scan, NaN given its place; False if the bracket missed it or ran over."""
+    cdef Py_ssize_t at_high, missing, i
     if tally.overflow:
         return False
 
     # Every record is below, at or above each end, or NaN: four counts determine all.
-    below = tally.not_above - tally.inside
+    below[0] = tally.not_above - tally.inside
     at_high = tally.inside - tally.at_low - tally.collected
-    missing = keys.n - tally.not_below - below
+    missing = keys.n - tally.not_below - below[0]
     if keys.missing < low:
-        below += missing
+        below[0] += missing
     elif keys.missing == low:
         tally.at_low += missing
     elif keys.missing == high:
         at_high += missing
     elif keys.missing < high:
-        if missing > room * workers - tally.collected:
+        if missing > room - tally.collected:
             return False
         with nogil:
             for i in range(missing):
                 inside[tally.collected + i] = keys.missing
         tally.collected += missing
-    if first <= below or last > below + tally.at_low + tally.collected + at_high:
+    if first <= below[0] or last > below[0] + tally.at_low + tally.collected + at_high:
         return False
 
-    _window_between(low, tally.at_low, inside, tally.collected, high, first - below, last - below, out)
+    _window_between(low, tally.at_low, inside, tally.collected, high, first - below[0], last - below[0], out)
     return True
 
 
@@ -248,7 +342,7 @@ cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, dou
     if keys.n <= SORTED or plan.capacity > keys.n // 2:
         return _numpy_sorted(keys, first, last, out)
 
-    _sampled_ends(keys, &plan, workers, &low, &high)
+    _ends(_sampled(keys, &plan, workers), &plan, &low, &high)
     if _bracketed(keys, low, high, plan.capacity, first, last, out, workers):
         return 0
 
@@ -270,6 +364,17 @@ cdef int _describe(select_keys *keys, cnp.ndarray values) except -1:
     keys.stride = cnp.PyArray_STRIDE(values, 0)
     keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(values)
     return 0
+
+
+cdef cnp.ndarray _padded(Py_ssize_t first, Py_ssize_t last, Py_ssize_t n):
+    """Room for the keys of ranks first..last, with infinities for the ranks outside 1..n."""
+    cdef cnp.ndarray result = _scratch(last - first + 1)
+    cdef Py_ssize_t rank
+    for rank in range(first, min(last, 0) + 1):
+        _doubles(result)[rank - first] = -INFINITY
+    for rank in range(max(first, n + 1), last + 1):
+        _doubles(result)[rank - first] = INFINITY
+    return result
 
 
 def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, double lower, double upper, double step,
@@ -320,22 +425,129 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
         Somebody wrote to `values` meanwhile and the counts contradict each other; memory stays safe all the same.
     """
     cdef select_keys keys
-    cdef Py_ssize_t size = last - first + 1, rank
     cdef cnp.ndarray result
     cdef double *out
     _describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
-    result = _scratch(size)
+    result = _padded(first, last, keys.n)
     out = _doubles(result)
-
-    for rank in range(first, min(last, 0) + 1):
-        out[rank - first] = -INFINITY
-    for rank in range(max(first, keys.n + 1), last + 1):
-        out[rank - first] = INFINITY
     if max(first, 1) <= min(last, keys.n):
         _select(&keys, max(first, 1), min(last, keys.n), out + max(first, 1) - first,
                 max(1, min(workers, keys.n // RECORDS_A_WORKER)))
     return result
+
+
+cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_t first, Py_ssize_t last,
+                     Py_ssize_t next, Py_ssize_t final, double *low_out, double *high_out, bint sums,
+                     Py_ssize_t workers):
+    """Ranks first..last and next..final, all in 1..n, and the sum of the codes between (or 0); None if the scan failed.
+
+    The scan adds up the codes clamped between the brackets; those of the keys in and beyond the brackets are then put
+    right, to be clamped between x_(last) and x_(next).
+    """
+    cdef Py_ssize_t n = keys.n, room, lower_side, upper_side, below, below_high
+    cdef select_bracket low_plan, high_plan
+    cdef select_tally low, high
+    cdef cnp.ndarray sample, low_room, high_room
+    cdef _DoubleScan scan = _DoubleScan()
+    cdef double left, right
+    low_plan, high_plan = select_plan(n, first, last), select_plan(n, next, final)
+    if n <= SORTED or max(low_plan.capacity, high_plan.capacity) > n // 2:
+        return None
+    sample = _sampled(keys, &low_plan, workers)
+    _ends(sample, &low_plan, &scan.low.low, &scan.low.high)
+    _ends(sample, &high_plan, &scan.high.low, &scan.high.high)
+    if scan.low.high > scan.high.low:
+        return None
+
+    scan.keys, scan.workers, scan.grid, scan.sums = keys, workers, grid[0], sums
+    room = n // workers + 1 + SELECT_CHUNK
+    scan.low.capacity, scan.high.capacity = min(low_plan.capacity, room), min(high_plan.capacity, room)
+    low_room, high_room = _scratch(scan.low.capacity * workers), _scratch(scan.high.capacity * workers)
+    scan.low.room, scan.high.room = _doubles(low_room), _doubles(high_room)
+    low_tallies, high_tallies, totals = zip(*scan.run())
+    low = _together(list(low_tallies), scan.low.room, scan.low.capacity)
+    high = _together(list(high_tallies), scan.high.room, scan.high.capacity)
+    if not (_counted(keys, scan.low.low, scan.low.high, &low, scan.low.room, scan.low.capacity * workers, first, last,
+                     low_out, &below)
+            and _counted(keys, scan.high.low, scan.high.high, &high, scan.high.room, scan.high.capacity * workers, next,
+                         final, high_out, &below_high)):
+        return None
+    if not sums:
+        return 0
+
+    left, right = low_out[last - first], high_out[0]
+    lower_side, upper_side = below + low.at_low, n - below_high - high.at_low - high.collected
+    return (sum(totals)
+            - (lower_side + low.collected) * dpfast_encode(grid, scan.low.high)
+            + _clamped(grid, scan.low.room, low.collected, left, scan.low.high)
+            - (upper_side + high.collected) * dpfast_encode(grid, scan.high.low)
+            + _clamped(grid, scan.high.room, high.collected, scan.high.low, right)
+            + (lower_side - last) * dpfast_encode(grid, left)
+            + (upper_side - (n - next + 1)) * dpfast_encode(grid, right))
+
+
+cdef object _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, double low, double high):
+    """The sum of the codes of keys clamped to low..high."""
+    cdef select_keys keys = select_keys_of_doubles(x, n)
+    return _integer(sums_scan(&keys, 0, n, grid, low, high, False).sum)
+
+
+def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower, double upper, double step,
+            double missing, double first, bint sums=False, Py_ssize_t workers=1):
+    """Order statistics in two windows of ranks, and the sum of the codes of the ranks between them (0 without `sums`).
+
+    **Law**: deterministic; each window as by `window`, the sum exact, of any size.
+
+    **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`; `first` is `lower` / `step`.
+    **Cost**: as `window`, in one pass for both windows and the sum; three passes or more where they are wide or close
+    together, or the order was made against the hash. **Reference**: docs/proofs/exact-sums.md.
+    """
+    cdef select_keys keys
+    cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
+    cdef Py_ssize_t low_first = low_ranks[0], last = low_ranks[1], next = high_ranks[0], final = high_ranks[1], n
+    cdef cnp.ndarray low, high
+    _describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
+    n = keys.n
+    if 1 <= last and next <= n:
+        low, high = _padded(low_first, last, n), _padded(next, final, n)
+        between = _windows(&keys, &grid, max(low_first, 1), last, next, min(final, n),
+                           _doubles(low) + max(low_first, 1) - low_first, _doubles(high), sums,
+                           max(1, min(workers, n // RECORDS_A_WORKER)))
+        if between is not None:
+            return low, high, between
+
+    options = {"lower": lower, "upper": upper, "step": step, "missing": missing, "workers": workers}
+    low, high = window(values, low_first, last, **options), window(values, next, final, **options)
+    if not sums:
+        return low, high, 0
+    left, right = _doubles(low)[last - low_first], _doubles(high)[0]
+    total, _ = moments(values, first=first, low=left, high=right, **options)
+    # Clamped to x_(last)..x_(next), ranks up to `last` all count as the one, from `next` on as the other.
+    below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
+    return low, high, total - below * dpfast_encode(&grid, left) - above * dpfast_encode(&grid, right)
+
+
+def moments(cnp.ndarray values not None, *, double lower, double upper, double step, double missing, double first,
+            double low=-INFINITY, double high=INFINITY, bint squares=False, Py_ssize_t workers=1):
+    """The sum of the codes of all records, clamped to [`low`, `high`] first, and the sum of their squares (or 0).
+
+    **Law**: deterministic, exact: integers of any size. It depends on the multiset of the codes only, not on order,
+    strides, `workers` or machine.
+
+    **Assumes**: as `window`; `first` is `lower` / `step`; `low` <= `high`. **Cost**: one pass, memory-bound for
+    contiguous float64 without squares; the GIL is released during it. **Reference**: docs/proofs/exact-sums.md.
+    """
+    cdef select_keys keys
+    cdef _Sums sums = _Sums()
+    _describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
+    sums.keys, sums.workers = &keys, max(1, min(workers, keys.n // RECORDS_A_WORKER))
+    sums.grid = dpfast_grid(lower, upper, step, missing, first, 0)
+    sums.low, sums.high, sums.squares = low, high, squares
+    parts = sums.run()
+    return sum([part[0] for part in parts]), sum([part[1] for part in parts])
 
 
 def sample_positions(Py_ssize_t n):

@@ -7,6 +7,7 @@
 #ifndef DPFAST_DRAWS_H
 #define DPFAST_DRAWS_H
 
+#include <math.h>
 #include <numpy/random/bitgen.h>
 
 #include "certified.h"
@@ -77,6 +78,29 @@ DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t 
         uint64_t magnitude = (uint64_t)dpfast_round_exponential(words[i], scale, 0.0);
         out[i] = (int64_t)((magnitude ^ sign) - sign);  /* DPFAST_UNDECIDED stays: it is its own negative modulo 2^64 */
     }
+}
+
+/* Law, likewise: round(scale * T), T Student's t with 3 degrees of freedom: the magnitude is the k with
+ * tail((k + 1/2) / s) <= U < tail((k - 1/2) / s), s = scale sqrt(3), U the uniform whose first 63 bits are the word's; the
+ * word's last bit is the sign. docs/proofs/rounded-student.md
+ *
+ * The candidate k comes from libm and Newton's method and proves nothing; the two comparisons with its edges do. */
+static int64_t dpfast_rounded_student3(uint64_t word, double scale)
+{
+    double u = dpfast_from_word(word | 1) * 0x1p-64, s = scale * 0x1.bb67ae8584caap0;
+    double z = cbrt(0x1.2d97c7f3321d2p4 * u), v = z * z;                           /* z^3 = 6 pi u */
+    double angle = z * (1.0 + v * (1.0 / 60 + v * (1.0 / 1400 + v / 25200)));   /* angle - sin(angle) = pi u, nearly */
+    double c = fmax(1.0 / tan(angle / 2), 0.0);
+    for (int step = 0; step < 3; step++)
+        c = fmax(c + (dpfast_student_tail(c) - u) * 0x1.921fb54442d18p-1 * (1.0 + c * c) * (1.0 + c * c), 0.0);
+    double k = floor(s * c + 0.5), margin = u * 0x1p-43 + 0x1p-63;
+    if (!(k < 0x1p51) || word >> 12 == 0)
+        return DPFAST_UNDECIDED;
+    if (!(dpfast_student_tail((k + 0.5) / s) < u - margin))
+        return DPFAST_UNDECIDED;
+    if (k > 0 && !(dpfast_student_tail((k - 0.5) / s) > u + margin))
+        return DPFAST_UNDECIDED;
+    return word & 1 ? -(int64_t)k : (int64_t)k;
 }
 
 /* Law, likewise: Bernoulli(exp(-gamma)): is the uniform number that starts with this word below exp(-gamma)?

@@ -10,7 +10,7 @@
 #include "draws.h"
 
 /* Twice the error of cumulative / total: a weight is right to 2^-50 (1 + y) + 2^-46, y <= rate n, and where y > 127 the
- * weight is below 2^52 e^-127 of the total. (rate n <= log(total) + 42 + rate by the choice of the window.) */
+ * weight is below 2^63 e^-127 of the total. (rate n <= log(total) + 42 + rate by the choice of the window.) */
 #define DPFAST_LEVEL_ERROR 0x1p-40
 
 /* The weights of the levels 0..n-1; loss = 1 - q. */
@@ -31,6 +31,28 @@ static void dpfast_level_cumulative(const int64_t *widths, double *cumulative, p
         if (t && cumulative[t] < cumulative[t - 1])
             cumulative[t] = cumulative[t - 1];
     }
+}
+
+/* lower[t] and upper[t], least and greatest of max(0, high[-a] - low[b]) and of high[a] - low[-b] over a + b = t, for the
+ * levels t = 0..n-1; low and high point to the middles of 2n - 1 sorted codes. `scratch` holds n. O(n^2). */
+DPFAST_CLONES static void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
+                                                   int64_t *scratch, ptrdiff_t n)
+{
+    for (ptrdiff_t t = 0; t < n; t++) {
+        lower[t] = INT64_MAX;
+        upper[t] = 0;
+        scratch[t] = low[-t];
+    }
+    for (ptrdiff_t a = 0; a < n; a++) {
+        const int64_t falling = high[-a], rising = high[a];
+        for (ptrdiff_t b = 0; b < n - a; b++) {
+            int64_t least = falling - low[b], greatest = rising - scratch[b];
+            lower[a + b] = least < lower[a + b] ? least : lower[a + b];
+            upper[a + b] = greatest > upper[a + b] ? greatest : upper[a + b];
+        }
+    }
+    for (ptrdiff_t t = 0; t < n; t++)
+        lower[t] = lower[t] > 0 ? lower[t] : 0;
 }
 
 #endif

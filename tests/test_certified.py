@@ -70,3 +70,18 @@ def test_one_minus_exp_neg_bound():
     worst = max(abs(arb(g) / -(-rational(v)).expm1() - 1) for v, g in zip(y[y > 1e-300], got[y > 1e-300], strict=True))
     assert worst < arb(2) ** -47
     assert (got > 0).all()
+
+
+def test_student_tail_bound():
+    c = np.concatenate([10.0 ** np.linspace(-9, 21, 900), np.linspace(0.01, 4, 900)])
+    c = np.append(c, [1.0, np.nextafter(1.0, 0), 2.5, np.nextafter(2.5, 0)])
+    got = _samplers.student_tails(c)
+    before, ctx.prec = ctx.prec, 600
+    worst = arb(0)
+    for v, g in zip(c, got, strict=True):
+        x = rational(v)
+        worst = max(worst, abs(arb(g) / (1 - 2 / arb.pi() * (x.atan() + x / (1 + x * x))) - 1))
+    ctx.prec = before
+    assert worst < arb(2) ** -44
+    assert worst > arb(2) ** -49
+    assert _samplers.student_tails(np.array([0.0, np.inf])).tolist() == [1.0, 0.0]

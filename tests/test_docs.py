@@ -25,5 +25,17 @@ def test_examples_in(name):
 
 
 def test_every_public_function_has_an_example():
-    for name in ("median", "quantile", "Grid", "InverseSensitivity", "Privacy"):
+    functions = (
+        "median",
+        "quantile",
+        "mean",
+        "sum",
+        "variance",
+        "std",
+        "trimmed_mean",
+        "winsorized_mean",
+        "iqr",
+        "huber",
+    )
+    for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "Privacy"):
         assert ">>>" in getattr(dpfast, name).__doc__, name

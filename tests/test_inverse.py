@@ -51,7 +51,7 @@ class TestContract:
         assert dataclasses.replace(m, epsilon=2.0) == mechanism(2.0, radius=2)
 
     def test_a_replaced_epsilon_has_its_own_window(self):
-        assert dataclasses.replace(mechanism(1.0), epsilon=0.1)._cap == mechanism(0.1)._cap != mechanism(1.0)._cap
+        assert dataclasses.replace(mechanism(1.0), epsilon=0.1).cap(9) == mechanism(0.1).cap(9) != mechanism(1.0).cap(9)
 
     def test_repr_is_a_sentence(self):
         text = repr(mechanism(0.5, Quantile(0.9), radius=2))

@@ -41,7 +41,7 @@ def test_law_is_the_brute_force_law(statistic, data, epsilon, radius):
     grid = Grid(-1, 1.5, step=0.5)
     mechanism = InverseSensitivity(statistic, grid=grid, epsilon=epsilon, radius=radius * grid.step)
     law = mechanism.law(grid.decode(data))
-    p = brute_force(statistic, data, grid.size - 1, epsilon, mechanism._cap, radius)
+    p = brute_force(statistic, data, grid.size - 1, epsilon, mechanism.cap(len(data)), radius)
     k = np.arange(grid.size)
     assert law.support == (0, grid.size - 1)
     np.testing.assert_allclose(law.pmf(k), [float(v) for v in p], rtol=1e-12)

@@ -50,7 +50,11 @@ def test_declared_integers_have_step_one():
         ({"bounds": (0, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='inverse-sensitivity'"),
         ({"bounds": (0, 1), "delta": -1}, ValueError, "delta must be at least 0 and below 1, not -1"),
         ({"bounds": (0, 1), "delta": "0"}, TypeError, "delta must be a real number"),
-        ({"bounds": (0, 1), "method": "magic"}, ValueError, "method must be 'inverse-sensitivity', not 'magic'"),
+        (
+            {"bounds": (0, 1), "method": "magic"},
+            ValueError,
+            "method must be 'inverse-sensitivity' or 'smooth-sensitivity', not 'magic'",
+        ),
         ({"bounds": (0, 1), "epsilon": 0}, ValueError, "epsilon must be positive, not 0"),
         ({"bounds": (0, 1), "epsilon": [1]}, TypeError, "epsilon must be a real number, not list"),
         ({"bounds": (0, 1), "workers": 0}, ValueError, "workers must be at least 1, or -1 for all cores, not 0"),

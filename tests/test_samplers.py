@@ -18,6 +18,7 @@ from tests.statistical import chi_square_rejects
 FILLS = {
     "geometric": (_samplers.fill_geometric, laws.geometric),
     "rounded_laplace": (_samplers.fill_rounded_laplace, laws.rounded_laplace),
+    "rounded_student3": (_samplers.fill_rounded_student3, laws.rounded_student3),
     "discrete_laplace": (_samplers.fill_discrete_laplace, laws.discrete_laplace),
 }
 SCALES = [1e-3, 0.3, 1.0, 12.5, Fraction(10, 3), 2.0**20 / 3]
@@ -47,7 +48,7 @@ def test_law(name, scale):
 @pytest.mark.parametrize("scale", [*SCALES, 2.0**47])
 def test_fast_path_is_the_slow_path(name, scale):
     fill, _ = FILLS[name]
-    n = 3000
+    n = 300 if name == "rounded_student3" else 3000
     np.testing.assert_array_equal(draws(fill, scale, n), draws(fill, scale, n, exact=True))
 
 
@@ -78,6 +79,32 @@ def test_edges_are_left_to_ball_arithmetic_and_decided_right(scale):
             assert (z <= 0) if word & 1 else (z >= 0)
 
 
+@pytest.mark.parametrize("scale", [0.7, 5.0, 1000.0, 1e6])
+def test_student_edges_are_left_to_ball_arithmetic_and_decided_right(scale):
+    with mp.workdps(60):
+        edges = [(k, laws.student3_tail((k - mpf("0.5")) / mpf(scale))) for k in (*range(1, 30), 1000)]
+        words = [int(mp.floor(edge * 2**64)) + d for _, edge in edges for d in (-2, -1, 0, 1, 2)]
+        fast, slow = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+        _samplers.fill_rounded_student3(ScriptedBits(words, PCG64(1)), scale, fast)
+        _samplers.fill_rounded_student3(ScriptedBits(words, PCG64(1)), scale, slow, exact=True)
+        np.testing.assert_array_equal(fast, slow)
+        for i, (word, z) in enumerate(zip(words, fast.tolist(), strict=True)):
+            k, edge = edges[i // 5]
+            inside = word >> 1 <= edge * 2**63 <= (word >> 1) + 1
+            allowed = (k - 1, k) if inside else (k,) if word < edge * 2**64 else (k - 1,)
+            assert abs(z) in allowed
+            assert (z <= 0) if word & 1 else (z >= 0)
+
+
+def test_student_saturation_and_extreme_scales():
+    assert (draws(_samplers.fill_rounded_student3, 5e-324, 1000) == 0).all()
+    huge = draws(_samplers.fill_rounded_student3, 2.0**56, 100)
+    assert 0.6 < np.median(np.abs(huge)) / 2.0**56 < 1.0
+    out = np.empty(1, np.int64)
+    _samplers.fill_rounded_student3(ScriptedBits([0, 1], PCG64(1)), 2.0**56, out)
+    assert out[0] == 2**63 - 1
+
+
 def test_the_naive_double_decides_some_edges_wrongly():
     """Positive control: without the margin, doubles alone give other integers on these words."""
     scale, wrong = 1000.0, 0
@@ -97,7 +124,7 @@ def test_undecided_words_ask_for_more_words():
     assert out[0] == int(mp.floor(-mp.log(mpf(2) ** -64)))
 
 
-@pytest.mark.parametrize("name", ["geometric", "rounded_laplace"])
+@pytest.mark.parametrize("name", ["geometric", "rounded_laplace", "rounded_student3"])
 def test_one_word_per_draw(name):
     source = ScriptedBits(rest=PCG64(3))
     FILLS[name][0](source, 100.0, np.empty(5000, np.int64))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
+from dpfast import Grid
 from dpfast._kernels import _select
 from tests.reference import select as reference
 
@@ -302,3 +303,80 @@ class TestWorkers:
         assert len(results) == 40
         for result in results:
             assert_array_equal(result, expected)
+
+
+CODES = Grid(-100, 1000, step=1, missing=3)
+
+
+def assert_windows(values, low, high, grid=CODES, workers=1):
+    """Both windows by the twin, the sum between by codes one by one; the same without the sum."""
+    before = values.copy()
+    got = _select.windows(values, low, high, first=grid.first, sums=True, **grid.kernel, workers=workers)
+    for window, ranks in zip(got, (low, high), strict=False):
+        expected = np.array(reference.window(values, *ranks, **grid.kernel)) + 0.0
+        assert window.tobytes() == expected.tobytes()
+    assert got[2] == reference.between(values, low[1], high[0], grid)
+    plain = _select.windows(values, low, high, first=grid.first, **grid.kernel, workers=workers)
+    assert plain[2] == 0
+    assert all(map(np.array_equal, plain[:2], got[:2]))
+    assert values.tobytes() == before.tobytes()
+
+
+class TestWindows:
+    """Two windows and the sum between, in one scan or three."""
+
+    @given(arrays, st.sampled_from(sorted(LAYOUTS)), st.integers(-9, 205), *[st.integers(0, 9)] * 2, st.integers(1, 90))
+    def test_small(self, x, layout, first, width, other, apart):
+        high = first + width + apart
+        assert_windows(LAYOUTS[layout](x), (first, first + width), (high, high + other))
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int16", "uint64"])
+    @pytest.mark.parametrize("layout", sorted(LAYOUTS))
+    def test_one_scan(self, dtype, layout):
+        x = LAYOUTS[layout](np.random.default_rng(1).integers(0, 1200, 20_001).astype(dtype))
+        assert_windows(x, (1990, 2010), (17_990, 18_010))
+        assert_windows(x, (-20, 20), (19_990, 20_030))
+
+    @pytest.mark.parametrize("ranks", [((1, 5), (19_995, 20_000)), ((9_000, 9_010), (9_011, 9_020)), ((-9, 0), (5, 9))])
+    @pytest.mark.parametrize(
+        "data",
+        {
+            "missing": lambda x: np.where(x < 300, np.nan, x),
+            "all missing": lambda x: np.full(x.size, np.nan),
+            "two values": lambda x: np.where(x < 500, 2.0, 7.0),
+            "one value": lambda x: np.full(x.size, 7.0),
+            "few extremes": lambda x: np.where(x < 1, -np.inf, np.where(x > 998, np.inf, 5.0)),
+            "sorted": np.sort,
+            "reversed": lambda x: np.sort(x)[::-1].copy(),
+            "halves": lambda x: x / 2 + 0.25,
+        }.items(),
+        ids=lambda item: item[0],
+    )
+    def test_ties_ends_and_missing(self, data, ranks):
+        x = data[1](np.random.default_rng(2).integers(0, 1000, 20_000).astype(float))
+        assert_windows(x, *ranks)
+        assert_windows(x, *ranks, grid=Grid(10, 700, step=4, missing=10_000))
+
+    @pytest.mark.parametrize("high_too", [False, True])
+    def test_against_the_hash(self, high_too):
+        """The sampled records are the least (or greatest), so that every bracket is wrong."""
+        n = 20_000
+        x = np.arange(n, dtype=float)
+        places = np.array(_select.sample_positions(n))
+        x[places], x[: len(places)] = x[: len(places)].copy(), x[places].copy()
+        x = n - x if high_too else x
+        assert_windows(x, (1_995, 2_005), (17_995, 18_005), grid=Grid(0, n, step=0.5))
+
+    def test_workers(self):
+        x = np.random.default_rng(3).integers(0, 1000, 2_200_000).astype(float)
+        grid = Grid(0, 1000, step=1)
+        one, two = (
+            _select.windows(
+                x, (9, 99), (2_000_000, 2_000_009), first=grid.first, sums=True, **grid.kernel, workers=workers
+            )
+            for workers in (1, 2)
+        )
+        ordered = np.sort(x)
+        assert one[2] == two[2] == int(ordered[99 : 2_000_000 - 1].sum())
+        assert_array_equal(one[0], two[0])
+        assert_array_equal(two[1], ordered[2_000_000 - 1 : 2_000_009])

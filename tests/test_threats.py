@@ -312,7 +312,7 @@ def traced(mechanism, x, seed=1):
     source = ScriptedBits(rest=PCG64(seed))
     grid = mechanism.grid
     window = mechanism._window(np.asarray(x, dtype=float), 1)
-    steps = mechanism._radius_steps
+    steps = mechanism._radius_codes(len(x))
     arguments = (mechanism.epsilon, steps, grid.lower, grid.upper, grid.step, grid.first, grid.size - 1)
     value = _levels.draw_order_statistic(source, window, *arguments)
     law = mechanism.law(x)

@@ -86,6 +86,35 @@ def floor_exponential(word: int, more: Callable[[], int], scale: float | Fractio
         u.refine()
 
 
+def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) -> int:
+    """The greatest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the word's.
+
+    T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
+    - y / (1 + y**2)). Found by bisection of 0..2**63 - 1, each step decided as in `below_exp_neg`.
+    """
+    u = _Uniform(word >> 1, 63, more)
+    low, high = 0, _LARGEST
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _below_student_tail(u, _rational(scale) / fmpq(2 * middle - 1, 2)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _below_student_tail(u: _Uniform, inverse: fmpq) -> bool:
+    while True:
+        with _bits(u.bits + 192):
+            y = inverse * arb(3).sqrt()
+            edge = 2 * (y.atan() - y / (1 + y * y)) / arb.pi()
+            if u.upper <= edge:
+                return True
+            if u.lower >= edge:
+                return False
+        u.refine()
+
+
 def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -> bool:
     """Whether the uniform number that starts with this word is below exp(-gamma)."""
     u = _Uniform(word, 64, more)

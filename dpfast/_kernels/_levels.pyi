@@ -25,3 +25,6 @@ def fill(
     *,
     exact: bool = False,
 ) -> None: ...
+def difference_ranges(
+    low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
+) -> None: ...

@@ -14,4 +14,30 @@ def window(
     missing: float,
     workers: int = 1,
 ) -> NDArray[np.float64]: ...
+def windows(
+    values: NDArray[np.floating[Any] | np.integer[Any] | np.bool_],
+    low_ranks: tuple[int, int],
+    high_ranks: tuple[int, int],
+    *,
+    lower: float,
+    upper: float,
+    step: float,
+    missing: float,
+    first: float,
+    sums: bool = False,
+    workers: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]: ...
+def moments(
+    values: NDArray[np.floating[Any] | np.integer[Any] | np.bool_],
+    *,
+    lower: float,
+    upper: float,
+    step: float,
+    missing: float,
+    first: float,
+    low: float = ...,
+    high: float = ...,
+    squares: bool = False,
+    workers: int = 1,
+) -> tuple[int, int]: ...
 def sample_positions(n: int) -> list[int]: ...

@@ -1,6 +1,6 @@
 """Laws by brute force over all datasets, and by definition in high precision."""
 
-from itertools import product
+from itertools import pairwise, product
 
 from mpmath import mp, mpf
 
@@ -42,3 +42,52 @@ def discrete_laplace(z, scale):
 def geometric(k, scale):
     with mp.workdps(50):
         return -mp.expm1(-1 / mpf(scale)) * mp.exp(-k / mpf(scale)) if k >= 0 else mpf(0)
+
+
+def student3_tail(t):
+    """P(|T| > t), T Student's t with 3 degrees of freedom."""
+    with mp.workdps(80):
+        c = mpf(t) / mp.sqrt(3)
+        return 1 - 2 / mp.pi * (mp.atan(c) + c / (1 + c * c))
+
+
+def rounded_student3(z, scale):
+    with mp.workdps(80):
+        s = mpf(scale.numerator) / scale.denominator if hasattr(scale, "numerator") else mpf(scale)
+        if z == 0:
+            return 1 - student3_tail(1 / (2 * s))
+        return (student3_tail((abs(z) - mpf("0.5")) / s) - student3_tail((abs(z) + mpf("0.5")) / s)) / 2
+
+
+def laplace_divergence(epsilon, ratio, shift):
+    """sup over events of P - e^epsilon Q: P Laplace of scale 1 at 0, Q of scale `ratio` at `shift`; exact by pieces.
+
+    The log-ratio is linear between 0 and `shift` and on both sides: the event is an interval of each piece.
+    """
+
+    def excess(z):
+        return -abs(z) + abs(z - shift) / ratio + mp.log(ratio) - epsilon
+
+    def mass(low, high, scale, center):
+        a, b = (low - center) / scale, (high - center) / scale
+        if a >= 0:
+            return (mp.exp(-a) - mp.exp(-b)) / 2
+        return (mp.exp(b) - mp.exp(a)) / 2 if b <= 0 else 1 - (mp.exp(a) + mp.exp(-b)) / 2
+
+    with mp.workdps(30):
+        epsilon, ratio, shift, total = mpf(epsilon), mpf(ratio), mpf(shift), mpf(0)
+        ends = [-mp.inf, mpf(0), shift, mp.inf] if shift else [-mp.inf, mpf(0), mp.inf]
+        for low, high in pairwise(ends):
+            a = low if mp.isfinite(low) else high - 1
+            b = high if mp.isfinite(high) else low + 1
+            slope = (excess(b) - excess(a)) / (b - a)
+            if slope == 0:
+                if excess(a) <= 0:
+                    continue
+            elif slope > 0:
+                low = max(low, a - excess(a) / slope)
+            else:
+                high = min(high, a - excess(a) / slope)
+            if low < high:
+                total += mass(low, high, 1, 0) - mp.exp(epsilon) * mass(low, high, ratio, shift)
+        return total

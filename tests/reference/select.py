@@ -3,6 +3,8 @@
 import math
 from fractions import Fraction
 
+from tests.reference import grid as grid_reference
+
 
 def key(record, *, lower, upper, step, missing):
     """The key of one NumPy scalar."""
@@ -22,3 +24,9 @@ def window(values, first, last, *, lower, upper, step, missing):
     return [
         -math.inf if rank < 1 else math.inf if rank > len(keys) else keys[rank - 1] for rank in range(first, last + 1)
     ]
+
+
+def between(values, last, next, grid):
+    """The sum of the codes of the ranks strictly between."""
+    codes = sorted(grid_reference.encode(values.tolist(), grid))
+    return sum(codes[max(last, 0) : max(next - 1, 0)])

@@ -1,0 +1,103 @@
+"""The global sensitivity mechanism: an exact integer plus noise for the most that any one record can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+
+from numpy.typing import ArrayLike
+
+from dpfast import _checks
+from dpfast._kernels import _select
+from dpfast.grid import Grid
+from dpfast.laws import ClampedLaplace
+from dpfast.mechanism import Mechanism
+from dpfast.privacy import Privacy
+from dpfast.statistics import MomentStatistic
+
+
+@dataclass(frozen=True, repr=False)
+class GlobalSensitivity(Mechanism):
+    """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
+
+    Pure epsilon-differential privacy under one replaced record; the number of records is public.
+
+    Parameters
+    ----------
+    statistic : dpfast.statistics.Mean, Sum or Variance
+    grid : Grid
+        Public bounds and granularity of the data, in data units.
+    epsilon : float
+        Positive; rounded down to a double.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Before any data are looked at. From a call, where the number of records is known: records times grid points of
+        2**63 or more, or a greatest release beyond float64.
+
+    Notes
+    -----
+    Privacy: the statistic is an integer, computed exactly from integer codes, in any order of the records the same; one
+    record changes it by at most an integer sensitivity. To it is added round(scale * Laplace) of exactly the scale
+    sensitivity / epsilon, decided without floats; clamping and division come after (docs/proofs/global-sensitivity.md).
+    Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith 2006, "Calibrating noise to sensitivity in private data analysis"; Casacuberta et
+    al. 2022, "Widespread underestimation of sensitivity", for why the sum is one of integers.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
+    >>> ages = np.random.default_rng(0).integers(18, 90, 10_000)
+    >>> bool(abs(mechanism(ages) - ages.mean()) < 0.5)
+    True
+    """
+
+    statistic: MomentStatistic
+    grid: Grid = field(kw_only=True)
+    epsilon: float = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistic, MomentStatistic):
+            raise TypeError(f"statistic must be Mean(), Sum() or Variance(), not {self.statistic!r}")
+        if not isinstance(self.grid, Grid):
+            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        self.scale(2)
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon)
+
+    def __repr__(self) -> str:
+        grid = self.grid
+        return (
+            f"<GlobalSensitivity release of the {self.statistic} of records on {grid.size} points from {grid.lower!r} "
+            f"to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
+        )
+
+    def scale(self, n: int) -> Fraction:
+        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public."""
+        statistic = self.statistic
+        codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
+        return _checks.noise_scale(codes, self.epsilon)
+
+    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedLaplace:
+        """The exact law of the release. PRIVATE."""
+        threads = _checks.threads(workers)
+        values = _checks.vector("x", x)
+        n = _checks.records(values.shape[0])
+        grid, statistic = self.grid, self.statistic
+        scale, last, decode = self.scale(n), statistic.last(grid, n), partial(statistic.decode, grid, n)
+        _checks.released_range(lambda: (decode(0), decode(last)))
+        total, squares = _select.moments(
+            values, first=grid.first, squares=statistic.squares, **grid.kernel, workers=threads
+        )
+        unit = statistic.coarseness(grid, n)
+        center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
+        return ClampedLaplace(center, scale=scale, last=last, decode=decode)
