@@ -244,10 +244,12 @@ def records(n: int) -> int:
     return n
 
 
-def pair(name: str, value: Any) -> tuple[float, float]:
-    """Two finite floats."""
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Two finite numbers, as they are."""
     try:
         lower, upper = value
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (lower, upper)") from None
-    return real(f"the lower of {name}", lower), real(f"the upper of {name}", upper)
+    real(f"the lower of {name}", lower)
+    real(f"the upper of {name}", upper)
+    return lower, upper

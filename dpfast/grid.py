@@ -84,7 +84,8 @@ class Grid:
         if not _fits(first, last, MAX_SIZE):
             raise ValueError(
                 f"bounds ({lower!r}, {upper!r}) with step {width!r} need more than 2**52 points, or more than 2**53 "
-                f"steps from 0: use step={_least_step(low_exact, high_exact, MAX_SIZE)!r} or more, or narrower bounds"
+                f"steps from 0: use step={_least_step(low_exact, high_exact, MAX_SIZE)!r} or more, as in "
+                f"grid=Grid(lower, upper, step=...), or narrower bounds"
             )
         if max(abs(first), abs(last)) * Fraction(width) > Fraction(_LARGEST):
             raise ValueError(f"bounds ({lower!r}, {upper!r}) widened to step {width!r} overflow: use narrower bounds")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpfast import _checks
 
 _NEIGHBORS = {
-    "replace-one": "one record replaced (the number of records is public)",
-    "add-remove": "one record added or removed",
-    "local": "any change of one person's record, against everyone but that person",
+    "replace-one": "{} replaced (the number of records is public)",
+    "add-remove": "{} added or removed",
+    "local": "any change of {}, against everyone but its owner",
 }
 
 
@@ -26,6 +26,8 @@ class Privacy:
     delta : float
         In [0, 1]; 0 is pure differential privacy.
     neighbors : {"replace-one", "add-remove", "local"}
+    records : int
+        How many changed records the guarantee is for (`Mechanism.privacy_map`); shown, not compared.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class Privacy:
     epsilon: float
     delta: float = 0.0
     neighbors: str = "replace-one"
+    records: int = field(default=1, compare=False)
 
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:
@@ -49,7 +52,8 @@ class Privacy:
             promise = f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
         else:
             promise = f"epsilon = {_shown(self.epsilon)} (pure differential privacy)"
-        return f"{promise} for {_NEIGHBORS[self.neighbors]}"
+        changed = "one record" if self.records == 1 else f"{self.records} records"
+        return f"{promise} for {_NEIGHBORS[self.neighbors].format(changed)}"
 
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
@@ -62,7 +66,7 @@ class Privacy:
         if k == 1:
             return self
         epsilon = _up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
-        return Privacy(epsilon, self._group_delta_up(k), self.neighbors)
+        return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
 
     def _group_delta_up(self, k: int) -> float:
         if self.delta == 0:

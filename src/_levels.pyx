@@ -39,8 +39,7 @@ cdef extern from "levels.h":
 cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const int64_t *widths, Py_ssize_t n,
                                 double epsilon, int64_t last) except -1:
     from dpfast._kernels._balls import choose_level
-    cdef Py_ssize_t t
-    return choose_level(word, lambda: next_word(bit_generator), [widths[t] for t in range(n)], epsilon, int(last) + 1)
+    return choose_level(word, lambda: next_word(bit_generator), <const int64_t[:n]> widths, epsilon, int(last) + 1)
 
 
 cdef inline int64_t _draw_point(bitgen_t *source, const int64_t *lower, const int64_t *widths, Py_ssize_t n,
@@ -66,14 +65,15 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     cdef Py_ssize_t n = (window.shape[0] + 1) // 2, t, level
     cdef int64_t *codes = <int64_t *> malloc(5 * n * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))
-    cdef int64_t *left = codes + 2 * n
-    cdef int64_t *right = left + n
-    cdef int64_t *widths = right + n
+    cdef int64_t *left
+    cdef int64_t *right
+    cdef int64_t *widths
     cdef int64_t code = 0
     cdef uint64_t word
     try:
         if codes == NULL or cumulative == NULL:
             raise MemoryError
+        left, right, widths = codes + 2 * n, codes + 3 * n, codes + 4 * n
         with bit_generator.lock, nogil:
             dpfast_encode_array(&grid, &window[0], codes, 2 * n - 1)
             for t in range(n):

@@ -227,8 +227,9 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     cdef Py_ssize_t i
     fill_geometric(bit_generator, scale, out, exact=exact)
     fill_geometric(bit_generator, scale, second, exact=exact)
-    for i in range(out.shape[0]):
-        out[i] -= second[i]
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] -= second[i]
 
 
 # For fill_choice, twice the error of cumulative / total. A weight e^-y has relative error 2^-50 (1 + y); weights of

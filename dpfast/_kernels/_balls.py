@@ -128,22 +128,27 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
         u.refine()
 
 
-def _choose(word: int, more: Callable[[], int], weights: Callable[[], list[arb]]) -> int:
+def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[arb]], count: int) -> int:
+    """Inversion of the word's uniform number among `count` weights, which are computed again for each pass."""
     u = _Uniform(word, 64, more)
     while True:
         with _bits(u.bits + 192):
-            cumulative = list(accumulate(weights()))
-            lower, upper = u.lower * cumulative[-1], u.upper * cumulative[-1]
-            index = next(i for i, edge in enumerate(cumulative) if not edge <= lower)
-            if index == len(cumulative) - 1 or cumulative[index] >= upper:
+            total = sum(weights(), arb(0))
+            lower, upper = u.lower * total, u.upper * total
+            index, edge = next((i, e) for i, e in enumerate(accumulate(weights())) if not e <= lower or i == count - 1)
+            if index == count - 1 or edge >= upper:
                 return index
         u.refine()
 
 
 def choose_log_weight(word: int, more: Callable[[], int], log_weights: Sequence[float]) -> int:
     """The index i drawn with probability exp(l_i) / sum_j exp(l_j), by inversion of the word's uniform number."""
-    finite = [_rational(x) if x > float("-inf") else None for x in log_weights]
-    return _choose(word, more, lambda: [arb(0) if x is None else arb(x).exp() for x in finite])
+
+    def weights() -> Iterator[arb]:
+        for x in log_weights:
+            yield arb(_rational(x)).exp() if x > float("-inf") else arb(0)
+
+    return _choose(word, more, weights, len(log_weights))
 
 
 def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
@@ -151,11 +156,14 @@ def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsi
 
     q = exp(-epsilon / 2).
     """
+    rate = _rational(Fraction(epsilon) / 2)
 
-    def weights() -> list[arb]:
-        rate = _rational(Fraction(epsilon) / 2)
+    def weights() -> Iterator[arb]:
+        q, power = (-arb(rate)).exp(), arb(1)
         loss = -((-arb(rate)).expm1())
-        inner = [loss * (-arb(rate * t)).exp() * width for t, width in enumerate(widths)]
-        return [*inner, (-arb(rate * len(widths))).exp() * total]
+        for width in widths:
+            yield loss * power * width
+            power *= q
+        yield power * total
 
-    return _choose(word, more, weights)
+    return _choose(word, more, weights, len(widths) + 1)
