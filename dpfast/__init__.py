@@ -9,6 +9,7 @@ from dpfast.inverse import InverseSensitivity
 from dpfast.location import median, quantile
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
+from dpfast.quantiles import Quantiles
 
 __version__ = _version("dpfast")
 
@@ -18,6 +19,7 @@ __all__ = [
     "InverseSensitivity",
     "Mechanism",
     "Privacy",
+    "Quantiles",
     "audit",
     "median",
     "noise",

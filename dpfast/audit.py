@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.laws import ScalarLaw
+from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.random import RandomSource
 
@@ -139,7 +139,9 @@ class _Outcomes:
     logpmf: NDArray[np.float64]
 
     @classmethod
-    def of(cls, law: ScalarLaw) -> _Outcomes:
+    def of(cls, law: Law) -> _Outcomes:
+        if not hasattr(law, "support"):
+            raise TypeError("verify compares scalar laws, not laws of vectors")
         first, last = law.support
         if last - first >= _LARGEST_SUPPORT:
             raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")

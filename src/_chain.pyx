@@ -73,8 +73,8 @@ cdef class Chain:
     a = exp(-rate). The exact probability is `odds`. None, a dead end, with negligible probability.
 
     **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks;
-    ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1 and x_(n+1) is beyond the grid
-    (entries for -1 and n + 2 exist); lowers, uppers nondecreasing and equal between two pins (lower = upper).
+    ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1, x_(n+1) is beyond the grid, and
+    x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper).
 
     **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state.
 
