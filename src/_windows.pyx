@@ -1,11 +1,11 @@
-"""Many windows of order statistics at once, in two passes over the data; serves dpfast/quantiles.py.
+"""Many windows of order statistics at once, in a pass over the data and a bit; serves dpfast/quantiles.py.
 
-The passes are in ``windows.h``. Here are the steps between them: which buckets to mark, and where each rank lies among the
+The loops are in ``windows.h``. Here are the steps between them: which buckets to mark, and where each rank lies among the
 keys that were copied.
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t, uint16_t
 
 import numpy as np
 
@@ -32,7 +32,6 @@ cdef extern from "windows.h" nogil:
     struct windows_buckets:
         double lower
 
-    Py_ssize_t SELECT_BLOCK
     Py_ssize_t WINDOWS_BUCKETS
 
     select_kind select_kind_of(char kind, Py_ssize_t itemsize)
@@ -41,11 +40,11 @@ cdef extern from "windows.h" nogil:
     select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
     void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
     windows_buckets windows_between(double low, double high, double lower, double upper, double step)
-    void windows_find(const windows_buckets *b, double *keys, Py_ssize_t count, int32_t *found)
     void windows_count(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
-                       int64_t *counts, double *one)
+                       uint16_t *found, int64_t *counts, double *one)
     Py_ssize_t windows_collect(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
-                               const unsigned char *marked, double *room, Py_ssize_t capacity)
+                               const uint16_t *found, const unsigned char *marked, double *room,
+                               Py_ssize_t capacity)
 
 
 cdef enum:
@@ -59,6 +58,7 @@ cdef class _Records:
     cdef cnp.ndarray values
     cdef select_keys keys
     cdef windows_buckets buckets
+    cdef uint16_t[::1] found
     cdef double lower, upper, step
     cdef Py_ssize_t workers
 
@@ -98,21 +98,23 @@ cdef class _Records:
 
     def count(self, Py_ssize_t worker):
         """The counts of one worker's records, and a key of each bucket."""
-        counts, one = np.zeros(WINDOWS_BUCKETS + 2, np.int64), np.zeros(WINDOWS_BUCKETS + 2)
-        cdef int64_t[::1] counts_view = counts
+        counts, one = np.zeros((2, WINDOWS_BUCKETS + 2), np.int64), np.zeros(WINDOWS_BUCKETS + 2)
+        cdef int64_t[:, ::1] counts_view = counts
         cdef double[::1] one_view = one
         cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1)
         with nogil:
-            windows_count(&self.keys, &self.buckets, start, stop, &counts_view[0], &one_view[0])
-        return counts, one
+            windows_count(&self.keys, &self.buckets, start, stop, &self.found[0], &counts_view[0, 0],
+                          &one_view[0])
+        return counts.sum(axis=0), one
 
     def collect(self, Py_ssize_t worker, const unsigned char[::1] marked, Py_ssize_t capacity):
         """The keys of one worker's records in marked buckets."""
-        room = np.empty(capacity + SELECT_BLOCK)
+        room = np.empty(capacity + 1)
         cdef double[::1] view = room
         cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1), collected
         with nogil:
-            collected = windows_collect(&self.keys, &self.buckets, start, stop, &marked[0], &view[0], capacity)
+            collected = windows_collect(&self.keys, &self.buckets, start, stop, &self.found[0], &marked[0], &view[0],
+                                        capacity)
         return room[:collected]
 
     def each(self, task, *arguments):
@@ -130,6 +132,7 @@ cdef class _Records:
         return value[np.searchsorted(np.cumsum(total), ranks)]
 
     cdef tuple count_all(self):
+        self.found = np.empty(self.keys.n, np.uint16)
         counts, ones = zip(*self.each(self.count), strict=True)
         total, value = sum(counts), ones[0]
         for part, one in zip(counts, ones, strict=True):
@@ -170,8 +173,8 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
     ``_select.window``.
 
-    **Cost**: two passes and O(n^(2/3)), a sort of about w + 2 n / 2^14 keys for each window of w ranks; a sort of everything
-    where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a wide grid. One pass and no sort on
+    **Cost**: one pass and O(n^(2/3)), two bytes for each record, a sort of about w + 2 n / 2^14 keys for each window of w ranks; a sort of everything
+    where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a wide grid. No sort on
     a grid of fewer than 2^14 points.
 
     **Reference**: mechanisms-c 4.2; ``windows.h``.

@@ -1,5 +1,5 @@
-/* Many windows of order statistics at once: one pass counts every key in one of 2^14 buckets of equal width, which tells
- * the buckets that meet a window; a second one copies their keys out. */
+/* Many windows of order statistics at once: one pass counts every key in one of 2^14 buckets of equal width and keeps
+ * its bucket, two bytes; the counts tell the buckets that meet a window, and the keys of those are copied out. */
 #ifndef DPFAST_WINDOWS_H
 #define DPFAST_WINDOWS_H
 
@@ -20,62 +20,67 @@ static struct windows_buckets windows_between(double low, double high, double lo
     return (struct windows_buckets){lower, upper, step, 0.5 * low, scale < 1e300 ? scale : 1e300};
 }
 
-/* The bucket of each key, 0..WINDOWS_BUCKETS + 1; the keys are clamped and rounded in place. */
+/* The bucket of each key, 0..WINDOWS_BUCKETS + 1; the keys are rounded in place. */
 DPFAST_CLONES
-static void windows_find(const struct windows_buckets *b, double *restrict keys, ptrdiff_t count, int32_t *restrict found)
+static void windows_find(const struct windows_buckets *b, double *restrict keys, ptrdiff_t count,
+                         uint16_t *restrict found)
 {
     const double lower = b->lower, upper = b->upper, step = b->step, start = b->start, scale = b->scale;
-    for (ptrdiff_t i = 0; i < count; i++) {
-        double key = keys[i] < lower ? lower : keys[i];
-        key = key > upper ? upper : key;
-        keys[i] = key;
-    }
     if (step > 0.0)
         for (ptrdiff_t i = 0; i < count; i++)
-            keys[i] = __builtin_rint(keys[i] / step) * step + 0.0;
+            keys[i] = __builtin_rint(select_clamp(keys[i], lower, upper) / step) * step + 0.0;
     for (ptrdiff_t i = 0; i < count; i++) {
-        double place = (0.5 * keys[i] - start) * scale + 1.0;
+        double place = (0.5 * select_clamp(keys[i], lower, upper) - start) * scale + 1.0;
         place = place < 0.0 ? 0.0 : place;
-        found[i] = (int32_t)(place > WINDOWS_BUCKETS + 1 ? WINDOWS_BUCKETS + 1 : place);
+        found[i] = (uint16_t)(int32_t)(place > WINDOWS_BUCKETS + 1 ? WINDOWS_BUCKETS + 1 : place);
     }
 }
 
-/* Counts the keys of records start..stop-1 in their buckets; `one` becomes a key of each. */
+/* Finds and counts the buckets of records start..stop-1; `one` becomes a key of each if keys are rounded. Two tables of
+ * counts, or equal neighbours would wait for one another. */
 static void windows_count(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
-                          ptrdiff_t stop, int64_t *counts, double *one)
+                          ptrdiff_t stop, uint16_t *found, int64_t *counts, double *one)
 {
     double block[SELECT_BLOCK];
-    int32_t found[SELECT_BLOCK];
+    int64_t *others = counts + WINDOWS_BUCKETS + 2;
     for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
         const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
         select_load_filled(keys, i, count, block);
-        windows_find(b, block, count, found);
-        for (ptrdiff_t k = 0; k < count; k++)
-            counts[found[k]]++;
+        windows_find(b, block, count, found + i);
+        for (ptrdiff_t k = 0; k + 1 < count; k += 2) {
+            counts[found[i + k]]++;
+            others[found[i + k + 1]]++;
+        }
+        if (count % 2)
+            counts[found[i + count - 1]]++;
         if (b->step > 0.0)
             for (ptrdiff_t k = 0; k < count; k++)
-                one[found[k]] = block[k];
+                one[found[i + k]] = block[k];
     }
 }
 
-/* Copies the keys of marked buckets among records start..stop-1 to `room`. Returns how many: at most `capacity`, the
- * number known from the counts (less than all only if somebody writes to the records meanwhile). */
+/* Copies the keys of marked buckets among records start..stop-1 to `room`, clamped. Returns how many: `capacity`, known
+ * from the counts. */
 static ptrdiff_t windows_collect(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
-                                 ptrdiff_t stop, const unsigned char *marked, double *room, ptrdiff_t capacity)
+                                 ptrdiff_t stop, const uint16_t *found, const unsigned char *marked, double *room,
+                                 ptrdiff_t capacity)
 {
-    double block[SELECT_BLOCK];
-    int32_t found[SELECT_BLOCK];
+    double chunk[SELECT_CHUNK];
     ptrdiff_t collected = 0;
-    for (ptrdiff_t i = start; i < stop && collected <= capacity; i += SELECT_BLOCK) {
-        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
-        select_load_filled(keys, i, count, block);
-        windows_find(b, block, count, found);
-        for (ptrdiff_t k = 0; k < count; k++) {
-            room[collected] = block[k];     /* SELECT_BLOCK places beyond the capacity */
-            collected += marked[found[k]];
+    for (ptrdiff_t i = start; i < stop; i += SELECT_CHUNK) {
+        const ptrdiff_t count = stop - i < SELECT_CHUNK ? stop - i : SELECT_CHUNK;
+        unsigned char any = 0;
+        for (ptrdiff_t k = 0; k < count; k++)
+            any |= marked[found[i + k]];
+        if (!any)
+            continue;
+        select_load_filled(keys, i, count, chunk);
+        for (ptrdiff_t k = 0; k < count && collected < capacity; k++) {
+            room[collected] = select_clamp(chunk[k], b->lower, b->upper);
+            collected += marked[found[i + k]];
         }
     }
-    return collected < capacity ? collected : capacity;
+    return collected;
 }
 
 #endif
