@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism
+from dpfast.quantiles import Quantiles
 from dpfast.random import RandomSource
 from dpfast.statistics import Median, Quantile, Statistic
 
@@ -77,9 +80,11 @@ def median(
     >>> 36_000 < dpf.median(pay, bounds=(0, 1_000_000), epsilon=1.0) < 37_000
     True
     """
-    return _mechanism(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    value: float = _mechanism(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return value
 
 
+@overload
 def quantile(
     x: ArrayLike,
     q: float,
@@ -91,18 +96,54 @@ def quantile(
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
     workers: int = 1,
-) -> float:
-    """Release the order statistic of rank ``max(1, ceil(q * n))``, epsilon-differentially private.
+) -> float: ...
+@overload
+def quantile(
+    x: ArrayLike,
+    q: Sequence[float] | NDArray[np.floating[Any]],
+    *,
+    epsilon: float,
+    bounds: tuple[float, float] | None = None,
+    grid: Grid | None = None,
+    delta: float = 0.0,
+    method: str = "inverse-sensitivity",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.float64]: ...
+def quantile(
+    x: ArrayLike,
+    q: float | Sequence[float] | NDArray[np.floating[Any]],
+    *,
+    epsilon: float,
+    bounds: tuple[float, float] | None = None,
+    grid: Grid | None = None,
+    delta: float = 0.0,
+    method: str = "inverse-sensitivity",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Any:
+    """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, epsilon-differentially private.
 
     Neighbours: one replaced record.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-    q : float
+    q : float or sequence of float
         In [0, 1].
-    epsilon, bounds, grid, delta, method, rng, workers
-        As for `median`, with the same returns, errors, privacy, cost and references.
+    epsilon : float
+        Positive; for a sequence the total of all quantiles.
+    bounds, grid, delta, method, rng, workers
+        As for `median`, with the same errors, cost and references.
+
+    Returns
+    -------
+    float or ndarray
+        Points of the grid, in the order of q; they never decrease where q increases.
+
+    Notes
+    -----
+    Privacy: `InverseSensitivity` for a float, `Quantiles` for a sequence.
 
     Examples
     --------
@@ -110,12 +151,16 @@ def quantile(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> 76_000 < dpf.quantile(pay, 0.9, bounds=(0, 1_000_000), epsilon=1.0) < 81_000
     True
+    >>> low, high = dpf.quantile(pay, [0.1, 0.9], bounds=(0, 1_000_000), epsilon=1.0)
+    >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
+    True
     """
-    return _mechanism(Quantile(q), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
+    return _mechanism(statistic, x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
 
 
 def _mechanism(
-    statistic: Statistic,
+    statistic: Statistic | tuple[float, ...],
     x: Any,
     bounds: tuple[float, float] | None,
     grid: Grid | None,
@@ -131,13 +176,19 @@ def _mechanism(
     if (bounds is None) == (grid is None):
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
     if bounds is None:
-        return InverseSensitivity(statistic, grid=grid, epsilon=epsilon)  # type: ignore[arg-type]
+        return _of(statistic, grid, epsilon)  # type: ignore[arg-type]
     lower, upper = _checks.pair("bounds", bounds)
     return _bounded(statistic, lower, upper, 1.0 if _checks.declares_integers(x) else None, epsilon)
 
 
 @lru_cache(maxsize=256)
 def _bounded(
-    statistic: Statistic, lower: float, upper: float, step: float | None, epsilon: float
-) -> InverseSensitivity:
-    return InverseSensitivity(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon)
+    statistic: Statistic | tuple[float, ...], lower: float, upper: float, step: float | None, epsilon: float
+) -> Mechanism:
+    return _of(statistic, Grid(lower, upper, step=step), epsilon)
+
+
+def _of(statistic: Statistic | tuple[float, ...], grid: Grid, epsilon: float) -> Mechanism:
+    if isinstance(statistic, tuple):
+        return Quantiles(statistic, grid=grid, epsilon=epsilon)
+    return InverseSensitivity(statistic, grid=grid, epsilon=epsilon)

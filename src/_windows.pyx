@@ -39,9 +39,10 @@ cdef extern from "windows.h" nogil:
     void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
     select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
     void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
-    windows_buckets windows_between(double low, double high, double lower, double upper, double step)
+    windows_buckets windows_between(double low, double high, double lower, double upper)
+    windows_buckets windows_of_points(double lower, double upper, double step)
     void windows_count(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
-                       uint16_t *found, int64_t *counts, double *one)
+                       uint16_t *found, int64_t *counts)
     Py_ssize_t windows_collect(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
                                const uint16_t *found, const unsigned char *marked, double *room,
                                Py_ssize_t capacity)
@@ -97,15 +98,12 @@ cdef class _Records:
         return self.keys.n // self.workers * worker + min(worker, self.keys.n % self.workers)
 
     def count(self, Py_ssize_t worker):
-        """The counts of one worker's records, and a key of each bucket."""
-        counts, one = np.zeros((2, WINDOWS_BUCKETS + 2), np.int64), np.zeros(WINDOWS_BUCKETS + 2)
-        cdef int64_t[:, ::1] counts_view = counts
-        cdef double[::1] one_view = one
+        """The counts of one worker's records."""
+        cdef int64_t[:, ::1] counts = np.zeros((2, WINDOWS_BUCKETS + 2), np.int64)
         cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1)
         with nogil:
-            windows_count(&self.keys, &self.buckets, start, stop, &self.found[0], &counts_view[0, 0],
-                          &one_view[0])
-        return counts.sum(axis=0), one
+            windows_count(&self.keys, &self.buckets, start, stop, &self.found[0], &counts[0, 0])
+        return np.asarray(counts).sum(axis=0)
 
     def collect(self, Py_ssize_t worker, const unsigned char[::1] marked, Py_ssize_t capacity):
         """The keys of one worker's records in marked buckets."""
@@ -125,19 +123,15 @@ cdef class _Records:
         with ThreadPoolExecutor(self.workers) as pool:
             return [part.result() for part in [pool.submit(task, w, *arguments) for w in range(self.workers)]]
 
+    cdef object counts(self):
+        """The number of keys in each bucket; finds the bucket of each record."""
+        self.found = np.empty(self.keys.n, np.uint16)
+        return sum(self.each(self.count))
+
     cdef object on_few_points(self, ranks):
         """The order statistics of these ranks on a grid with a bucket for each point, from counts alone."""
-        self.buckets = windows_between(self.lower, self.upper, self.lower, self.upper, self.step)
-        total, value = self.count_all()
-        return value[np.searchsorted(np.cumsum(total), ranks)]
-
-    cdef tuple count_all(self):
-        self.found = np.empty(self.keys.n, np.uint16)
-        counts, ones = zip(*self.each(self.count), strict=True)
-        total, value = sum(counts), ones[0]
-        for part, one in zip(counts, ones, strict=True):
-            value = np.where(part > 0, one, value)
-        return total, value
+        self.buckets = windows_of_points(self.lower, self.upper, self.step)
+        return self.lower + (np.searchsorted(np.cumsum(self.counts()), ranks) - 1) * self.step
 
     cdef object by_buckets(self, firsts, lasts, ranks):
         """Order statistics firsts[0]..lasts[0] and so on; None where more than half of the keys would be copied."""
@@ -145,8 +139,8 @@ cdef class _Records:
         sample = self.sample()
         plan = select_plan(self.keys.n, firsts.min(), lasts.max())
         self.buckets = windows_between(sample[max(plan.first, 1) - 1], sample[min(plan.last, plan.strata) - 1],
-                                       self.lower, self.upper, 0.0)
-        counts, _ = self.count_all()
+                                       self.lower, self.upper)
+        counts = self.counts()
         cumulative = np.cumsum(counts)
         marked = np.zeros(WINDOWS_BUCKETS + 2, np.uint8)
         for first, last in zip(np.searchsorted(cumulative, firsts), np.searchsorted(cumulative, lasts), strict=True):

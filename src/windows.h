@@ -14,10 +14,16 @@ struct windows_buckets {
 };
 
 /* Between the keys low and high. Halves, so that no difference overflows; subtraction and product are monotone. */
-static struct windows_buckets windows_between(double low, double high, double lower, double upper, double step)
+static struct windows_buckets windows_between(double low, double high, double lower, double upper)
 {
     double scale = (WINDOWS_BUCKETS - 1) / (0.5 * high - 0.5 * low);
-    return (struct windows_buckets){lower, upper, step, 0.5 * low, scale < 1e300 ? scale : 1e300};
+    return (struct windows_buckets){lower, upper, 0.0, 0.5 * low, scale < 1e300 ? scale : 1e300};
+}
+
+/* One for each point of the grid, the bucket of lower + c step being c + 1: all exact, step being a power of two. */
+static struct windows_buckets windows_of_points(double lower, double upper, double step)
+{
+    return (struct windows_buckets){lower, upper, step, 0.5 * lower, 2.0 / step};
 }
 
 /* The bucket of each key, 0..WINDOWS_BUCKETS + 1; the keys are rounded in place. */
@@ -36,10 +42,10 @@ static void windows_find(const struct windows_buckets *b, double *restrict keys,
     }
 }
 
-/* Finds and counts the buckets of records start..stop-1; `one` becomes a key of each if keys are rounded. Two tables of
- * counts, or equal neighbours would wait for one another. */
+/* Finds and counts the buckets of records start..stop-1. Two tables of counts, or equal neighbours would wait for one
+ * another. */
 static void windows_count(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
-                          ptrdiff_t stop, uint16_t *found, int64_t *counts, double *one)
+                          ptrdiff_t stop, uint16_t *found, int64_t *counts)
 {
     double block[SELECT_BLOCK];
     int64_t *others = counts + WINDOWS_BUCKETS + 2;
@@ -53,9 +59,6 @@ static void windows_count(const struct select_keys *keys, const struct windows_b
         }
         if (count % 2)
             counts[found[i + count - 1]]++;
-        if (b->step > 0.0)
-            for (ptrdiff_t k = 0; k < count; k++)
-                one[found[i + k]] = block[k];
     }
 }
 
