@@ -111,7 +111,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
         if not isinstance(self.statistic, OrderStatistic):
-            return super().__call__(x, rng=rng, workers=workers)
+            return float(super().__call__(x, rng=rng, workers=workers))
         source = bit_generator(rng)
         grid = self.grid
         code = _levels.draw_order_statistic(

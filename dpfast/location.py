@@ -151,7 +151,7 @@ def quantile(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> 76_000 < dpf.quantile(pay, 0.9, bounds=(0, 1_000_000), epsilon=1.0) < 81_000
     True
-    >>> low, high = dpf.quantile(pay, [0.1, 0.9], bounds=(0, 1_000_000), epsilon=1.0)
+    >>> low, high = dpf.quantile(pay, [0.1, 0.9], bounds=(0, 1_000_000), epsilon=1.0).tolist()
     >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
     True
     """

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast.laws import Law

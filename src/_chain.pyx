@@ -1,7 +1,7 @@
 """The chain of the joint inverse sensitivity of several order statistics; serves dpfast/quantiles.py.
 
-The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. Here are
-the forward pass, which makes all messages, and the walk back, which draws one output from them.
+The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. Here
+are the forward pass, which makes all messages, and the walk back, which draws one output from them.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -68,9 +68,10 @@ def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out 
 cdef class Chain:
     """All walks through the windows of the targets, weighed: their total, and draws of an output.
 
-    **Law** of a draw: output o with probability weight(o) / total, where each weight is a product of doubles that differs
-    from a**cost(o) by a factor in [1 - margin, 1 + margin] for a `certain` draw; never below (1 - margin) a**cost(o).
-    a = exp(-rate). The exact probability is `odds`. None, a dead end, with negligible probability.
+    **Law** of a draw: output o with probability weight(o) / total, where each weight is a product of doubles that
+    differs from a**cost(o) by a factor in [1 - margin, 1 + margin] for a `certain` draw; never below
+    (1 - margin) a**cost(o). a = exp(-rate). The exact probability is `odds`. None, a dead end, with negligible
+    probability.
 
     **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks;
     ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1, x_(n+1) is beyond the grid, and
@@ -205,7 +206,7 @@ cdef class Chain:
                 width = dpfast_gap(t, i, &start)
                 n = dpfast_runs(t, i, width, t.arrival[i - t.first], &self._power[0], t.exponent, &self._weights[0])
                 for r in range(n):
-                    self._weights[r] = dpfast_weight(self._weights[r], 1.0)
+                    self._weights[r] = max(self._weights[r], CHOICE_FLOOR)
                 r = self._choose(n) + 1
                 if self._odds is None:
                     fill_multiset(self._bits, start, width, out[j - r:j])
@@ -235,7 +236,7 @@ cdef class Chain:
         return out if self._walk(out) else None
 
     def odds(self):
-        """The choices that led to the last output: (weight chosen, all weights) of each, and (width, length) of each run.
+        """The choices that led to the last output: (weight chosen, all weights), and (width, length) of each run.
 
         The probability of the output is the product of the quotients of weight and sum, over the product of the numbers
         C(width + length - 1, length) of places.

@@ -146,7 +146,7 @@ class TestLaw:
 
     @pytest.mark.parametrize("last", [40, 2**32])
     def test_great_scales(self, last):
-        """Messages over thousands of binary orders: against the same walk in Python's integers (a = 1 - 2**-20)."""
+        """Messages over thousands of binary orders, without a floor met."""
         rng = random.Random(3)
         data = sorted(rng.choice([0, last, rng.randint(0, last)]) for _ in range(70))
         law = dpf.Quantiles(rank_qs(range(1, 71), 70), grid=dpf.Grid(0, last, step=1), epsilon=0.01, stages=1).law(data)
@@ -209,7 +209,7 @@ class TestDraws:
             ([0, 3, 3, 5], [1, 3, 4], 5, 1.0, 4, {}),
             ([0, 3, 3, 5], [1, 2, 3, 4], 5, 0.5, 4, {1: 3}),
             ([1, 1, 4, 6], [1, 2, 4], 6, 1.0, 4, {1: 2}),
-            ([1, 1, 4, 6], [1, 2, 4], 6, 1.0, 1, {}),  # capped at 2: "anywhere" and the coin matter
+            ([1, 1, 4, 6], [1, 2, 4], 6, 3.0, 1, {}),  # capped at 2: "anywhere" and the coin matter
             ([1, 1, 4, 6], [1, 2, 4], 6, 0.5, 1, {2: 5}),
             ([0, 0, 0, 0, 0, 0, 6], [2, 4, 6], 6, 0.5, 2, {1: 6}),  # pins the chain cannot reach in its windows
         ],
@@ -388,11 +388,12 @@ class TestAccuracy:
             assert 4 <= together <= 7
 
 
-class TestWindows:
-    GRID = {"lower": -1000.0, "upper": 1000.0, "step": 2.0**-20, "missing": 0.0}
+GRID = {"lower": -1000.0, "upper": 1000.0, "step": 2.0**-20, "missing": 0.0}
 
+
+class TestWindows:
     def check(self, x, firsts, lasts, workers=1, **changes):
-        parameters = self.GRID | changes
+        parameters = GRID | changes
         grid = dpf.Grid(parameters["lower"], parameters["upper"], parameters["step"], parameters["missing"])
         parameters |= {"lower": grid.lower, "upper": grid.upper}
         before = x.copy()
@@ -441,4 +442,4 @@ class TestWindows:
 
     def test_unsupported_dtype(self):
         with pytest.raises(TypeError, match="complex128"):
-            _windows.windows(np.zeros(3, complex), np.array([1]), np.array([1]), **self.GRID)
+            _windows.windows(np.zeros(3, complex), np.array([1]), np.array([1]), **GRID)

@@ -134,7 +134,7 @@ def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsi
 
 
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
-    """The index i drawn with probability w_i / sum_j w_j, the doubles w_i taken as the numbers they are, in integers."""
+    """The index i drawn with probability w_i / sum_j w_j, in integers: the doubles count as they are."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
     u = _Uniform(word, 64, more)
     while True:
@@ -151,9 +151,7 @@ def _in_least_units(weight: float) -> int:
     return (numerator << 1074) // denominator
 
 
-def goes_anywhere(
-    word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction
-) -> bool:
+def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction) -> bool:
     """True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
     rate = _rational(Fraction(epsilon) / 2)
     return _choose(word, more, lambda: [(-arb(rate * cap)).exp() * vectors, arb(_rational(chain))]) == 0
@@ -176,7 +174,7 @@ def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: i
 def proposed_weight(
     odds: Sequence[tuple[float, Iterable[float]]], runs: Sequence[tuple[int, int]], total: Fraction
 ) -> Fraction:
-    """total times the probability of these choices: products of weight / sum of weights, and uniform sorted vectors."""
+    """The total times the probability of these choices: weight / sum of weights each, then uniform places."""
     numerator, denominator = 1, 1
     for weight, weights in odds:
         numerator *= _in_least_units(weight)

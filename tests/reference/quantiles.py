@@ -1,7 +1,7 @@
 """Slow twins of the joint inverse sensitivity of several order statistics."""
 
 from functools import lru_cache
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from math import prod
 
 from mpmath import mp, mpf
@@ -86,15 +86,13 @@ def neighbors(n, last):
 
 def loss(laws, n, last):
     """The largest log-ratio of any output between neighbours."""
-    return max(
-        float(mp.log(laws[data][o] / laws[other][o])) for data, other in neighbors(n, last) for o in laws[data]
-    )
+    return max(float(mp.log(laws[data][o] / laws[other][o])) for data, other in neighbors(n, last) for o in laws[data])
 
 
 def gap_difference(data, ranks, output, epsilon):
     """JointExp with the constant of add/remove: exponent epsilon / 2 for each unit of sum |gap count - target gap|."""
     ends = [-1, *output, float("inf")]
-    counts = [sum(low < x <= high for x in data) for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    counts = [sum(low < x <= high for x in data) for low, high in pairwise(ends)]
     wanted = [b - a for a, b in zip([0, *ranks], [*ranks, len(data)], strict=True)]
     return mp.exp(-mpf(epsilon) / 2 * sum(abs(c - w) for c, w in zip(counts, wanted, strict=True)))
 
