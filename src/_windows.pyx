@@ -167,9 +167,9 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
     ``_select.window``.
 
-    **Cost**: one pass and O(n^(2/3)), two bytes for each record, a sort of about w + 2 n / 2^14 keys for each window of w
-    ranks; a sort of everything where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a wide
-    grid. No sort on a grid of fewer than 2^14 points.
+    **Cost**: one pass and O(n^(2/3)), two bytes for each record, a sort of about w + 2 n / 2^14 keys for each window of
+    w ranks; a sort of everything where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a
+    wide grid. No sort on a grid of fewer than 2^14 points.
 
     **Reference**: mechanisms-c 4.2; ``windows.h``.
 

@@ -22,6 +22,8 @@
 #define DPFAST_ARRIVAL_FLOOR 0x1p-960
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
 
+static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
+
 typedef struct {
     ptrdiff_t rank, first, last;        /* k; the window of indices, inside 0..n */
     int64_t lower, upper;               /* where the output may lie */
@@ -76,7 +78,7 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
         for (ptrdiff_t p = end - 1; p >= start; p--)
             suffix[p] = sum = f[p] + a * sum;
         sum = 0.0;
-        for (ptrdiff_t p = start; p < end; p++)
+        for (ptrdiff_t p = start; p < end && width < size; p++)
             prefix[p] = sum = sum + power[p - start] * f[p];
     }
     ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
@@ -150,8 +152,7 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
             for (ptrdiff_t r = 0; r < runs; r++)
                 t->gap[j] += terms[r];
         }
-        largest = t->value[j] > largest ? t->value[j] : largest;
-        largest = t->gap[j] > largest ? t->gap[j] : largest;
+        largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
     }
 
     int exponent;
@@ -162,7 +163,7 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
         int64_t start;
         const int64_t w = dpfast_gap(t, t->first + j, &start);
         if (dpfast_allowed(t, t->first + j))
-            t->value[j] = fmax(t->value[j] * unit, DPFAST_STATE_FLOOR);
+            t->value[j] = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR);
         if (w > 0) {
             t->arrival[j] *= unit;
             t->gap[j] *= unit;
@@ -170,14 +171,14 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
                 t->arrival[j] = DPFAST_ARRIVAL_FLOOR;
                 t->gap[j] += DPFAST_ARRIVAL_FLOOR * (double)w;
             }
-            t->gap[j] = fmax(t->gap[j], DPFAST_STATE_FLOOR);
+            t->gap[j] = dpfast_larger(t->gap[j], DPFAST_STATE_FLOOR);
         }
     }
 }
 
 static inline double dpfast_weight(double mass, double power)
 {
-    return mass > 0.0 ? fmax(mass * power, DPFAST_CHOICE_FLOOR) : 0.0;
+    return mass > 0.0 ? dpfast_larger(mass * power, DPFAST_CHOICE_FLOOR) : 0.0;
 }
 
 /* The weights of the sources of state (i, kind) of target t. Returns how many; *source is the index of the first.
