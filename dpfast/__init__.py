@@ -21,6 +21,7 @@ from dpfast.location import (
 )
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
+from dpfast.quantiles import Quantiles
 from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
@@ -32,6 +33,7 @@ __all__ = [
     "InverseSensitivity",
     "Mechanism",
     "Privacy",
+    "Quantiles",
     "SmoothSensitivity",
     "audit",
     "huber",

@@ -121,6 +121,17 @@ def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
     return scale
 
 
+def fractions(name: str, values: Any) -> tuple[float, ...]:
+    """At least one number in [0, 1]."""
+    try:
+        numbers = tuple(fraction(f"each of {name}", value) for value in values)
+    except TypeError as error:
+        raise TypeError(f"{name} must be a sequence of numbers between 0 and 1: {error}") from None
+    if not numbers:
+        raise ValueError(f"{name} must not be empty")
+    return numbers
+
+
 def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
     """An integer, at least `least`."""
     if isinstance(value, (bool, np.bool_)):

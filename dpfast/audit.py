@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.laws import ScalarLaw
+from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.random import RandomSource
 
@@ -140,7 +140,9 @@ class _Outcomes:
     proper: bool  # whether the probabilities sum to 1
 
     @classmethod
-    def of(cls, law: ScalarLaw) -> _Outcomes:
+    def of(cls, law: Law) -> _Outcomes:
+        if not hasattr(law, "support"):
+            raise TypeError("verify compares scalar laws, not laws of vectors")
         first, last = law.support
         if last - first >= _LARGEST_SUPPORT:
             raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,9 +22,9 @@ from numpy.typing import NDArray
 from dpfast import _checks, audit
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid
-from dpfast.inverse import InverseSensitivity
-from dpfast.location import _mechanism, quantile
+from dpfast.location import _mechanism
 from dpfast.mechanism import Mechanism
+from dpfast.quantiles import Quantiles
 from dpfast.statistics import InterquartileRange, Mean, Median, Quantile, Statistic, TrimmedMean
 from dpfast.tables import TableError, read_column
 
@@ -79,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         _common(one)
         one.set_defaults(run=_single, name=name, make=make)
 
-    several = commands.add_parser("quantiles", help="release quantiles of a column; several share the budget")
+    several = commands.add_parser("quantiles", help="release quantiles of a column together")
     _column(several)
     several.add_argument("-q", type=float, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
     _common(several)
@@ -157,13 +156,10 @@ def _single(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
-    shares = _shares(arguments.epsilon, len(arguments.q))
-    for q in arguments.q:
-        _checks.fraction("q", q)
     grid, rng = _grid(arguments), _rng(arguments)
+    mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
     x = _read(arguments)
-    values = _release_quantiles(x, arguments.q, grid, shares, rng)
-    mechanism = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon)
+    values = mechanism(x, rng=rng).tolist()
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
     return {
         "statistic": "quantiles",
@@ -173,20 +169,6 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         **_context(mechanism, grid, x.size, arguments),
         "text": "\n".join([*lines, f"({x.size:,} records; together {mechanism.privacy})"]),
     }
-
-
-def _shares(epsilon: float, parts: int) -> float:
-    """Each part of a budget split evenly, rounded down."""
-    _checks.positive_down("epsilon", epsilon)
-    return _checks.positive_down("epsilon", Fraction(epsilon) / parts)
-
-
-def _release_quantiles(
-    x: NDArray[Any], qs: Sequence[float], grid: Grid, epsilon: float, rng: np.random.Generator | None
-) -> list[float]:
-    """One release for each q, put in the order of the qs (which is public)."""
-    values = sorted(quantile(x, q, grid=grid, epsilon=epsilon, rng=rng) for q in qs)
-    return [values[rank] for rank in np.argsort(np.argsort(qs, kind="stable"), kind="stable")]
 
 
 def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -227,7 +209,8 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 def _demo(arguments: argparse.Namespace) -> dict[str, Any]:
     rows = _checks.whole("rows", arguments.rows, least=1)
-    share = _shares(arguments.epsilon, len(_QUARTILES))
+    grid = Grid(0.0, _MOST_PAY)
+    mechanism = Quantiles(_QUARTILES, grid=grid, epsilon=arguments.epsilon)
     with tempfile.TemporaryDirectory(prefix="dpfast-demo-") as folder:
         path = Path(folder) / "payroll.csv"
         print(f"writing {rows:,} made-up salaries to {path} ...", file=sys.stderr, flush=True)
@@ -236,15 +219,14 @@ def _demo(arguments: argparse.Namespace) -> dict[str, Any]:
             file.write("employee,pay\n")
             file.writelines(f"{i},{amount:.2f}\n" for i, amount in enumerate(pay.tolist(), 1))
         x = read_column(str(path), "pay", progress=True)
-    grid = Grid(0.0, _MOST_PAY)
     rng = _rng(arguments)
-    _release_quantiles(x[:1000], _QUARTILES, grid, share, rng)  # the first call builds its thread's generator
+    mechanism(x[:1000], rng=rng)  # the first call builds its thread's generator
     start = time.perf_counter()
-    values = _release_quantiles(x, _QUARTILES, grid, share, rng)
+    values = mechanism(x, rng=rng).tolist()
     middle = time.perf_counter()
     exact = np.quantile(x, _QUARTILES)
     end = time.perf_counter()
-    privacy = InverseSensitivity(Median(), grid=grid, epsilon=arguments.epsilon).privacy
+    privacy = mechanism.privacy
     header = f"{'quartile':<10}{'private (dpfast)':>18}{'not private (numpy)':>22}"
     lines = [f"{q:<10g}{value:>18,.2f}{true:>22,.2f}" for q, value, true in zip(_QUARTILES, values, exact, strict=True)]
     times = f"{'time':<10}{1e3 * (middle - start):>15.1f} ms{1e3 * (end - middle):>19.1f} ms"

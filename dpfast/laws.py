@@ -17,14 +17,26 @@ from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator, blocks
 
 
-class ScalarLaw(ABC):
-    """A distribution on the integers first..last of `support`."""
-
-    support: tuple[int, int]
+class Law(ABC):
+    """A distribution on grid codes, or on vectors of them, and the values that they stand for."""
 
     @abstractmethod
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of P(K = k); -inf outside the support."""
+
+    @abstractmethod
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        """Exact draws, as arrays of int64 of shape `size`; one draw for None."""
+
+    @abstractmethod
+    def value(self, k: ArrayLike) -> Any:
+        """The floats that are released for k."""
+
+
+class ScalarLaw(Law):
+    """A distribution on the integers first..last of `support`."""
+
+    support: tuple[int, int]
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """P(K = k)."""

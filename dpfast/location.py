@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism
+from dpfast.quantiles import Quantiles
 from dpfast.random import RandomSource
 from dpfast.smooth import SmoothSensitivity
 from dpfast.statistics import (
@@ -94,9 +96,11 @@ def median(
     >>> 36_000 < dpf.median(pay, bounds=(0, 1_000_000), epsilon=1.0) < 37_000
     True
     """
-    return _mechanism(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    value: float = _mechanism(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return value
 
 
+@overload
 def quantile(
     x: ArrayLike,
     q: float,
@@ -108,18 +112,54 @@ def quantile(
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
     workers: int = 1,
-) -> float:
-    """Release the order statistic of rank ``max(1, ceil(q * n))``, (epsilon, delta)-differentially private.
+) -> float: ...
+@overload
+def quantile(
+    x: ArrayLike,
+    q: Sequence[float] | NDArray[np.floating[Any]],
+    *,
+    epsilon: float,
+    bounds: tuple[float, float] | None = None,
+    grid: Grid | None = None,
+    delta: float = 0.0,
+    method: str = "inverse-sensitivity",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.float64]: ...
+def quantile(
+    x: ArrayLike,
+    q: float | Sequence[float] | NDArray[np.floating[Any]],
+    *,
+    epsilon: float,
+    bounds: tuple[float, float] | None = None,
+    grid: Grid | None = None,
+    delta: float = 0.0,
+    method: str = "inverse-sensitivity",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Any:
+    """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
     Neighbours: one replaced record.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-    q : float
+    q : float or sequence of float
         In [0, 1].
-    epsilon, bounds, grid, delta, method, rng, workers
-        As for `median`, with the same returns, errors, privacy, cost and references.
+    epsilon : float
+        Positive; for a sequence the total of all quantiles.
+    bounds, grid, delta, method, rng, workers
+        As for `median`, with the same errors, cost and references.
+
+    Returns
+    -------
+    float or ndarray
+        Points of the grid, in the order of q; they never decrease where q increases.
+
+    Notes
+    -----
+    Privacy: `InverseSensitivity` for a float, `Quantiles` for a sequence.
 
     Examples
     --------
@@ -127,8 +167,12 @@ def quantile(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> 76_000 < dpf.quantile(pay, 0.9, bounds=(0, 1_000_000), epsilon=1.0) < 81_000
     True
+    >>> low, high = dpf.quantile(pay, [0.1, 0.9], bounds=(0, 1_000_000), epsilon=1.0).tolist()
+    >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
+    True
     """
-    return _mechanism(Quantile(q), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
+    return _mechanism(statistic, x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
 
 
 def trimmed_mean(
@@ -172,7 +216,7 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    return _mechanism(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def winsorized_mean(
@@ -206,7 +250,7 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    return _mechanism(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def iqr(
@@ -247,7 +291,7 @@ def iqr(
     >>> 29_000 < dpf.iqr(pay, bounds=(0, 1_000_000), epsilon=1.0) < 31_000
     True
     """
-    return _mechanism(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def huber(
@@ -285,7 +329,7 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    return _mechanism(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def mean(
@@ -331,7 +375,7 @@ def mean(
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
     True
     """
-    return _mechanism(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def sum(
@@ -367,7 +411,7 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return _mechanism(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def variance(
@@ -407,7 +451,7 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    return _mechanism(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return float(_mechanism(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def std(
@@ -445,8 +489,10 @@ def std(
 
 
 @cache
-def _methods(statistic: type[Statistic]) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a kind of statistic, by the name of the parameter `method`."""
+def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
+    """The mechanisms that can release a kind of statistic, or several quantiles, by the parameter `method`."""
+    if issubclass(statistic, tuple):
+        return {"inverse-sensitivity": Quantiles}
     methods: dict[str, Callable[..., Mechanism]] = {}
     if issubclass(statistic, RankStatistic):
         methods["inverse-sensitivity"] = InverseSensitivity
@@ -458,7 +504,7 @@ def _methods(statistic: type[Statistic]) -> dict[str, Callable[..., Mechanism]]:
 
 
 def _mechanism(
-    statistic: Statistic,
+    statistic: Statistic | tuple[float, ...],
     x: Any,
     bounds: tuple[float, float] | None,
     grid: Grid | None,
@@ -490,7 +536,7 @@ def _spent(delta: float) -> dict[str, float]:
 @lru_cache(maxsize=256)
 def _bounded(
     mechanism: Callable[..., Mechanism],
-    statistic: Statistic,
+    statistic: Statistic | tuple[float, ...],
     lower: float,
     upper: float,
     step: float | None,

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast import _checks
-from dpfast.laws import ScalarLaw
+from dpfast.laws import Law
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
@@ -30,11 +30,11 @@ class Mechanism(ABC):
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     @abstractmethod
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ScalarLaw:
+    def law(self, x: ArrayLike, *, workers: int = 1) -> Law:
         """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
-        """One release of the statistic of x; spends the budget of `privacy` once.
+    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> Any:
+        """One release of the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class Mechanism(ABC):
         """
         bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law(x, workers=workers)
-        return float(law.value(law.sample(rng=rng)))
+        return law.value(law.sample(rng=rng))
 
     def release(
         self,
@@ -56,10 +56,10 @@ class Mechanism(ABC):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
         workers: int = 1,
-    ) -> float | NDArray[np.float64]:
+    ) -> Any:
         """`size` independent releases, for audits and simulations: EACH ONE spends the budget.
 
-        Parameters as for a call; `size` is a shape, or None for one float.
+        Parameters as for a call; `size` is a shape, or None for one release as by a call.
         """
         if size is None:
             return self(x, rng=rng, workers=workers)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 
 import dpfast
 from dpfast import Grid
-from dpfast.cli import _shares, main
+from dpfast.cli import main
 
 PAY = Path(__file__).parents[1].parent / "shared" / "data" / "uc_pay_2010_2023.csv.gz"
 
@@ -87,19 +86,6 @@ def test_quantiles(capsys, file):
     code, out, _ = run(capsys, "quantiles", file, "--column", "pay", *BOUNDS, "--epsilon", 1)
     assert [line.split(" = ")[0] for line in out.splitlines()[:3]] == ["0.25-quantile", "0.5-quantile", "0.75-quantile"]
     assert "together epsilon = 1" in out
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 1 / 3, 1e-300, 7.3])
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 49])
-def test_shares_of_the_budget(epsilon, parts):
-    share = _shares(epsilon, parts)
-    assert Fraction(share) * parts <= Fraction(epsilon)
-    assert Fraction(np.nextafter(share, 9)) * parts > Fraction(epsilon)
-
-
-def test_rounding_to_nearest_would_overspend():
-    """Positive control for the shares: division in doubles spends more than it has."""
-    assert any(Fraction(1 / parts) * parts > 1 for parts in range(1, 50))
 
 
 ERRORS = {

@@ -26,7 +26,7 @@ def test_prints_a_sentence():
     assert str(Privacy(0.5)) == f"epsilon = 0.5 (pure differential privacy) {one_record}"
     assert str(Privacy(0.5, 1e-6)) == f"epsilon = 0.5, delta = 1e-06 {one_record}"
     assert str(Privacy(1, neighbors="add-remove")).endswith("for one record added or removed")
-    assert "against everyone but that person" in str(Privacy(1, neighbors="local"))
+    assert "against everyone but its owner" in str(Privacy(1, neighbors="local"))
 
 
 @pytest.mark.parametrize("epsilon", [-1, -1e-300, math.nan])

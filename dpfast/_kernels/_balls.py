@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import accumulate
+from math import comb, prod
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -167,3 +169,52 @@ def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsi
         yield power * total
 
     return _choose(word, more, weights, len(widths) + 1)
+
+
+def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
+    """The index i drawn with probability w_i / sum_j w_j, in integers: the doubles count as they are."""
+    cumulative = list(accumulate(map(_in_least_units, weights)))
+    u = _Uniform(word, 64, more)
+    while True:
+        lower, upper = (n * cumulative[-1] for n in (u.first, u.first + 1))
+        index = bisect_right(cumulative, lower >> u.bits)
+        if cumulative[index] << u.bits >= upper:
+            return index
+        u.refine()
+
+
+def _in_least_units(weight: float) -> int:
+    """A double as a multiple of 2**-1074."""
+    numerator, denominator = weight.as_integer_ratio()
+    return (numerator << 1074) // denominator
+
+
+def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction) -> bool:
+    """True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
+    rate = _rational(Fraction(epsilon) / 2)
+    return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(_rational(chain)))), 2) == 0
+
+
+def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Fraction) -> bool:
+    """True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
+    rate = _rational(Fraction(epsilon) / 2)
+    u = _Uniform(word, 64, more)
+    while True:
+        with _bits(u.bits + 192):
+            edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / _rational(proposed)
+            if u.upper <= edge:
+                return True
+            if u.lower >= edge:
+                return False
+        u.refine()
+
+
+def proposed_weight(
+    odds: Sequence[tuple[float, Iterable[float]]], runs: Sequence[tuple[int, int]], total: Fraction
+) -> Fraction:
+    """The total times the probability of these choices: weight / sum of weights each, then uniform places."""
+    numerator, denominator = 1, 1
+    for weight, weights in odds:
+        numerator *= _in_least_units(weight)
+        denominator *= sum(map(_in_least_units, weights))
+    return total * Fraction(numerator, denominator * prod(comb(width + length - 1, length) for width, length in runs))

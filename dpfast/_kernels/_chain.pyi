@@ -1,0 +1,25 @@
+from numpy import float64, int64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+def fill_multiset(bit_generator: BitGenerator, start: int, width: int, out: NDArray[int64]) -> None: ...
+
+class Chain:
+    total: float
+    exponent: int
+    margin: float
+    certain: bool
+    def __init__(
+        self,
+        codes: NDArray[int64],
+        bases: NDArray[int64],
+        ranks: NDArray[int64],
+        firsts: NDArray[int64],
+        lasts: NDArray[int64],
+        lowers: NDArray[int64],
+        uppers: NDArray[int64],
+        rate: float,
+        reach: int,
+    ) -> None: ...
+    def draw(self, bit_generator: BitGenerator, *, exact: bool = False) -> NDArray[int64] | None: ...
+    def odds(self) -> tuple[list[tuple[float, NDArray[float64]]], list[tuple[int, int]]]: ...

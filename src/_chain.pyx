@@ -1,0 +1,248 @@
+"""The chain of the joint inverse sensitivity of several order statistics; serves dpfast/quantiles.py.
+
+The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. Here
+are the forward pass, which makes all messages, and the walk back, which draws one output from them.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.math cimport fmin
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from dpfast._kernels._samplers import next_word
+
+
+cdef extern from "chain.h" nogil:
+    double STATE_FLOOR "DPFAST_STATE_FLOOR"
+    double ARRIVAL_FLOOR "DPFAST_ARRIVAL_FLOOR"
+    double CHOICE_FLOOR "DPFAST_CHOICE_FLOOR"
+    ctypedef struct dpfast_target:
+        Py_ssize_t rank
+        Py_ssize_t first
+        Py_ssize_t last
+        int64_t lower
+        int64_t upper
+        const int64_t *x
+        double *value
+        double *gap
+        double *arrival
+        int64_t exponent
+        Py_ssize_t free
+    double dpfast_exp_neg(double y)
+    int64_t dpfast_gap(const dpfast_target *t, Py_ssize_t i, int64_t *start)
+    void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
+    double dpfast_weight(double mass, double power)
+    Py_ssize_t dpfast_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, double a, const double *power,
+                              double *weights, Py_ssize_t *source, bint *only_value)
+    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, double arrival, const double *power,
+                           int64_t unit, double *terms)
+    Py_ssize_t dpfast_choose_weight(uint64_t word, const double *weights, Py_ssize_t n, double *cumulative)
+    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
+
+
+cdef bitgen_t *_unwrap(object bit_generator) except NULL:
+    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out not None):
+    """Fill with a uniform sorted vector of entries in start..start + width - 1, repetition allowed.
+
+    **Law** exactly uniform on the C(width + r - 1, r) nondecreasing vectors of length r: r distinct numbers below
+    width + r - 1, sorted, minus 0..r - 1. **Assumes** width >= 1, width + r < 2**63. **Cost** O(r log r), r words.
+    **Reference** R. W. Floyd, in Bentley, Programming pearls, Comm. ACM 30 (1987).
+    """
+    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef Py_ssize_t r = out.shape[0], j
+    chosen = set()
+    for j in range(r):
+        with bit_generator.lock, nogil:
+            out[j] = <int64_t> dpfast_uniform(source, <uint64_t> (width - 1 + j))
+        chosen.add(width - 1 + j if out[j] in chosen else out[j])
+    for j, place in enumerate(sorted(chosen)):
+        out[j] = start + <int64_t> place - j
+
+
+cdef class Chain:
+    """All walks through the windows of the targets, weighed: their total, and draws of an output.
+
+    **Law** of a draw: output o with probability weight(o) / total, where each weight is a product of doubles that
+    differs from a**cost(o) by a factor in [1 - margin, 1 + margin] for a `certain` draw; never below
+    (1 - margin) a**cost(o). a = exp(-rate). The exact probability is `odds`. None, a dead end, with negligible
+    probability.
+
+    **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks;
+    ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1, x_(n+1) is beyond the grid, and
+    x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper).
+
+    **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state.
+
+    **Reference** mechanisms-c 4.1; Gillenwater, Joseph and Kulesza 2021 for the chain of quantiles.
+    """
+
+    cdef readonly double total
+    cdef readonly int64_t exponent
+    cdef readonly double margin
+    cdef readonly bint certain
+    cdef object _codes, _messages
+    cdef dpfast_target *_targets
+    cdef Py_ssize_t _m
+    cdef double _a
+    cdef double[::1] _power, _weights, _cumulative
+    cdef object _bits
+    cdef bint _exact
+    cdef list _path, _odds, _places
+
+    def __cinit__(self):
+        self._targets = NULL
+
+    def __dealloc__(self):
+        free(self._targets)
+
+    def __init__(self, const int64_t[::1] codes not None, const int64_t[::1] bases not None,
+                 const int64_t[::1] ranks not None, const int64_t[::1] firsts not None,
+                 const int64_t[::1] lasts not None, const int64_t[::1] lowers not None,
+                 const int64_t[::1] uppers not None, double rate, Py_ssize_t reach):
+        cdef Py_ssize_t m = ranks.shape[0], states = 1, offset = 0, j, size = 2 * reach + 1
+        cdef dpfast_target *t
+        cdef double[::1] messages, scratch, power
+        self._m = m
+        self._a = dpfast_exp_neg(rate)
+        self.margin = fmin(0.25, (m + 1) * (size + 64.0) * (1.0 + rate) * 2.0 ** -46)
+        for j in range(m):
+            states += lasts[j] - firsts[j] + 1
+        self._codes = codes  # kept alive: the targets point into it
+        self._messages = messages = np.empty(3 * states)
+        scratch = np.empty(5 * size + m)
+        self._power = power = np.empty(size + 2)
+        self._weights = np.empty(size + m + 2)
+        self._cumulative = np.empty(size + m + 2)
+        self._targets = <dpfast_target *> malloc((m + 1) * sizeof(dpfast_target))
+        if self._targets == NULL:
+            raise MemoryError
+        for j in range(m + 1):
+            t = self._targets + j
+            t.value = &messages[offset]
+            t.gap = t.value + states
+            t.arrival = t.gap + states
+            if j == 0:  # the start: index 0, no output yet
+                t.rank = t.first = t.last = t.free = 0
+                t.lower = t.upper = t.exponent = 0
+                t.value[0], t.gap[0], t.arrival[0] = 1.0, 0.0, 0.0
+            else:
+                t.rank, t.first, t.last = ranks[j - 1], firsts[j - 1], lasts[j - 1]
+                t.lower, t.upper = lowers[j - 1], uppers[j - 1]
+                t.x = &codes[bases[j - 1] + t.first - 1]
+                t.free = 0 if t.lower == t.upper else (t - 1).free + 1
+            offset += t.last - t.first + 1
+        with nogil:
+            power[0] = 1.0
+            for j in range(1, power.shape[0]):
+                power[j] = power[j - 1] * self._a
+            for j in range(1, m + 1):
+                dpfast_step(self._targets + j, self._a, &power[0], &scratch[0])
+        self.total = self._final_weights()
+        self.exponent = self._targets[m].exponent
+        self.exponent = self._targets[m].exponent
+        self.total = self._final_weights()
+
+    cdef double _final_weights(self) noexcept:
+        """The weights of the states of the last target, walked to its rank; their sum."""
+        cdef const dpfast_target *t = self._targets + self._m
+        cdef Py_ssize_t i
+        cdef double total = 0.0
+        for i in range(t.first, t.last + 1):
+            self._weights[i - t.first] = dpfast_weight(t.value[i - t.first] + t.gap[i - t.first],
+                                                       self._power[abs(i - t.rank)])
+            total += self._weights[i - t.first]
+        return total
+
+    cdef Py_ssize_t _choose(self, Py_ssize_t n) except -2:
+        """One of the n weights, or -1 where all are zero; in a replay the same as before, and its odds are kept."""
+        cdef Py_ssize_t chosen = -1, j
+        cdef uint64_t word
+        cdef double largest = 0.0
+        cdef bitgen_t *source
+        for j in range(n):
+            largest = max(largest, self._weights[j])
+        if largest == 0.0:
+            return -1
+        if self._odds is not None:
+            chosen = <Py_ssize_t> self._path[<Py_ssize_t> len(self._odds)]
+            self._odds.append((self._weights[chosen], np.array(self._weights[:n])))
+            return chosen
+        source = _unwrap(self._bits)
+        with self._bits.lock, nogil:
+            word = source.next_uint64(source.state)
+            chosen = dpfast_choose_weight(word, &self._weights[0], n, &self._cumulative[0])
+        if self._exact or chosen < 0:
+            from dpfast._kernels._balls import choose_weight
+            chosen = choose_weight(word, lambda: next_word(self._bits), np.asarray(self._weights[:n]))
+        self.certain &= self._weights[chosen] > CHOICE_FLOOR
+        self._path.append(chosen)
+        return chosen
+
+    cdef bint _walk(self, int64_t[::1] out) except -1:
+        """Back from the last target to the start, one choice after the other; False at a dead end."""
+        cdef Py_ssize_t j = self._m, i, r, n, first
+        cdef bint only_value = False, is_gap
+        cdef int64_t width, start
+        cdef dpfast_target *t = self._targets + j
+        self._final_weights()
+        i = self._choose(t.last - t.first + 1)
+        if i < 0:
+            return False
+        i += t.first
+        while j > 0:
+            t = self._targets + j
+            self._weights[0] = t.value[i - t.first]
+            self._weights[1] = 0.0 if only_value else t.gap[i - t.first]
+            is_gap = self._choose(2) == 1
+            r = 1
+            if is_gap:
+                self.certain &= t.gap[i - t.first] > 2 * STATE_FLOOR
+                width = dpfast_gap(t, i, &start)
+                n = dpfast_runs(t, i, width, t.arrival[i - t.first], &self._power[0], t.exponent, &self._weights[0])
+                for r in range(n):
+                    self._weights[r] = max(self._weights[r], CHOICE_FLOOR)
+                r = self._choose(n) + 1
+                if self._odds is None:
+                    fill_multiset(self._bits, start, width, out[j - r:j])
+                else:
+                    self._places.append((width, r))
+                t -= r - 1
+                self.certain &= t.arrival[i - t.first] > 2 * ARRIVAL_FLOOR
+            else:
+                self.certain &= t.value[i - t.first] > 2 * STATE_FLOOR
+                out[j - 1] = t.x[i - t.first + 1]
+            n = self._choose(dpfast_sources(t, i, is_gap, self._a, &self._power[0], &self._weights[0], &first,
+                                            &only_value))
+            if n < 0:
+                return False
+            only_value = only_value and first + n == i
+            i = first + n
+            j -= r
+        return True
+
+    def draw(self, bit_generator, *, bint exact=False):
+        """One output, or None at a dead end; `certain` says whether the margin holds for it.
+
+        **Law** that of the class. **Cost** O(states); two or three words for each target, one for each output in a gap.
+        """
+        out = np.empty(self._m, np.int64)
+        self._bits, self._exact, self.certain, self._path = bit_generator, exact, True, []
+        return out if self._walk(out) else None
+
+    def odds(self):
+        """The choices that led to the last output: (weight chosen, all weights), and (width, length) of each run.
+
+        The probability of the output is the product of the quotients of weight and sum, over the product of the numbers
+        C(width + length - 1, length) of places.
+        """
+        cdef int64_t[::1] unused = np.empty(self._m, np.int64)
+        self._odds, self._places = [], []
+        self._walk(unused)
+        odds, self._odds = self._odds, None
+        return odds, self._places

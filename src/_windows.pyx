@@ -1,0 +1,197 @@
+"""Many windows of order statistics at once, in a pass over the data and a bit; serves dpfast/quantiles.py.
+
+The loops are in ``windows.h``. Here are the steps between them: which buckets to mark, and where each rank lies among
+the keys that were copied.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t, uint16_t
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "windows.h" nogil:
+    enum select_kind:
+        SELECT_UNSUPPORTED
+        SELECT_FLOAT64
+
+    struct select_keys:
+        const char *data
+        Py_ssize_t n
+        Py_ssize_t stride
+        select_kind kind
+        bint in_place
+
+    struct select_bracket:
+        Py_ssize_t width
+        Py_ssize_t strata
+        Py_ssize_t first
+        Py_ssize_t last
+
+    struct windows_buckets:
+        double lower
+
+    Py_ssize_t WINDOWS_BUCKETS
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
+    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
+    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
+    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
+    windows_buckets windows_between(double low, double high, double lower, double upper)
+    windows_buckets windows_of_points(double lower, double upper, double step)
+    void windows_count(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
+                       uint16_t *found, int64_t *counts)
+    Py_ssize_t windows_collect(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
+                               const uint16_t *found, const unsigned char *marked, double *room,
+                               Py_ssize_t capacity)
+
+
+cdef enum:
+    SORTED = 4096               # up to here a sort beats a pass
+    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+
+
+cdef class _Records:
+    """The records, and what is asked about them."""
+
+    cdef cnp.ndarray values
+    cdef select_keys keys
+    cdef windows_buckets buckets
+    cdef uint16_t[::1] found
+    cdef double lower, upper, step
+    cdef Py_ssize_t workers
+
+    def __init__(self, cnp.ndarray values, double lower, double upper, double step, double missing, Py_ssize_t workers):
+        self.values, self.lower, self.upper, self.step = values, lower, upper, step
+        self.keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+        if self.keys.kind == SELECT_UNSUPPORTED:
+            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
+        self.keys.data = <const char *> cnp.PyArray_DATA(values)
+        self.keys.n = cnp.PyArray_DIM(values, 0)
+        self.keys.stride = cnp.PyArray_STRIDE(values, 0)
+        self.keys.in_place = False
+        self.workers = max(1, min(workers, self.keys.n // RECORDS_A_WORKER))
+        select_set_grid(&self.keys, lower, upper, step, missing)
+
+    cdef object ordered(self, ranks):
+        """The order statistics of these ranks, by a sort of all keys."""
+        keys = np.empty(self.keys.n)
+        cdef double[::1] view = keys
+        with nogil:
+            select_load_filled(&self.keys, 0, self.keys.n, &view[0])
+        keys.sort()
+        return np.clip(keys[ranks - 1], self.lower, self.upper)
+
+    cdef object sample(self):
+        """Sorted keys, one of each stratum, inside the bounds."""
+        cdef select_bracket plan = select_plan(self.keys.n, 1, self.keys.n)
+        keys = np.empty(plan.strata)
+        cdef double[::1] view = keys
+        with nogil:
+            select_sample(&self.keys, plan.width, 0, plan.strata, &view[0])
+        keys.sort()
+        return np.clip(keys, self.lower, self.upper)
+
+    cdef Py_ssize_t start(self, Py_ssize_t worker):
+        return self.keys.n // self.workers * worker + min(worker, self.keys.n % self.workers)
+
+    def count(self, Py_ssize_t worker):
+        """The counts of one worker's records."""
+        cdef int64_t[:, ::1] counts = np.zeros((2, WINDOWS_BUCKETS + 2), np.int64)
+        cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1)
+        with nogil:
+            windows_count(&self.keys, &self.buckets, start, stop, &self.found[0], &counts[0, 0])
+        return np.asarray(counts).sum(axis=0)
+
+    def collect(self, Py_ssize_t worker, const unsigned char[::1] marked, Py_ssize_t capacity):
+        """The keys of one worker's records in marked buckets."""
+        room = np.empty(capacity + 1)
+        cdef double[::1] view = room
+        cdef Py_ssize_t start = self.start(worker), stop = self.start(worker + 1), collected
+        with nogil:
+            collected = windows_collect(&self.keys, &self.buckets, start, stop, &self.found[0], &marked[0], &view[0],
+                                        capacity)
+        return room[:collected]
+
+    def each(self, task, *arguments):
+        """The results of a task for all workers, those but the first in threads of their own."""
+        if self.workers == 1:
+            return [task(0, *arguments)]
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(self.workers) as pool:
+            return [part.result() for part in [pool.submit(task, w, *arguments) for w in range(self.workers)]]
+
+    cdef object counts(self):
+        """The number of keys in each bucket; finds the bucket of each record."""
+        self.found = np.empty(self.keys.n, np.uint16)
+        return sum(self.each(self.count))
+
+    cdef object on_few_points(self, ranks):
+        """The order statistics of these ranks on a grid with a bucket for each point, from counts alone."""
+        self.buckets = windows_of_points(self.lower, self.upper, self.step)
+        return self.lower + (np.searchsorted(np.cumsum(self.counts()), ranks) - 1) * self.step
+
+    cdef object by_buckets(self, firsts, lasts, ranks):
+        """Order statistics firsts[0]..lasts[0] and so on; None where more than half of the keys would be copied."""
+        cdef select_bracket plan
+        sample = self.sample()
+        plan = select_plan(self.keys.n, firsts.min(), lasts.max())
+        self.buckets = windows_between(sample[max(plan.first, 1) - 1], sample[min(plan.last, plan.strata) - 1],
+                                       self.lower, self.upper)
+        counts = self.counts()
+        cumulative = np.cumsum(counts)
+        marked = np.zeros(WINDOWS_BUCKETS + 2, np.uint8)
+        for first, last in zip(np.searchsorted(cumulative, firsts), np.searchsorted(cumulative, lasts), strict=True):
+            marked[first:last + 1] = 1
+        copied = int(counts[marked > 0].sum())
+        if copied > self.keys.n // 2:
+            return None
+        keys = np.concatenate(self.each(self.collect, marked, copied))
+        if keys.size != copied:
+            raise RuntimeError("values were written to while they were read")
+        keys.sort()
+        left_out = np.cumsum(np.where(marked > 0, 0, counts))
+        return keys[ranks - 1 - left_out[np.searchsorted(cumulative, ranks)]]
+
+
+def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, double lower, double upper, double step,
+            double missing, Py_ssize_t workers=1):
+    """Order statistics of the keys of `values`, of the ranks firsts[0]..lasts[0], then firsts[1]..lasts[1] and so on.
+
+    **Law**: deterministic. Keys as in ``_select.window``, clamped to [`lower`, `upper`] and, where the grid has few
+    points, rounded to it: a monotone map of the records, and encoding the result gives the windows of the encoded
+    records. Independent of order, strides, `workers` and machine, after encoding.
+
+    **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
+    ``_select.window``.
+
+    **Cost**: one pass and O(n^(2/3)), two bytes for each record, a sort of about w + 2 n / 2^14 keys for each window of
+    w ranks; a sort of everything where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a
+    wide grid. No sort on a grid of fewer than 2^14 points.
+
+    **Reference**: mechanisms-c 4.2; ``windows.h``.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+    firsts, lasts : ndarray of int64, shape (windows,)
+        Ranks, from 1, inclusive.
+    lower, upper, step, missing : float
+        The public grid.
+    workers : int
+
+    Returns
+    -------
+    ndarray of float64
+        The windows, one after the other.
+    """
+    cdef _Records records = _Records(values, lower, upper, step, missing, workers)
+    ranks = np.concatenate([np.arange(first, last + 1) for first, last in zip(firsts, lasts, strict=True)])
+    if records.keys.n <= SORTED:
+        return records.ordered(ranks)
+    if (upper - lower) / step <= WINDOWS_BUCKETS - 2:
+        return records.on_few_points(ranks)
+    found = records.by_buckets(firsts, lasts, ranks) if 4 * ranks.size <= records.keys.n else None
+    return records.ordered(ranks) if found is None else found

@@ -1,0 +1,217 @@
+/* Joint inverse sensitivity of order statistics k_1 < ... < k_m as a chain. docs/proofs/joint-quantiles.md
+ *
+ * State of a target: an index i = 0..n and a kind: "value", the output is x_i and the walk stands at i, or "gap", the
+ * output is one of the w integers strictly between x_i and x_(i+1), x_0 = -1, x_(n+1) = M + 1. A step from index i' to i
+ * of the next target costs |i - z|, z = i' + d, d the difference of the ranks, and 2 more into a gap with z <= i; an
+ * output of total cost c (|i - k_m| for the last included) has score c / 2 and weight a^c, a = exp(-epsilon / 4). A
+ * message holds, for each state of one target, the weight of all walks that lead there.
+ *
+ * A pinned target is one whose outputs are lower..upper with lower = upper; free targets lie between pins.
+ *
+ * Floors. Weights of states that exist are kept above 2^-880 of the largest (2^-960 for arrivals, 2^-1020 for a choice):
+ * nothing is lost to underflow, and what is weighed too high is put right by the coin at the end.
+ */
+#ifndef DPFAST_CHAIN_H
+#define DPFAST_CHAIN_H
+
+#include <math.h>
+
+#include "draws.h"
+
+#define DPFAST_STATE_FLOOR 0x1p-880
+#define DPFAST_ARRIVAL_FLOOR 0x1p-960
+#define DPFAST_CHOICE_FLOOR 0x1p-1020
+
+static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
+
+typedef struct {
+    ptrdiff_t rank, first, last;        /* k; the window of indices, inside 0..n */
+    int64_t lower, upper;               /* where the output may lie */
+    const int64_t *x;                   /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
+    double *value, *gap, *arrival;      /* message of index i at i - first, in units of 2^exponent */
+    int64_t exponent;
+    ptrdiff_t free;                     /* free targets since the last pin, this one included; 0 if pinned */
+} dpfast_target;
+
+/* Whether a step from gap i to gap i is one of the chain: at the ends of a run of free targets. */
+static inline int dpfast_meets(const dpfast_target *t) { return t->free <= 1; }
+
+static inline int dpfast_allowed(const dpfast_target *t, ptrdiff_t i)
+{
+    int64_t x = t->x[i - t->first + 1];
+    return i >= 1 && t->lower <= x && x <= t->upper;
+}
+
+/* Whether x_i is the first, the last of its equals. */
+static inline int dpfast_is_first(const dpfast_target *t, ptrdiff_t i)
+{
+    return t->x[i - t->first] < t->x[i - t->first + 1];
+}
+
+static inline int dpfast_is_last(const dpfast_target *t, ptrdiff_t i)
+{
+    return t->x[i - t->first + 1] < t->x[i - t->first + 2];
+}
+
+/* The allowed part of gap i: w integers from *start on. */
+static inline int64_t dpfast_gap(const dpfast_target *t, ptrdiff_t i, int64_t *start)
+{
+    int64_t low = t->x[i - t->first + 1] + 1, high = t->x[i - t->first + 2] - 1;
+    low = low > t->lower ? low : t->lower;
+    high = high < t->upper ? high : t->upper;
+    *start = low;
+    return high >= low ? high - low + 1 : 0;
+}
+
+/* left[p] = sum_{s <= p} f[s] a^(p-s), right[p] = sum_{p < s < p+d} f[s] a^(s-p): sums of positive terms only. The second
+ * by blocks of d - 1 positions: to the end of the block of p + 1, and from the start of the next one. block: 2 size. */
+static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double a, const double *power, double *left,
+                           double *right, double *block)
+{
+    const ptrdiff_t width = d - 1 < 1 ? 1 : d - 1 < size ? d - 1 : size;
+    double *suffix = block, *prefix = block + size, sum = 0.0;
+    for (ptrdiff_t p = 0; p < size; p++)
+        left[p] = sum = f[p] + a * sum;
+    for (ptrdiff_t start = 0; start < size; start += width) {
+        const ptrdiff_t end = start + width < size ? start + width : size;
+        sum = 0.0;
+        for (ptrdiff_t p = end - 1; p >= start; p--)
+            suffix[p] = sum = f[p] + a * sum;
+        sum = 0.0;
+        for (ptrdiff_t p = start; p < end && width < size; p++)
+            prefix[p] = sum = sum + power[p - start] * f[p];
+    }
+    ptrdiff_t edge = width;     /* the start of the block after that of p + 1 */
+    for (ptrdiff_t p = 0; p < size; p++) {
+        const ptrdiff_t stop = p + d - 1 < size - 1 ? p + d - 1 : size - 1;
+        right[p] = stop > p ? a * suffix[p + 1] : 0.0;
+        edge = edge > p + 1 ? edge : edge + width;
+        if (stop >= edge)
+            right[p] += power[edge - p] * prefix[stop];
+    }
+}
+
+/* Terms of the runs of r = 1, 2, ... targets that end with t in gap i of w integers: C(w+r-1, r) sorted places, the
+ * arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns how many. */
+static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, double arrival, const double *power,
+                             int64_t unit, double *terms)
+{
+    int64_t exponent = 0;
+    double places = (double)w;
+    ptrdiff_t r = 1;
+    terms[0] = arrival * places;
+    for (; r < t->free && i <= t[-r].last; r++) {
+        int shift;
+        places = frexp(places * ((double)w + (double)r) / (double)(r + 1), &shift);
+        exponent += shift;
+        int64_t scale = exponent + t[-r].exponent - unit;
+        terms[r] = ldexp(places * t[-r].arrival[i - t[-r].first] * power[t->rank - t[-r].rank],
+                         (int)(scale < -2100 ? -2100 : scale > 2000 ? 2000 : scale));
+    }
+    return r;
+}
+
+/* The message of target t from that of t - 1. scratch: 5 (2 T + 1) doubles and as many as there are targets. */
+static void dpfast_step(dpfast_target *t, double a, const double *power, double *scratch)
+{
+    const dpfast_target *s = t - 1;
+    const ptrdiff_t d = t->rank - s->rank;
+    /* errors e = i - k as positions */
+    const ptrdiff_t from = s->first - s->rank < t->first - t->rank ? s->first - s->rank : t->first - t->rank;
+    const ptrdiff_t to = s->last - s->rank > t->last - t->rank ? s->last - s->rank : t->last - t->rank;
+    const ptrdiff_t size = to - from + 1, count = t->last - t->first + 1;
+    const ptrdiff_t shift = s->rank + from - s->first;      /* position p is entry p + shift of s, */
+    const ptrdiff_t offset = t->first - t->rank - from;     /* entry j of t is position j + offset */
+    double *f = scratch, *left = f + size, *right = left + size, *terms = right + 3 * size;
+    double largest = 0.0;
+
+    for (ptrdiff_t p = 0; p < size; p++) {
+        const ptrdiff_t j = p + shift;
+        f[p] = j >= 0 && j <= s->last - s->first ? s->value[j] + s->gap[j] : 0.0;
+    }
+    dpfast_filters(f, size, d, a, power, left, right, right + size);
+
+    for (ptrdiff_t j = 0; j < count; j++) {
+        const ptrdiff_t p = j + offset, i = t->first + j, same = p + d + shift;     /* entry of index i in s */
+        const int inside = p + d < size && same >= 0 && same <= s->last - s->first;
+        const double at = inside ? power[d] * s->value[same] : 0.0;
+        const double meeting = inside && dpfast_meets(t) ? power[d] * f[p + d] : at;
+        int64_t start;
+        const int64_t w = dpfast_gap(t, i, &start);
+        t->value[j] = t->gap[j] = t->arrival[j] = 0.0;
+        if (dpfast_allowed(t, i)) {
+            t->value[j] = f[p];
+            if (dpfast_is_first(t, i) && p > 0)
+                t->value[j] += a * left[p - 1];
+            if (dpfast_is_last(t, i))
+                t->value[j] += right[p] + at;
+        }
+        if (w > 0) {
+            t->arrival[j] = a * a * left[p] + (right[p] + meeting);
+            const ptrdiff_t runs = dpfast_runs(t, i, w, t->arrival[j], power, s->exponent, terms);
+            for (ptrdiff_t r = 0; r < runs; r++)
+                t->gap[j] += terms[r];
+        }
+        largest = dpfast_larger(largest, dpfast_larger(t->value[j], t->gap[j]));
+    }
+
+    int exponent;
+    frexp(largest, &exponent);
+    t->exponent = s->exponent + exponent;
+    const double unit = ldexp(1.0, -exponent);
+    for (ptrdiff_t j = 0; j < count; j++) {
+        int64_t start;
+        const int64_t w = dpfast_gap(t, t->first + j, &start);
+        if (dpfast_allowed(t, t->first + j))
+            t->value[j] = dpfast_larger(t->value[j] * unit, DPFAST_STATE_FLOOR);
+        if (w > 0) {
+            t->arrival[j] *= unit;
+            t->gap[j] *= unit;
+            if (t->arrival[j] < DPFAST_ARRIVAL_FLOOR) {
+                t->arrival[j] = DPFAST_ARRIVAL_FLOOR;
+                t->gap[j] += DPFAST_ARRIVAL_FLOOR * (double)w;
+            }
+            t->gap[j] = dpfast_larger(t->gap[j], DPFAST_STATE_FLOOR);
+        }
+    }
+}
+
+static inline double dpfast_weight(double mass, double power)
+{
+    return mass > 0.0 ? dpfast_larger(mass * power, DPFAST_CHOICE_FLOOR) : 0.0;
+}
+
+/* The weights of the sources of state (i, kind) of target t. Returns how many; *source is the index of the first.
+ * A last source at index i itself counts with its value only, *only_value, unless gaps may meet. */
+static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap, double a, const double *power,
+                                double *weights, ptrdiff_t *source, int *only_value)
+{
+    const dpfast_target *s = t - 1;
+    const ptrdiff_t d = t->rank - s->rank, level = i - d;       /* the source of cost 0 */
+    const int down = is_gap || dpfast_is_last(t, i), up = is_gap || dpfast_is_first(t, i);
+    ptrdiff_t from = up ? s->first : level, to = down ? i : level;
+    const double into_gap = is_gap ? a * a : 1.0;
+    from = from > s->first ? from : s->first;
+    to = to < s->last ? to : s->last;
+    *source = from;
+    *only_value = to == i && !(is_gap && dpfast_meets(t));
+    for (ptrdiff_t j = from; j <= to; j++) {
+        const double mass = s->value[j - s->first] + (*only_value && j == i ? 0.0 : s->gap[j - s->first]);
+        weights[j - from] = dpfast_weight(mass, j <= level ? power[level - j] * into_gap : power[j - level]);
+    }
+    return to >= from ? to - from + 1 : 0;
+}
+
+/* Running sums of the weights, and the index that the word chooses, or -1 where doubles leave it open. */
+static ptrdiff_t dpfast_choose_weight(uint64_t word, const double *weights, ptrdiff_t n, double *cumulative)
+{
+    dpfast_sum sum = {0.0, 0.0};
+    for (ptrdiff_t j = 0; j < n; j++) {
+        cumulative[j] = dpfast_add(&sum, weights[j]);
+        if (j && cumulative[j] < cumulative[j - 1])
+            cumulative[j] = cumulative[j - 1];
+    }
+    return dpfast_choose(word, cumulative, n, 0x1p-48);
+}
+
+#endif
