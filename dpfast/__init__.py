@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, statistics
+from dpfast import audit, noise, random, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
@@ -24,4 +24,5 @@ __all__ = [
     "quantile",
     "random",
     "statistics",
+    "theory",
 ]

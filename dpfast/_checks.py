@@ -212,3 +212,27 @@ def pair(name: str, value: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (lower, upper)") from None
     return real(f"the lower of {name}", lower), real(f"the upper of {name}", upper)
+
+
+def between(name: str, value: Any, lower: float, upper: float) -> float:
+    """A number strictly between two others."""
+    number = real(name, value)
+    if not lower < number < upper:
+        raise ValueError(f"{name} must be strictly between {lower:g} and {upper:g}, not {value!r}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive number that no privacy guarantee depends on."""
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+    return number
+
+
+def nonnegative(name: str, value: Any) -> float:
+    """A number, at least 0."""
+    number = real(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, not {value!r}")
+    return number
