@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, smooth, statistics
+from dpfast import audit, noise, random, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -47,6 +47,7 @@ __all__ = [
     "statistics",
     "std",
     "sum",
+    "theory",
     "trimmed_mean",
     "variance",
     "winsorized_mean",

@@ -264,3 +264,19 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
     real(f"the lower of {name}", lower)
     real(f"the upper of {name}", upper)
     return lower, upper
+
+
+def between(name: str, value: Any, lower: float, upper: float) -> float:
+    """A number strictly between two others."""
+    number = real(name, value)
+    if not lower < number < upper:
+        raise ValueError(f"{name} must be strictly between {lower:g} and {upper:g}, not {value!r}")
+    return number
+
+
+def nonnegative(name: str, value: Any) -> float:
+    """A number, at least 0."""
+    number = real(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, not {value!r}")
+    return number

@@ -95,9 +95,7 @@ differential privacy) for one record replaced (the number of records is public)>
         if self.neighbors != "replace-one":
             raise ValueError(f"neighbors must be 'replace-one' here, not {self.neighbors!r}")
         epsilon = _checks.positive_down("epsilon", self.epsilon)
-        radius = _checks.real("radius", self.radius)
-        if radius < 0:
-            raise ValueError(f"radius must be at least 0, not {radius!r}")
+        radius = _checks.nonnegative("radius", self.radius)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "radius", radius)
 

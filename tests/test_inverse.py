@@ -100,7 +100,7 @@ BAD = [
     ({"epsilon": 1 + 0j}, TypeError, "epsilon must be a real number, not complex"),
     ({"epsilon": np.complex128(1)}, TypeError, "epsilon must be a real number, not complex128"),
     ({"epsilon": np.array(1.0)}, TypeError, "epsilon must be a real number, not ndarray"),
-    ({"radius": -1}, ValueError, r"radius must be at least 0, not -1\.0"),
+    ({"radius": -1}, ValueError, r"radius must be at least 0, not -1"),
     ({"radius": float("nan")}, ValueError, "radius must be finite"),
     ({"radius": "1"}, TypeError, "radius must be a real number"),
     ({"neighbors": "add-remove"}, ValueError, "neighbors must be 'replace-one' here, not 'add-remove'"),
