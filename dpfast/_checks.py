@@ -248,6 +248,14 @@ def _float(value: Any) -> float:
         return math.nan
 
 
+def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """An array of integers of any shape."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, not dtype {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
 def records(n: int) -> int:
     """The public number of records: at least one."""
     if n < 1:

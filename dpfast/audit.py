@@ -15,9 +15,11 @@ from dpfast import _checks
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
+from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 
 _LARGEST_SUPPORT = 2**20
+_LARGEST_TABLE = 2**27
 _TOLERANCE = 1e-12
 _TOTAL_TOLERANCE = 1e-9
 
@@ -47,7 +49,7 @@ class Certificate:
     pairs: int
     worst: tuple[tuple[float, ...], tuple[float, ...]]
     holds: bool
-    claim: Any
+    claim: Privacy
 
     def __str__(self) -> str:
         rows = [
@@ -82,7 +84,7 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     Raises
     ------
     ValueError
-        A support of more than 2**20 points: use a coarser grid.
+        A support of more than 2**20 points, or more than 2**27 in all laws together: use a coarser grid.
 
     Notes
     -----
@@ -98,7 +100,7 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
     claim = mechanism.privacy
     records = _spaced_values(_grid(mechanism), values)
-    laws = {data: _Outcomes.of(mechanism.law(np.array(data))) for data in itertools.product(records, repeat=n)}
+    laws = _laws(mechanism, list(itertools.product(records, repeat=n)))
     loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
     for data, other in _neighbors(records, n):
         pairs += 1
@@ -110,6 +112,21 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     if claim.delta:
         return Certificate(claim.epsilon, divergence, pairs, worst, divergence <= claim.delta + _TOLERANCE, claim)
     return Certificate(loss, divergence, pairs, worst, loss <= claim.epsilon + _TOLERANCE, claim)
+
+
+def _laws(mechanism: Mechanism, datasets: list[tuple[float, ...]]) -> dict[tuple[float, ...], _Outcomes]:
+    """The law on each dataset; equal arrays of values, the usual case, are kept once."""
+    laws: dict[tuple[float, ...], _Outcomes] = {}
+    values = np.empty(0)
+    for data in datasets:
+        laws[data] = outcomes = _Outcomes.of(mechanism.law(np.array(data)), values)
+        values = outcomes.values
+        if values.size * len(datasets) > _LARGEST_TABLE:
+            raise ValueError(
+                f"verify keeps all laws, here {values.size} points for each of {len(datasets)} datasets, at most 2**27 "
+                f"numbers: use a coarser grid, or smaller n or values"
+            )
+    return laws
 
 
 def _grid(mechanism: Any) -> Grid:
@@ -140,7 +157,7 @@ class _Outcomes:
     proper: bool  # whether the probabilities sum to 1
 
     @classmethod
-    def of(cls, law: Law) -> _Outcomes:
+    def of(cls, law: Law, usual_values: NDArray[np.float64]) -> _Outcomes:
         if not hasattr(law, "support"):
             raise TypeError("verify compares scalar laws, not laws of vectors")
         first, last = law.support
@@ -148,6 +165,8 @@ class _Outcomes:
             raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")
         points = np.arange(first, last + 1)
         values = np.asarray(law.value(points), dtype=np.float64)
+        if np.array_equal(values, usual_values):
+            values = usual_values
         logpmf = np.asarray(law.logpmf(points), dtype=np.float64)
         return cls(values, logpmf, proper=abs(math.fsum(np.exp(np.minimum(logpmf, 1.0))) - 1) < _TOTAL_TOLERANCE)
 
@@ -313,8 +332,6 @@ def power_bound(level: float, epsilon: float) -> float:
     0.1359
     """
     level = _checks.fraction("level", level)
-    epsilon = _checks.real("epsilon", epsilon)
-    if epsilon < 0:
-        raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+    epsilon = _checks.nonnegative("epsilon", epsilon)
     likely = level * math.exp(epsilon) if epsilon < 700 else level and math.exp(min(epsilon + math.log(level), 0.0))
     return min(likely, 1 - math.exp(-epsilon) * (1 - level))

@@ -137,10 +137,7 @@ class Grid:
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
         """The values of integer codes in [0, size), exact."""
-        steps = np.asarray(codes)
-        if steps.size and steps.dtype.kind not in "iu":
-            raise TypeError(f"codes must be integers, not dtype {steps.dtype}")
-        return np.asarray(steps.astype(np.int64) + self.first, dtype=np.float64) * self.step
+        return np.asarray(_checks.integers("codes", codes) + self.first, dtype=np.float64) * self.step
 
     def value(self, code: int) -> float:
         """The value of one code, exact."""

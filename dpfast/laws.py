@@ -101,7 +101,7 @@ class NestedIntervals(ScalarLaw):
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """The least number of replaced records that puts the statistic at k, capped at the number of levels."""
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
@@ -110,11 +110,11 @@ class NestedIntervals(ScalarLaw):
         return (codes >= self.support[0]) & (codes <= self.support[1])
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         return np.where(self._inside(codes), -self.epsilon / 2 * self.score(codes) - self._log_total, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(np.asarray(k, dtype=np.int64), -1, self.support[1])
+        codes = np.clip(_checks.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = codes - self._starts[stretch] + 1
         below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
@@ -243,7 +243,7 @@ class ClampedNoise(ScalarLaw):
         return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         last = self.support[1]
         z = np.asarray(codes - self.center, dtype=np.float64)
         logs = np.where(codes == 0, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), 0.0))
@@ -252,7 +252,7 @@ class ClampedNoise(ScalarLaw):
         )
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         below = np.exp(self._log_at_least(np.asarray(self.center - codes, dtype=np.float64)))
         return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], below)
 
@@ -298,7 +298,7 @@ class ClampedLaplace(ScalarLaw):
         self._rate = float(1 / scale) if scale else math.inf
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         first, last = self.support
         if first == last:
             return np.where(codes == first, 0.0, -np.inf)
@@ -315,7 +315,7 @@ class ClampedLaplace(ScalarLaw):
             return np.where(z > 0, -self._rate * (z - 0.5) - math.log(2), np.log1p(-np.minimum(half, 0.5)))
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         first, last = self.support
         z = np.clip(codes, first, last) - self.center
         tail = np.exp(-self._rate * np.abs(z + 0.5)) / 2 if first < last else np.zeros(z.shape)

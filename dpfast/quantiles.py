@@ -302,7 +302,7 @@ class JointQuantiles(Law):
         return _Stage(self._windows, self._all, self._plan.epsilon, self._plan.reach, pins)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.asarray(k, dtype=np.int64)
+        codes = _checks.integers("k", k)
         flat = [self._logpmf(vector) for vector in codes.reshape(-1, codes.shape[-1])]
         return np.array(flat).reshape(codes.shape[:-1])
 

@@ -41,7 +41,7 @@ class Statistic(ABC):
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
         """`value` for every code: a float for an integer, an array for an array."""
-        k = np.asarray(codes, dtype=np.int64)
+        k = _checks.integers("codes", codes)
         values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -471,7 +471,7 @@ class InterquartileRange(RankStatistic):
         return code * grid.step
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
-        values = np.asarray(codes, dtype=np.int64) * grid.step
+        values = _checks.integers("codes", codes) * grid.step
         return values if values.ndim else float(values)
 
     def breakdown(self, n: int) -> int:

@@ -333,3 +333,9 @@ class TestPowerBound:
 
 def test_public_names():
     assert dpfast.audit is audit
+
+
+def test_a_table_too_large_is_refused():
+    mechanism = InverseSensitivity(Median(), grid=Grid(0, 2**18 - 1, step=1), epsilon=1.0)
+    with pytest.raises(ValueError, match=r"262144 points for each of 1024 datasets"):
+        audit.verify(mechanism, n=5, values=4)

@@ -275,3 +275,10 @@ def test_exhaustive_with_scripted_words():
         counts[draw_one(ScriptedBits(words, PCG64(0)), lower, upper, epsilon, last, exact=False)] += 1
     p = [Fraction(float(v)) for v in definition(lower, upper, last, epsilon)[1]]
     np.testing.assert_allclose(counts / steps**2, [float(v) for v in p], atol=4 / steps)
+
+
+def test_codes_are_integers():
+    law = InverseSensitivity(Median(), grid=Grid(0, 8, step=1), epsilon=1.0).law([3.0])
+    for function in (law.pmf, law.logpmf, law.cdf, law.value):
+        with pytest.raises(TypeError, match="must be integers"):
+            function([0.5])
