@@ -459,7 +459,8 @@ def smooth_upper_bound(
         (1 - exp(-beta)) exp(-r (epsilon + beta)) cosh(r epsilon / 2)
 
     which exceeds delta beyond an epsilon* of 6.7 (delta 0.1), 8.5 (1e-2), 9.4 (1e-3), 10.1 (1e-4), 11.2 (1e-6), 12.0
-    (1e-8). Beyond it this function refuses: an accuracy without the privacy is of no use.
+    (1e-8). Beyond it this function refuses: an accuracy without the privacy is of no use. It refuses also where the
+    loss with the wider noise, exp(-beta) epsilon / 2 + beta, exceeds epsilon (delta above about 1 / e): not certified.
 
     Example 3 applies the theorem to the median with Gamma_n = 1/2, which is wrong: see `smooth_sensitivity_bound`.
 
