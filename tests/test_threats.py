@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import json
 import math
 import os
 import re
@@ -16,7 +17,7 @@ from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
 
 import dpfast
-from dpfast import Grid, InverseSensitivity, Privacy, audit, noise
+from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, audit, cli, noise
 from dpfast._kernels import _levels, _samplers
 from dpfast.random import SecureBitGenerator
 from dpfast.statistics import Median, Quantile
@@ -334,16 +335,13 @@ class TestT15:
         assert all(trace == traces[0] for trace in traces)
 
     def test_quantiles_of_the_command_line_spend_what_they_say(self, monkeypatch, capsys, tmp_path):
-        from dpfast import cli
-
         spent = []
-        plain = cli.quantile
-        monkeypatch.setattr(cli, "quantile", lambda *a, **k: spent.append(Fraction(k["epsilon"])) or plain(*a, **k))
+        release = Quantiles.__call__
+        monkeypatch.setattr(Quantiles, "__call__", lambda m, *a, **k: spent.append(m.epsilon) or release(m, *a, **k))
         (tmp_path / "x.csv").write_text("pay\n1\n2\n")
-        arguments = ["--bounds", "0", "9", "--epsilon", "0.1", "-q", "0.1", "0.5", "0.9"]
+        arguments = ["--bounds", "0", "9", "--epsilon", "0.1", "--json", "-q", "0.1", "0.5", "0.9"]
         assert cli.main(["quantiles", str(tmp_path / "x.csv"), *arguments]) == 0
-        assert len(spent) == 3
-        assert Fraction(0.1) * (1 - Fraction(1, 10**12)) < sum(spent) <= Fraction(0.1)
+        assert spent == [json.loads(capsys.readouterr().out)["epsilon"]] == [0.1]
 
     def test_control(self):
         """A window that ends at the data's extremes has a length that depends on them."""
