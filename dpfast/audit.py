@@ -240,9 +240,7 @@ def distinguish(
     True
     """
     trials = _checks.whole("trials", trials, least=4)
-    confidence = _checks.fraction("confidence", confidence)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be strictly between 0 and 1, not {confidence!r}")
+    confidence = _checks.between("confidence", confidence, 0, 1)
     samples = [np.asarray(mechanism.release(data, size=trials, rng=rng), dtype=np.float64) for data in (x, y)]
     half, delta = trials // 2, mechanism.privacy.delta
     event, mine, theirs = _best_event(samples[0][:half], samples[1][:half], delta, confidence)

@@ -180,9 +180,7 @@ def laplace_beta_max(epsilon: float, delta: float, kappa: float) -> float:
     [0.1424, 0.053, 0.0316]
     """
     epsilon, delta, _ = _privacy_down(epsilon, delta, "laplace")
-    kappa = _checks.fraction("kappa", kappa)
-    if not 0 < kappa < 1:
-        raise ValueError(f"kappa must be strictly between 0 and 1, not {kappa!r}")
+    kappa = _checks.between("kappa", kappa, 0, 1)
     wanted = kappa * min(epsilon, _MOST_EPSILON)
     low, high = 0.0, min(epsilon, _MOST_EPSILON)
     while low < (middle := (low + high) / 2) < high:
