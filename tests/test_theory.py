@@ -349,11 +349,11 @@ def test_sum_of_normal_and_laplace():
     for deviation, scale in ((1.0, 0.01), (1.0, 1.0), (0.01, 1.0), (1.0, 0.2)):
         errors = np.abs(rng.normal(0, deviation, 200_000) + rng.laplace(0, scale, 200_000))
         for t in (0.1, 1.0, 3.0):
-            assert theory._normal_plus_laplace_tail(t, deviation, scale) == pytest.approx(
+            assert theory.quantiles._normal_plus_laplace_tail(t, deviation, scale) == pytest.approx(
                 np.mean(errors > t), abs=0.006
             )
-    assert theory._normal_plus_laplace_tail(1.0, 1.0, 1e-9) == pytest.approx(math.erfc(math.sqrt(0.5)))
-    assert theory._normal_plus_laplace_tail(1.0, 1e-9, 1.0) == pytest.approx(math.exp(-1))
+    assert theory.quantiles._normal_plus_laplace_tail(1.0, 1.0, 1e-9) == pytest.approx(math.erfc(math.sqrt(0.5)))
+    assert theory.quantiles._normal_plus_laplace_tail(1.0, 1e-9, 1.0) == pytest.approx(math.exp(-1))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0])

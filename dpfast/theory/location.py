@@ -1,0 +1,366 @@
+"""Chaudhuri and Hsu (2012), sections 3 and 4: what any private estimator must lose, what theirs loses.
+
+Letters in the equations: epsilon is the paper's alpha, Gamma and GES the gross-error sensitivity, R the width of the
+range, eta the failure probability of one step. `confidence` is the probability of the whole statement: eta = (1 -
+confidence) / (number of steps that can fail).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpfast import _checks
+
+
+def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
+    """Error that no epsilon-differentially private estimator can avoid when the target may lie anywhere in a range.
+
+    Parameters
+    ----------
+    width : float
+        Length R of an interval of which every point is the target of some distribution of the family.
+    epsilon : float
+        Positive.
+    n : int
+        Records, at least 1.
+
+    Returns
+    -------
+    float
+        Every estimator has an expected absolute error of at least this, for some distribution of the family.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    Theorem 2::
+
+        max_F E|A(F_n) - T(F)| >= R / (4 (2 + exp(epsilon n)))
+
+    Pure differential privacy only: with delta > 0 the range need not matter. Proof: of 2 + exp(epsilon n) disjoint
+    intervals, each is hit with probability 1/2 on its own data, hence by group privacy with probability at least
+    exp(-epsilon n) / 2 on the data of any other, which is more than there is.
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Theorem 2.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.pure_lower_bound(1e6, epsilon=1.0, n=10), 3)
+    11.349
+    """
+    width = _checks.positive("width", width)
+    epsilon, n = _checks.positive_down("epsilon", epsilon), _checks.whole("n", n, least=1)
+    return width / 4 * math.exp(-np.logaddexp(math.log(2), epsilon * n))
+
+
+def lower_bound_scale(*, epsilon: float, n: int) -> Fraction:
+    """Scale rho at which Theorem 1 (`lower_bound`) reads the gross-error sensitivity: ``ceil(ln 2 / (2 epsilon)) / n``.
+
+    Parameters
+    ----------
+    epsilon : float
+        In (0, ln(2) / 2).
+    n : int
+        At least ``ceil(ln 2 / (2 epsilon))``.
+
+    Returns
+    -------
+    Fraction
+        In (0, 1].
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or too few records: then rho would exceed 1.
+
+    Notes
+    -----
+    That n must be so large is not stated in the paper.
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Theorem 1.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.theory.lower_bound_scale(epsilon=0.1, n=1000)
+    Fraction(1, 250)
+    """
+    epsilon = _checks.between("epsilon", epsilon, 0, math.log(2) / 2)
+    moved = math.ceil(math.log(2) / (2 * epsilon))
+    return Fraction(moved, _checks.whole("n", n, least=moved))
+
+
+def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float = 0.0, n: int) -> float:
+    """Error that no (epsilon, delta)-differentially private estimator can avoid near a distribution.
+
+    Parameters
+    ----------
+    gross_error_sensitivity : float
+        At least 0, of the target T at the distribution F, at scale ``lower_bound_scale(epsilon=epsilon, n=n)``.
+    epsilon : float
+        In (0, ln(2) / 2).
+    delta : float
+        In [0, epsilon / 23).
+    n : int
+        At least ``ceil(ln 2 / (2 epsilon))``.
+
+    Returns
+    -------
+    float
+        Every estimator has an expected absolute error of at least this, for F or for some distribution within total
+        variation rho of F.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    Theorem 1::
+
+        max(E|A(F_n) - T(F)|, E|A(G_n) - T(G)|) >= rho GES_rho(T, F) / 16,    rho = ceil(ln 2 / (2 epsilon)) / n
+
+    for G = (1 - rho) F + rho delta_x, x the point of largest influence. The paper states it for all n; the proof needs
+    rho <= 1. It holds for delta up to (1 - exp(-epsilon)) / 16, which is a little more than is accepted here.
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Theorem 1 and Lemmas 2 and 3.
+
+    Examples
+    --------
+    The mean of records in [0, 1], all 0: one point at 1 has influence 1 at every scale.
+
+    >>> import dpfast as dpf
+    >>> dpf.theory.lower_bound(1.0, epsilon=0.1, n=1000)
+    0.00025
+    """
+    influence = _checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
+    rho = lower_bound_scale(epsilon=epsilon, n=n)
+    if _checks.delta_down(delta) >= epsilon / 23:
+        raise ValueError(f"delta must be below epsilon / 23 = {epsilon / 23:g}, not {delta!r}")
+    return float(rho) * influence / 16
+
+
+def smooth_sensitivity_bound(
+    gross_error_sensitivity: float, *, width: float, beta: float, n: int, confidence: float = 0.95
+) -> float:
+    """Bound on the smooth sensitivity of a statistic of n independent records.
+
+    Parameters
+    ----------
+    gross_error_sensitivity : float
+        Gamma_n, at least 0: the supremum of the gross-error sensitivity at scale 1/n over *all* distributions of the
+        family within Kolmogorov distance ``sqrt(2 ln(2 / eta) / n)`` of F (Condition 2), discrete ones included.
+    width : float
+        R, length of the range of the statistic (Condition 1).
+    beta : float
+        At least 0.
+    n : int
+        At least 2.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The smooth sensitivity is at most this with probability at least `confidence`.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    Lemma 1, with eta = 1 - confidence::
+
+        SS_beta(T, F_n) <= max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
+
+    The paper's proof has ``2 r_n = sqrt(2 ln(1 / eta) / n)``, which should be ``ln(2 / eta)``; the statement is right.
+    n = 1 is excluded, as the proof removes a record.
+
+    For the median, Gamma_n is not 1/2, as Example 3 has it: the ball holds distributions whose distribution function is
+    flat at 1/2 on an interval of length 4 r, r = sqrt(2 ln(2 / eta) / n), and one record moves the median across it.
+    So Gamma_n >= 4 n r, which grows like sqrt(n): 109 at n = 100, 10865 at n = 1e6 (confidence 0.95), Condition 2
+    fails, and the smooth sensitivity of the median is of order 1 / (e beta f n), f the density there, not Gamma / n.
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Lemma 1, appendix C.
+
+    Examples
+    --------
+    The mean of records in [-1/2, 1/2], all other influences being at most 1:
+
+    >>> import dpfast as dpf
+    >>> dpf.theory.smooth_sensitivity_bound(1.0, width=1.0, beta=0.5, n=1000)
+    0.002
+    """
+    influence = _checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
+    width, beta = _checks.positive("width", width), _checks.nonnegative("beta", beta)
+    n, eta = _checks.whole("n", n, least=2), 1 - _checks.between("confidence", confidence, 0, 1)
+    return max(2 * influence / n, width * math.exp(-beta * (math.sqrt(n * math.log(2 / eta) / 2) - 1)))
+
+
+def smooth_upper_bound(
+    gross_error_sensitivity: float,
+    *,
+    width: float,
+    epsilon: float,
+    delta: float,
+    n: int,
+    confidence: float = 0.95,
+) -> float:
+    """Error that the published smooth sensitivity estimator adds to that of the statistic itself.
+
+    Parameters
+    ----------
+    gross_error_sensitivity, width
+        Gamma_n and R, as for `smooth_sensitivity_bound`, at eta = (1 - confidence) / 2.
+    epsilon : float
+        Positive, and small enough for `delta`: see Notes.
+    delta : float
+        In (0, 1).
+    n : int
+        At least 2.
+    confidence : float
+        In (1/2, 1).
+
+    Returns
+    -------
+    float
+        ``|A(F_n) - T(F)| - |T(F_n) - T(F)|`` is at most this with probability at least `confidence`.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or (epsilon, delta) for which the published constants are not certified as private.
+
+    Notes
+    -----
+    Theorem 3, for ``A = T(F_n) + SS_beta(T, F_n) (2 / epsilon) Z``, Z standard Laplace, beta = epsilon / (2 ln(1 /
+    delta)), eta = (1 - confidence) / 2 below 1/4::
+
+        |A(F_n) - T(F)| <= |T(F_n) - T(F)| + (2 ln(1 / eta) / epsilon)
+            max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
+
+    in the unsimplified form: the exponent is not legible in the published statement.
+
+    Proposition 1 says that A is (epsilon, delta)-differentially private for every epsilon; it is not. On neighbours
+    whose smooth sensitivities differ by the factor exp(beta), the divergence reaches, with r = 1 / (exp(beta) - 1)::
+
+        (1 - exp(-beta)) exp(-r (epsilon + beta)) cosh(r epsilon / 2)
+
+    which exceeds delta beyond an epsilon* of 6.7 (delta 0.1), 8.5 (1e-2), 9.4 (1e-3), 10.1 (1e-4), 11.2 (1e-6), 12.0
+    (1e-8). Beyond it this function refuses: an accuracy without the privacy is of no use. It refuses also where the
+    loss with the wider noise, exp(-beta) epsilon / 2 + beta, exceeds epsilon (delta above about 1 / e): not certified.
+
+    Example 3 applies the theorem to the median with Gamma_n = 1/2, which is wrong: see `smooth_sensitivity_bound`.
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Proposition 1 and Theorem 3; Nissim, Raskhodnikova and Smith 2007.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.smooth_upper_bound(1.0, width=1.0, epsilon=1.0, delta=1e-6, n=1_000_000), 9)
+    1.4756e-05
+    """
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    delta = _checks.between("delta", delta, 0, 1)
+    eta = (1 - _checks.between("confidence", confidence, 0.5, 1)) / 2
+    if not _published_constants_hold(epsilon, delta):
+        raise ValueError(f"epsilon = {epsilon:g} is too large for delta = {delta:g}: Proposition 1 fails there")
+    beta = epsilon / (2 * math.log(1 / delta))
+    sensitivity = smooth_sensitivity_bound(gross_error_sensitivity, width=width, beta=beta, n=n, confidence=1 - eta)
+    return 2 * math.log(1 / eta) / epsilon * sensitivity
+
+
+def _published_constants_hold(epsilon: float, delta: float) -> bool:
+    """Whether scale 2 S / epsilon with beta = epsilon / (2 ln(1 / delta)) is (epsilon, delta)-private: equation (L)."""
+    beta = epsilon / (2 * math.log(1 / delta))
+    if epsilon / 2 * math.exp(-beta) + beta > epsilon:  # the loss where the neighbour's noise is the wider
+        return False
+    r = 1 / math.expm1(beta) if beta < 700 else 0.0
+    log_cosh = float(np.logaddexp(r * epsilon / 2, -r * epsilon / 2)) - math.log(2)
+    return math.log(-math.expm1(-beta)) - r * (epsilon + beta) + log_cosh <= math.log(delta)
+
+
+def linear_upper_bound(
+    gross_error_sensitivity: float,
+    *,
+    variance: float,
+    epsilon: float,
+    n: int,
+    confidence: float = 0.95,
+    corrected: bool = True,
+) -> float:
+    """Error of a mean of bounded terms released with Laplace noise of the global sensitivity.
+
+    Parameters
+    ----------
+    gross_error_sensitivity : float
+        ``sup_x |a(x) - T(F)|`` of T(F) = integral of a dF, positive.
+    variance : float
+        Of a(x) under F: from 0 to the square of `gross_error_sensitivity`.
+    epsilon : float
+        Positive.
+    n : int
+        At least 1.
+    confidence : float
+        In (0, 1).
+    corrected : bool
+        True: noise of scale S / epsilon, S the sensitivity, which suffices as S is constant. False: the published
+        2 S / epsilon, twice as much as needed.
+
+    Returns
+    -------
+    float
+        ``|A(F_n) - T(F)|`` is at most this with probability at least `confidence`.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    Theorem 5 (delta = 0, beta = 0), with eta = (1 - confidence) / 2 and c = 1 if corrected, else 2::
+
+        |A(F_n) - T(F)| <= sqrt(2 variance ln(2 / eta) / n) + (2/3 + 2 c / epsilon) GES ln(2 / eta) / n
+
+    by Bernstein's inequality for the mean and the tail of the Laplace law for the noise, whose sensitivity is at most
+    2 GES / n. (The proof of Lemma 4 writes sup |a(x)| / n for that sensitivity, which is sup |a(x) - a(y)| / n.)
+
+    References
+    ----------
+    Chaudhuri and Hsu 2012, Theorem 5, appendix B.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.linear_upper_bound(1.0, variance=0.1, epsilon=1.0, n=10_000), 6)
+    0.01053
+    """
+    influence = _checks.positive("gross_error_sensitivity", gross_error_sensitivity)
+    variance = _checks.nonnegative("variance", variance)
+    if variance > influence**2:
+        raise ValueError(f"variance must be at most gross_error_sensitivity**2 = {influence**2:g}, not {variance!r}")
+    epsilon, n = _checks.positive_down("epsilon", epsilon), _checks.whole("n", n, least=1)
+    logarithm = math.log(2 / ((1 - _checks.between("confidence", confidence, 0, 1)) / 2))
+    noise = (2 if corrected else 4) / epsilon
+    return math.sqrt(2 * variance * logarithm / n) + (2 / 3 + noise) * influence * logarithm / n

@@ -1,0 +1,160 @@
+"""The error of a private quantile, and the records it takes, from an assumed density."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from scipy.special import erfcx, ndtr
+
+from dpfast import _checks
+
+_LARGEST_N = 2**62
+
+
+def quantile_error(
+    n: int, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
+) -> float:
+    """Error to expect of a quantile released by inverse sensitivity, from an assumed density at the target.
+
+    Parameters
+    ----------
+    n : int
+        Records, at least 1.
+    q : float
+        In (0, 1).
+    density : float
+        Assumed density f of the records at the q-quantile, per data unit; about constant over the error.
+    width : float
+        Of the public bounds, in data units.
+    epsilon : float
+        Positive.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The release is about this close to the q-quantile of the distribution with probability `confidence`; at most
+        `width`, which says that n is too small.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    A large-sample approximation, not a bound. The sample quantile is off by a normal error of standard deviation
+    ``sqrt(q (1 - q) / n) / f``. Between it and a value t away lie N records, about Poisson of mean f n |t|: its weight
+    exp(-epsilon N / 2) is on average exp(-|t| / b), so the mechanism adds a Laplace error of scale::
+
+        b = 1 / ((1 - exp(-epsilon / 2)) f n),    about 2 / (epsilon f n) for a small epsilon
+
+    which alone exceeds ``b ln(1 / eta)`` with probability eta. (Averaging the weights is exact as epsilon goes to 0 and
+    up to 1.5 times too much for a large epsilon, where the sample's own error rules.) Used is the tail of the sum of
+    both errors, plus the probability of a value beyond all records, whose score is about m = n min(q, 1 - q)::
+
+        width exp(-epsilon m / 2) / (4 / (epsilon f n))
+
+    which is where the width of the bounds matters: compare Theorem 2 (`pure_lower_bound`). The grid is
+    taken to be finer than the error; thin tails between the target and the bounds are not accounted for.
+
+    References
+    ----------
+    Asi and Duchi 2020, "Near instance-optimality in differential privacy"; docs/proofs/nested-intervals.md.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.quantile_error(1000, density=0.4, width=40, epsilon=1.0), 3)
+    0.079
+    """
+    n = _checks.whole("n", n, least=1)
+    failing = _failure(q, density, width, epsilon)
+    allowed = 1 - _checks.between("confidence", confidence, 0, 1)
+    low, high = 0.0, float(width)
+    if failing(n, high) > allowed:
+        return high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if failing(n, middle) <= allowed else (middle, high)
+    return high
+
+
+def sample_size(
+    error: float, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
+) -> int:
+    """Records with which a quantile released by inverse sensitivity comes within `error` of the truth.
+
+    Parameters
+    ----------
+    error : float
+        Positive, in data units.
+    q, density, width, epsilon, confidence
+        As for `quantile_error`, of which this is the inverse.
+
+    Returns
+    -------
+    int
+        The least n with ``quantile_error(n, ...) <= error``.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, `error` not below `width`, or more than 2**62 records.
+
+    Notes
+    -----
+    For a small epsilon about ``2 ln(1 / (1 - confidence)) / (epsilon f error)`` records, and for a large one the
+    ``q (1 - q) (z / (f error))^2`` of the sample quantile, z the two-sided normal quantile; assumptions, derivation and
+    references as for `quantile_error`. From public assumptions only, never from data.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.theory.sample_size(0.1, density=0.4, width=40, epsilon=1.0)
+    649
+    >>> dpf.theory.sample_size(0.1, density=0.4, width=40, epsilon=0.01)
+    15254
+    """
+    failing = _failure(q, density, width, epsilon)
+    error = _checks.between("error", error, 0, float(width))
+    allowed = 1 - _checks.between("confidence", confidence, 0, 1)
+    enough = 1
+    while failing(enough, error) > allowed:
+        enough *= 2
+        if enough > _LARGEST_N:
+            raise ValueError(f"error = {error!r} takes more than 2**62 records")
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if failing(middle, error) <= allowed else (middle, enough)
+    return enough
+
+
+def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, float], float]:
+    """Probability, as a function of n and error, that the release is farther off; nonincreasing in both."""
+    q = _checks.between("q", q, 0, 1)
+    density, width = _checks.positive("density", density), _checks.positive("width", width)
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    side = min(q, 1 - q)
+
+    def failing(n: int, error: float) -> float:
+        if epsilon * n * side < 2:  # below, all values of the range weigh about alike
+            return 1.0
+        deviation = math.sqrt(q * (1 - q) / n) / density
+        scale = 1 / (-math.expm1(-epsilon / 2) * density * n)
+        beyond = width * math.exp(-epsilon * n * side / 2) * epsilon * density * n / 4
+        return float(min(1.0, _normal_plus_laplace_tail(error, deviation, scale) + beyond))
+
+    return failing
+
+
+def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float:
+    """``P(|deviation Z + scale L| > t)``, Z standard normal and L standard Laplace, without overflow."""
+    u, c = t / deviation, deviation / scale
+    bell = math.exp(-u * u / 2) / 2
+    inner = bell * float(erfcx((c - u) / math.sqrt(2))) if u < c else math.exp(c * (c / 2 - u)) * float(ndtr(u - c))
+    outer = bell * float(erfcx((c + u) / math.sqrt(2)))
+    return 2 * float(ndtr(-u)) + inner - outer
