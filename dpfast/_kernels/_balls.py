@@ -218,3 +218,12 @@ def proposed_weight(
         numerator *= _in_least_units(weight)
         denominator *= sum(map(_in_least_units, weights))
     return total * Fraction(numerator, denominator * prod(comb(width + length - 1, length) for width, length in runs))
+
+
+def keep_threshold(epsilon: float, odds: Fraction) -> int:
+    """A lower bound, nearly always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
+    with _bits(256):
+        weight = arb(_rational(odds)) * arb(_rational(epsilon)).exp()
+        threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
+    assert threshold is not None  # the lower end of a ball is a number
+    return int(threshold)

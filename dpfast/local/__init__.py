@@ -1,0 +1,8 @@
+"""Local privacy: nobody is trusted with raw data; each person sends one randomised report.
+
+One file per estimation problem. Neighbours here are any two values of one person's record.
+"""
+
+from dpfast.local.randomizer import Aggregate, Randomizer
+
+__all__ = ["Aggregate", "Randomizer"]

@@ -1,0 +1,119 @@
+"""What every local randomiser can do, and promises."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast.privacy import Privacy
+from dpfast.random import RandomSource
+
+_MAGIC = b"dpf1"
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """What a server keeps of any number of reports: how many there were, and their sums.
+
+    Parameters
+    ----------
+    n : int
+        Reports counted.
+    sums : ndarray
+        Counts (int64) or sums, one for each category or coordinate; their meaning is the randomiser's.
+    """
+
+    n: int
+    sums: NDArray[Any]
+
+    def __add__(self, other: Self) -> Aggregate:
+        """The aggregate of both sets of reports."""
+        if self.sums.shape != other.sums.shape or self.sums.dtype != other.sums.dtype:
+            raise ValueError("these aggregates are of different randomisers")
+        return Aggregate(self.n + other.n, self.sums + other.sums)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregate) and self.n == other.n and np.array_equal(self.sums, other.sums)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_bytes(self) -> bytes:
+        """Little-endian: "dpf1", "i" or "f", three zeros, n and the number of sums (u64), the sums (i64 or f64)."""
+        kind = b"i" if self.sums.dtype.kind == "i" else b"f"
+        numbers = self.sums.astype("<i8" if kind == b"i" else "<f8", copy=False)
+        return _MAGIC + kind + bytes(3) + struct.pack("<QQ", self.n, numbers.size) + numbers.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Aggregate:
+        """The aggregate that `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            Other bytes.
+        """
+        kind = data[4:5]
+        if data[:4] != _MAGIC or kind not in (b"i", b"f") or len(data) < 24:
+            raise ValueError("data are not the bytes of an aggregate")
+        n, size = struct.unpack("<QQ", data[8:24])
+        if len(data) != 24 + 8 * size:
+            raise ValueError(f"data must have {24 + 8 * size} bytes for {size} sums, not {len(data)}")
+        sums = np.frombuffer(data, "<i8" if kind == b"i" else "<f8", offset=24)
+        return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64))
+
+
+class Randomizer(ABC):
+    """A local randomiser: what one person sends instead of a value; public parameters, no data and no state.
+
+    Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are. Client and server build the
+    same one. Reports are independent, one for each record of x; whatever a record holds (NaN, infinities, values out of
+    range), a report has the same shape and type.
+    """
+
+    @property
+    @abstractmethod
+    def privacy(self) -> Privacy:
+        """The guarantee for one report, under any change of its record; neighbors "local"."""
+
+    @abstractmethod
+    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+        """The reports of many people, or of one (one dimension less).
+
+        Parameters
+        ----------
+        x : array_like
+            Private data, one record for each person along the first axis; never modified.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Makes the run reproducible, hence not private. Default: the secure generator.
+        workers : int
+            Threads, -1 for one per core; reports do not depend on it.
+        """
+
+    @abstractmethod
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        """For each report an unbiased estimate of its record."""
+
+    @abstractmethod
+    def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
+        """The sums of the reports; sums of aggregates are aggregates of all the reports."""
+
+    @abstractmethod
+    def estimate(self, reports: NDArray[Any] | Aggregate) -> Any:
+        """Unbiased estimate of the mean of the records, or of the frequencies of the categories."""
+
+    @abstractmethod
+    def variance(self, x: ArrayLike | None = None) -> Any:
+        """Variance of a decoded report at the record x; by default of the worst record."""
+
+    @abstractmethod
+    def to_bytes(self, reports: NDArray[Any]) -> bytes:
+        """The reports as bytes, in the layout that the class documents."""
+
+    @abstractmethod
+    def from_bytes(self, data: bytes) -> NDArray[Any]:
+        """The reports that `to_bytes` wrote; ValueError for bytes of another length."""
