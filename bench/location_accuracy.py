@@ -9,7 +9,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench.populations import Population, populations
-from bench.tables import digits, size, table
+from bench.tables import digits, paragraph, size, table
 from dpfast.laws import NestedIntervals
 
 EPSILONS = (0.1, 1.0, 4.0)
@@ -17,7 +17,7 @@ DELTA = 1e-6
 TRIM = 0.1
 # Sizes, and how many data sets of each.
 DATASETS = {100: 100, 1000: 80, 10_000: 50, 100_000: 30, 1_000_000: 12}
-QUICK = {100: 3, 1000: 2}
+QUICK = {100: 2, 1000: 1}
 
 
 def statistics(population):
@@ -90,7 +90,7 @@ def _knots(law):
 
 @dataclass(frozen=True)
 class Error:
-    """Means over the data sets: of E|release - statistic of the data| and of E|release - statistic of the population|."""
+    """Means over data sets of E|release - statistic of the data| and of E|release - statistic of the population|."""
 
     noise: float
     total: float
@@ -133,8 +133,6 @@ def measurements(quick):
 
 # ---- what the tables are made of ----
 
-SMOOTH = ("smooth", "smooth, pure")
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -146,10 +144,9 @@ class Setting:
     noise: dict
     sampling: float
 
-    @property
-    def smooth(self):
-        """The noise of the better smooth sensitivity."""
-        return min(self.noise[mechanism] for mechanism in SMOOTH)
+    def small(self, mechanism):
+        """Whether the noise is below the sampling error, or below a hundredth of a step of the grid."""
+        return self.noise[mechanism] <= max(self.sampling, self.population.grid.step / 100)
 
 
 @cache
@@ -173,115 +170,127 @@ def names():
 
 
 def best(of):
-    """The mechanism whose noise has the least geometric mean over settings."""
-    return min(of[0].noise, key=lambda m: sum(math.log(max(s.noise[m], 1e-12)) for s in of))
+    """The mechanism that has the least noise in the most settings."""
+    winners = [min(s.noise, key=s.noise.get) for s in of]
+    return max(of[0].noise, key=winners.count)
 
 
 def enough(of, mechanism):
     """The least n from which on the noise is below the sampling error in all the settings; a dash if in none."""
     sizes = sorted({s.n for s in of}, reverse=True)
-    fine = list(itertools.takewhile(lambda n: all(s.noise[mechanism] <= s.sampling for s in of if s.n == n), sizes))
+    fine = list(itertools.takewhile(lambda n: all(s.small(mechanism) for s in of if s.n == n), sizes))
     return size(fine[-1]) if fine else "-"
 
 
-def smooth_ratios(of):
-    """Noise of the better smooth sensitivity over that of inverse sensitivity."""
-    return [s.smooth / s.noise["inverse"] for s in of]
+def ratio(noise, other):
+    return noise / other if other > 1e-12 else math.inf  # below, only rounding is left
+
+
+def ratios(of, mechanism):
+    """Noise over that of inverse sensitivity."""
+    return [ratio(s.noise[mechanism], s.noise["inverse"]) for s in of]
 
 
 def spread(values):
     return f"{digits(min(values))} to {digits(max(values))}"
 
 
-def listed(words):
-    words = list(words)
-    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
-
-
-def triple(texts):
-    """One text for each epsilon; once if they agree."""
-    texts = list(texts)
-    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
-
-
 # ---- sections ----
+
+LABELS = {
+    "smooth": f"Laplace, delta = {DELTA:g}",
+    "published": f"as published, delta = {DELTA:g}",
+    "smooth, pure": "Student-t, pure",
+}
 
 
 def answer(quick):
-    """Which mechanism for which statistic, where smooth and inverse sensitivity lose."""
+    """Which mechanism for which statistic; where smooth and inverse sensitivity lose."""
     rows = []
     for name in names():
-        of = settings(quick, name)
-        by_epsilon = [[s for s in of if s.epsilon == epsilon] for epsilon in EPSILONS]
-        chosen = [best(some) for some in by_epsilon]
-        at = [s for s in of if s.n == 1000 and s.epsilon == 1]
-        rows.append(
-            [
-                name,
-                triple(chosen),
-                spread([s.noise[best(of)] / s.sampling for s in at if s.sampling]),
-                triple(enough(some, mechanism) for some, mechanism in zip(by_epsilon, chosen, strict=True)),
-            ]
-        )
-    headings = [
-        "statistic",
-        "least noise over all (epsilon 0.1 / 1 / 4)",
-        "noise / sampling error, n = 1000, epsilon 1",
-        "noise below sampling error everywhere from n =",
-    ]
-    return "\n".join(["## The answer", "", *_verdicts(quick), "", table(headings, rows)])
-
-
-def _verdicts(quick):
-    """Sentences made of the numbers."""
-    ratios = {name: smooth_ratios(settings(quick, name)) for name in names() if name != "Huber"}
-    never = [name for name, of in ratios.items() if min(of) >= 1]
-    often = {name: sum(r < 1 for r in of) for name, of in ratios.items() if name not in never}
-    if never:
-        values = np.concatenate([ratios[name] for name in never])
-        yield (
-            f"- **Smooth sensitivity loses for {_plural(never)}**, in every setting: its better variant has "
-            f"{spread(values)} times the noise of inverse sensitivity (median {digits(np.median(values))})."
-        )
-    for name, wins in often.items():
-        of = ratios[name]
-        yield (
-            f"- {name[0].upper() + name[1:]}: smooth sensitivity has less noise than inverse sensitivity in {wins} of "
-            f"{len(of)} settings; ratio {spread(of)}, median {digits(np.median(of))}."
-        )
-    published = [s.noise["published"] / s.smooth for name in ratios for s in settings(quick, name)]
-    yield (
-        f"- The published constants cost {spread(published)} times the noise of the better variant with exact ones "
-        f"(median {digits(np.median(published))})."
+        groups = {epsilon: [s for s in settings(quick, name) if s.epsilon == epsilon] for epsilon in EPSILONS}
+        chosen = {epsilon: best(of) for epsilon, of in groups.items()}
+        cells = []
+        for epsilon, of in groups.items():
+            typical = np.median([ratio(s.noise[chosen[epsilon]], s.sampling) for s in of if s.n == 1000])
+            cells.append(f"{chosen[epsilon]} ({digits(typical)})")
+        rows.append([name, *cells, " / ".join(enough(of, chosen[epsilon]) for epsilon, of in groups.items())])
+    headings = ["statistic", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "noise < sampling error from n ="]
+    legend = f"""The mechanism that has the least noise in the most settings of data and n; in brackets its noise over
+        the sampling error at n = 1000, median over data. Last, the n from which on its noise is below the sampling
+        error on all data (a dash: from none). *inverse* is `InverseSensitivity`, the default of every function but
+        `dpf.mean`; *global* is `GlobalSensitivity`; *smooth* is `SmoothSensitivity`, with Laplace noise and delta =
+        {DELTA:g} or, *pure*, with Student-t noise."""
+    winners = f"""**The middle of symmetric data.** Least error, sampling error included, and in how many settings:
+        {_winners(quick)}."""
+    return "\n".join(
+        [
+            "## The answer",
+            "",
+            paragraph(legend),
+            table(headings, rows),
+            _example(quick) + _inverse_loses(quick) + paragraph(winners, "- ") + _smooth_loses(quick),
+        ]
     )
+
+
+def _example(quick):
+    """The median of 1000 normal records at epsilon 1."""
+    normal = populations()[0]
+    [s] = [s for s in settings(quick, "median") if (s.population, s.n, s.epsilon) == (normal, 1000, 1)]
+    smooth = ", ".join(f"{digits(s.noise[mechanism])} ({label})" for mechanism, label in LABELS.items())
+    text = f"""Median of 1000 records of {normal.note}, epsilon 1: E|noise| **{digits(s.noise["inverse"])}** by inverse
+        sensitivity; by smooth sensitivity {smooth}; sampling error {digits(s.sampling)}."""
+    return paragraph(text, "- ")
+
+
+def _inverse_loses(quick):
+    robust = [s for name in names() if name != "mean" for s in settings(quick, name)]
+    lost = [s for s in robust if not s.small("inverse")]
+    useless = [s for s in lost if s.noise["inverse"] > 10 * s.sampling]
+    saved = [s for s in useless if any(map(s.small, s.noise))]
     mean = [s.noise["inverse"] / s.noise["global"] for s in settings(quick, "mean")]
-    yield f"- Mean: inverse sensitivity has {spread(mean)} times the noise of global sensitivity."
-    yield from _where_inverse_loses(quick)
+    text = f"""**Inverse sensitivity loses where n x epsilon is small**, above all with wide bounds. Means aside, its
+        noise exceeds the sampling error in {len(lost)} of {len(robust)} settings ({_shares(lost, robust)}), by more
+        than ten times in {len(useless)}; in {len(saved) or "none"} of those does another mechanism bring it below. For
+        the mean it has {spread(mean)} times the noise of global sensitivity."""
+    return paragraph(text, "- ")
 
 
-def _where_inverse_loses(quick):
-    for name in ("median", "trimmed mean"):
-        of = settings(quick, name)
-        lost = [s for s in of if s.noise["inverse"] > s.sampling]
-        if not lost:
-            continue
-        useless = [s for s in of if s.noise["inverse"] > 10 * s.sampling]
-        worst = max(of, key=lambda s: s.noise["inverse"] / max(s.sampling, 1e-12))
-        yield (
-            f"- **Inverse sensitivity loses where n x epsilon is small**: the noise of the {name} exceeds the sampling "
-            f"error in {len(lost)} of {len(of)} settings, all with n x epsilon <= {_largest(lost)}, and is more than "
-            f"ten times it in {len(useless)}"
-            + (f" (n x epsilon <= {_largest(useless)})" if useless else "")
-            + f"; worst: {worst.population.name}, n = {size(worst.n)}, epsilon {worst.epsilon:g}."
-        )
+def _shares(some, of):
+    """How many of each n x epsilon."""
+    products = sorted({s.n * s.epsilon for s in of})
+    counts = {p: [sum(s.n * s.epsilon == p for s in group) for group in (some, of)] for p in products}
+    return ", ".join(f"n x epsilon = {p:,.0f}: {few} of {whole}" for p, (few, whole) in counts.items() if few)
 
 
-def _largest(of):
-    return f"{max(s.n * s.epsilon for s in of):,.0f}"
+def _smooth_loses(quick):
+    gapped = [name for name in names() if name != "Huber"]
+    rows = []
+    for mechanism, label in LABELS.items():
+        every = [r for name in gapped for r in ratios(settings(quick, name), mechanism)]
+        lost = f"{sum(r > 1 for r in every)} of {len(every)}"
+        rows.append([label, lost, *(_by_epsilon(quick, name, mechanism) for name in gapped)])
+    text = f"""**Smooth sensitivity loses** where its noise over that of inverse sensitivity is above 1: here the median
+        of that over data and n, at epsilon {_slashed(EPSILONS)}, bold where it wins. *As published* are the constants
+        of Chaudhuri and Hsu 2012."""
+    return paragraph(text, "- ") + "\n" + table(["noise", "loses in", *gapped], rows)
 
 
-def _plural(of):
-    return listed(f"the {name}" for name in of)
+def _slashed(numbers):
+    return " / ".join(f"{number:g}" for number in numbers)
+
+
+def _by_epsilon(quick, name, mechanism):
+    medians = [np.median(ratios([s for s in settings(quick, name) if s.epsilon == e], mechanism)) for e in EPSILONS]
+    return " / ".join(f"**{digits(r)}**" if r < 1 else digits(r) for r in medians)
+
+
+def _shares(some, of):
+    """How many of each n x epsilon."""
+    products = sorted({s.n * s.epsilon for s in of})
+    counts = {p: [sum(s.n * s.epsilon == p for s in group) for group in (some, of)] for p in products}
+    return ", ".join(f"n x epsilon = {p:,.0f}: {few} of {all_}" for p, (few, all_) in counts.items() if few)
 
 
 CENTERS = {
@@ -294,33 +303,38 @@ CENTERS = {
 }
 
 
+def _centers(quick):
+    """(population, n, epsilon, error of each estimate, error of the best one without noise)."""
+    for (population, n), errors in measurements(quick).items():
+        if population.symmetric and n <= 10_000:
+            exact = min(errors[statistic, "none", None].total for statistic, _ in CENTERS.values())
+            for epsilon in EPSILONS:
+                totals = {name: errors[statistic, m, epsilon].total for name, (statistic, m) in CENTERS.items()}
+                yield population, n, epsilon, totals, exact
+
+
+def _winners(quick):
+    wins = {}
+    for population, *_, totals, _ in _centers(quick):
+        wins.setdefault(population.name, []).append(min(totals, key=totals.get))
+    return "; ".join(
+        f"{name}: "
+        + ", ".join(f"{each} {won.count(each)}" for each in sorted(set(won), key=lambda w: (-won.count(w), w)))
+        for name, won in wins.items()
+    )
+
+
 def center_of_symmetry(quick):
     """Errors of all estimates of one thing."""
-    rows, wins = [], {}
-    for (population, n), errors in measurements(quick).items():
-        if not population.symmetric or n > 10_000:
-            continue
-        for epsilon in EPSILONS:
-            totals = {name: errors[statistic, m, epsilon].total for name, (statistic, m) in CENTERS.items()}
-            least = min(totals, key=totals.get)
-            wins.setdefault(population.name, []).append(least)
-            shown = [f"**{digits(v)}**" if name == least else digits(v) for name, v in totals.items()]
-            exact = min(errors[statistic, "none", None].total for statistic, _ in CENTERS.values())
-            rows.append([population.name, size(n), f"{epsilon:g}", *shown, digits(exact)])
-    counts = [
-        f"{name}: " + listed(f"{each} ({winners.count(each)})" for each in sorted(set(winners), key=winners.count)[::-1])
-        for name, winners in wins.items()
-    ]
-    return "\n".join(
-        [
-            "## The middle of symmetric data",
-            "",
-            "All of these estimate the same center, so their errors compare: E|release - center|, pure epsilon, sampling "
-            f"error included. Least error, and in how many settings: {'; '.join(counts)}.",
-            "",
-            table(["data", "n", "epsilon", *CENTERS, "best without privacy"], rows),
-        ]
-    )
+    rows = []
+    for population, n, epsilon, totals, exact in _centers(quick):
+        least = min(totals.values())
+        shown = [f"**{digits(v)}**" if v == least else digits(v) for v in totals.values()]
+        rows.append([population.name, size(n), f"{epsilon:g}", *shown, digits(exact)])
+    text = """All of these estimate the same center, so their errors compare: E|release - center|, pure epsilon,
+        sampling error included; by inverse sensitivity, but for *smooth* (Student-t noise) and the mean (global)."""
+    headings = ["data", "n", "epsilon", *CENTERS, "best without privacy"]
+    return "\n".join(["## The middle of symmetric data", "", paragraph(text), table(headings, rows)])
 
 
 def smooth(quick):
@@ -329,46 +343,34 @@ def smooth(quick):
     for name in names():
         if name == "Huber":
             continue
-        for label, ratios in {
-            "Laplace, delta = 1e-6": lambda of: [s.noise["smooth"] / s.noise["inverse"] for s in of],
-            "as published, delta = 1e-6": lambda of: [s.noise["published"] / s.noise["inverse"] for s in of],
-            "Student-t, pure": lambda of: [s.noise["smooth, pure"] / s.noise["inverse"] for s in of],
-        }.items():
+        for mechanism, label in LABELS.items():
             cells = []
             for epsilon in EPSILONS:
-                values = ratios([s for s in settings(quick, name) if s.epsilon == epsilon])
-                cells.append(f"{digits(np.median(values))} ({spread(values)})")
+                of = ratios([s for s in settings(quick, name) if s.epsilon == epsilon], mechanism)
+                cells.append(f"{digits(np.median(of))} ({spread(of)})")
             rows.append([name, label, *cells])
-    return "\n".join(
-        [
-            "## Smooth sensitivity against inverse sensitivity",
-            "",
-            "Noise over the noise of inverse sensitivity, which is pure: median (least to greatest) over data and n. Above "
-            "1 smooth sensitivity loses.",
-            "",
-            table(["statistic", "noise", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], rows),
-        ]
-    )
+    text = """Noise over the noise of inverse sensitivity, which is pure: median (least to greatest) over data and n.
+        Above 1 smooth sensitivity loses; ∞ where inverse sensitivity is exact but for negligible probability. For an
+        order statistic of many records or ties its noise ends near one step of the grid, the least bound that it may
+        use: a finer step would help it, and inverse sensitivity needs none."""
+    headings = ["statistic", "noise", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]
+    return "\n".join(["## Smooth against inverse sensitivity", "", paragraph(text), table(headings, rows)])
 
 
 def everything(quick):
     """All noises over sampling errors."""
-    parts = [
-        "## All figures",
-        "",
-        "E|release - statistic of the data| / E|statistic of the data - statistic of the population|, the latter in the "
-        f"column *sampling*, at epsilon {' / '.join(f'{e:g}' for e in EPSILONS)}.",
-    ]
+    text = f"""Noise over the sampling error, which is in the column *sampling*, at epsilon {_slashed(EPSILONS)}."""
+    parts = ["## All figures", "", paragraph(text)]
     for name in names():
         of = settings(quick, name)
         rows = []
-        for (population, n), _ in measurements(quick).items():
+        for population, n in measurements(quick):
             here = [s for s in of if (s.population, s.n) == (population, n)]
-            shown = [" / ".join(digits(s.noise[m] / s.sampling) for s in here) for m in here[0].noise]
+            shown = [" / ".join(digits(ratio(s.noise[m], s.sampling)) for s in here) for m in here[0].noise]
             rows.append([population.name, size(n), digits(here[0].sampling), *shown])
         heading = ["data", "n", "sampling", *of[0].noise]
-        parts += ["", f"<details><summary>{name}</summary>", "", table(heading, rows), "</details>"]
-    return "\n".join(parts) + "\n"
+        parts += [f"<details><summary>{name}</summary>", "", table(heading, rows), "</details>", ""]
+    return "\n".join(parts)
 
 
 # ---- the figure ----
@@ -376,9 +378,9 @@ def everything(quick):
 LINES = {
     "none": ("sampling error", "0.5", "--"),
     "inverse": ("inverse sensitivity", "C0", "-"),
-    "smooth": ("smooth, Laplace, delta = 1e-6", "C1", "-"),
-    "published": ("smooth, as published, delta = 1e-6", "C3", "-"),
-    "smooth, pure": ("smooth, Student-t, pure", "C2", "-"),
+    "smooth": (f"smooth, {LABELS['smooth']}", "C1", "-"),
+    "published": (f"smooth, {LABELS['published']}", "C3", "-"),
+    "smooth, pure": (f"smooth, {LABELS['smooth, pure']}", "C2", "-"),
 }
 
 
@@ -399,6 +401,7 @@ def figure(quick, path):
                 errors = [s.sampling if line == "none" else s.noise[line] for s in here]
                 ax.loglog([s.n for s in here], errors, style, color=color, label=label, marker=".", markersize=4)
             ax.set_title(f"{name}, {population.name}")
+            ax.minorticks_off()
     axes[0, 0].set_ylabel("E|noise|")
     axes[1, 0].set_ylabel("E|noise|")
     for ax in axes[1]:

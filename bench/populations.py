@@ -66,7 +66,14 @@ def populations():
     grid = dpf.Grid
     synthetic = [
         Population("normal", "N(0, 1) in [-20, 20]", grid(-20, 20, step=2.0**-15), 1.345, ndtri, True),
-        Population("Student-t(2)", "in [-1000, 1000]", grid(-1000, 1000, step=2.0**-10), 1.345, _student2, True),
+        Population(
+            "Student-t(2)",
+            "Student's t with 2 degrees of freedom in [-1000, 1000]",
+            grid(-1000, 1000, step=2.0**-10),
+            1.345,
+            _student2,
+            True,
+        ),
         Population(
             "outliers",
             "95 % N(0, 1), 5 % N(0, 20²) in [-200, 200]",
@@ -77,16 +84,16 @@ def populations():
         ),
         Population(
             "lognormal",
-            "exp N(10.5, 0.6²), like pay, in [0, 1,000,000], step 1",
+            "exp N(10.5, 0.6²), like pay, in [0, 1,000,000]",
             grid(0, 1e6, step=1),
             20_000.0,
             lambda u: np.exp(10.5 + 0.6 * ndtri(u)),
         ),
-        Population("ages", "whole years in [0, 120], step 1", grid(0, 120, step=1), 20.0, _ages),
+        Population("ages", "whole years in [0, 120]", grid(0, 120, step=1), 20.0, _ages),
     ]
     real = Population(
         "real pay",
-        "University of California 2010-2023, drawn with replacement, in [0, 2,000,000], step 1",
+        "University of California 2010-2023, drawn with replacement, in [0, 2,000,000]",
         grid(0, 2e6, step=1),
         20_000.0,
         _drawn_pay,
