@@ -352,7 +352,7 @@ def smooth(quick):
     text = """Noise over the noise of inverse sensitivity, which is pure: median (least to greatest) over data and n.
         Above 1 smooth sensitivity loses; ∞ where inverse sensitivity is exact but for negligible probability. For an
         order statistic of many records or ties its noise ends near one step of the grid, the least bound that it may
-        use: a finer step would help it, and inverse sensitivity needs none."""
+        use: a finer step would help it. For a Winsorized mean its bound may be three times too large."""
     headings = ["statistic", "noise", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]
     return "\n".join(["## Smooth against inverse sensitivity", "", paragraph(text), table(headings, rows)])
 
