@@ -26,6 +26,28 @@ class Median:
         self.run()
 
 
+class SmoothMedian:
+    """The median by smooth sensitivity, against that by inverse sensitivity and NumPy's."""
+
+    params = (["Laplace", "Student-t", "inverse sensitivity", "np.median"], [0.01, 1.0], [100, 10_000, 10_000_000])
+    param_names = ("line", "epsilon", "n")
+
+    def setup(self, line, epsilon, n):
+        x, public = data.pay(n), {"grid": dpf.Grid(*data.BOUNDS, step=1.0), "epsilon": epsilon}
+        median = dpf.statistics.Median()
+        laplace = dpf.SmoothSensitivity(median, **public, delta=1e-6)
+        student, inverse = dpf.SmoothSensitivity(median, **public), dpf.InverseSensitivity(median, **public)
+        self.run = {
+            "Laplace": lambda: laplace(x),
+            "Student-t": lambda: student(x),
+            "inverse sensitivity": lambda: inverse(x),
+            "np.median": lambda: np.median(x),
+        }[line]
+
+    def time_median(self, line, epsilon, n):
+        self.run()
+
+
 class MedianMemory:
     """Peak memory of the process; "x alone" is what the data take."""
 
@@ -97,6 +119,21 @@ class Quantile:
         }[line]
 
     def time_quantile(self, line, q):
+        self.run()
+
+
+class Quantiles:
+    """Many quantiles at once against np.quantile."""
+
+    params = (["mechanism", "np.quantile"], [9, 99], [10_000, 10_000_000])
+    param_names = ("line", "m", "n")
+
+    def setup(self, line, m, n):
+        x, qs = data.pay(n), np.arange(1, m + 1) / (m + 1)
+        mechanism = dpf.Quantiles(qs, grid=dpf.Grid(*data.BOUNDS), epsilon=data.EPSILON)
+        self.run = {"mechanism": lambda: mechanism(x), "np.quantile": lambda: np.quantile(x, qs)}[line]
+
+    def time_quantiles(self, line, m, n):
         self.run()
 
 

@@ -30,6 +30,12 @@ except ImportError:
     pydp = None
 
 
+def names():
+    """What is installed, as the tables call it."""
+    sides = {"OpenDP": opendp, "diffprivlib": diffprivlib, "pydp": pydp}
+    return [name for name, module in sides.items() if module is not None]
+
+
 def versions():
     """The versions of what is installed."""
     installed = {"opendp": opendp, "diffprivlib": diffprivlib, "python-dp": pydp}
@@ -40,36 +46,56 @@ def medians(x, *, slow=100_000):
     """A median under epsilon 1 by each peer, of x or, where that takes minutes, of its first `slow` values."""
     few = x[:slow]
     label = "" if few.size == x.size else f", n = {few.size:,}"
+    return {
+        name if name == "OpenDP" else name + label: lambda release=release, y=x if name == "OpenDP" else few: release(y)
+        for name, release in quantiles(0.5, n=x.size, bounds=data.BOUNDS, epsilon=data.EPSILON).items()
+    }
+
+
+def quantiles(q, *, n, bounds, epsilon, candidates=1000):
+    """A function of n records by each peer that releases their q-quantile."""
+    lower, upper = map(float, bounds)
     sides = {}
     if opendp is not None:
-        release = _opendp_median(x.size)
-        sides["OpenDP"] = lambda: release(x)
+        sides["OpenDP"] = _opendp_quantile(q, n, np.linspace(lower, upper, candidates).tolist(), epsilon)
     if diffprivlib is not None:
-        sides[f"diffprivlib{label}"] = lambda: diffprivlib.tools.median(few, epsilon=data.EPSILON, bounds=data.BOUNDS)
+        sides["diffprivlib"] = lambda x: diffprivlib.tools.quantile(x, q, epsilon=epsilon, bounds=(lower, upper))
     if pydp is not None:
-        sides[f"pydp{label}"] = lambda: _pydp_median(few)
+        public = {"epsilon": epsilon, "lower_bound": lower, "upper_bound": upper, "dtype": "float"}
+        sides["pydp"] = lambda x: pydp.algorithms.laplacian.Percentile(percentile=q, **public).quick_result(list(x))
     return sides
 
 
-def _opendp_median(n):
-    """A thousand candidates; the size of the dataset is known, which allows less noise."""
-    space = opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=n), opendp.symmetric_distance()
-    candidates = [float(value) for value in np.linspace(*data.BOUNDS, 1000)]
+def means(*, n, bounds, epsilon):
+    """A function of n records by each peer that releases their mean."""
+    lower, upper = map(float, bounds)
+    sides = {}
+    if opendp is not None:
+        clamped = _opendp_records(n) >> opendp.t.then_clamp((lower, upper)) >> opendp.t.then_mean()
+        at_scale = lambda scale: clamped >> opendp.m.then_laplace(scale)  # noqa: E731
+        sides["OpenDP"] = opendp.binary_search_chain(at_scale, d_in=2, d_out=epsilon, bounds=(1e-9, 1e12))
+    if diffprivlib is not None:
+        sides["diffprivlib"] = lambda x: diffprivlib.tools.mean(x, epsilon=epsilon, bounds=(lower, upper))
+    if pydp is not None:
+        public = {"epsilon": epsilon, "lower_bound": lower, "upper_bound": upper, "dtype": "float"}
+        sides["pydp"] = lambda x: pydp.algorithms.laplacian.BoundedMean(**public).quick_result(list(x))
+    return sides
 
-    def at_scale(scale):
-        quantile = opendp.m.then_private_quantile(
-            opendp.max_divergence(), candidates=candidates, alpha=0.5, scale=scale
-        )
-        return space >> quantile
 
-    return opendp.binary_search_chain(at_scale, d_in=2, d_out=data.EPSILON, bounds=(1e-3, 1e6))
+def _opendp_records(n):
+    """The number of records is known, which allows less noise; one replaced record is a distance of 2."""
+    return opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=n), opendp.symmetric_distance()
 
 
-def _pydp_median(x):
-    algorithm = pydp.algorithms.laplacian.Median(
-        epsilon=data.EPSILON, lower_bound=data.BOUNDS[0], upper_bound=data.BOUNDS[1], dtype="float"
+def _opendp_quantile(q, n, candidates, epsilon):
+    def at_scale(scale, candidates=candidates):
+        quantile = opendp.m.then_private_quantile(opendp.max_divergence(), candidates=candidates, alpha=q, scale=scale)
+        return _opendp_records(n) >> quantile
+
+    few = candidates[:2]  # the scale does not depend on how many there are
+    return at_scale(
+        opendp.binary_search_param(lambda scale: at_scale(scale, few), d_in=2, d_out=epsilon, bounds=(1e-3, 1e6))
     )
-    return algorithm.quick_result(list(x))
 
 
 def laplaces(scale, n):

@@ -1,14 +1,16 @@
-"""Mean rank errors and times of joint quantiles, against one release each of a share of the budget.
-
-``python bench/quantile_accuracy.py [--epsilon 1] [--records 100000] [--quick]``; fixed seeds, nothing private.
-"""
-
-import argparse
-import time
+"""Rank errors of many quantiles: released jointly, or one at a time under shares of epsilon."""
 
 import numpy as np
 
 import dpfast as dpf
+from bench import peers
+from bench.tables import digits, paragraph, table
+
+EPSILON = 1.0
+GRID = dpf.Grid(0, 1e6)
+# Numbers of quantiles, and how many releases of each.
+RUNS = {1: 300, 2: 300, 9: 60, 33: 20, 63: 8, 99: 6}
+MOST_ALONE = 9  # peers take seconds for a release of more
 
 
 def rank_error(ordered, ranks, values):
@@ -17,38 +19,35 @@ def rank_error(ordered, ranks, values):
     return np.mean(np.maximum(0, np.maximum(below + 1 - ranks, ranks - not_above)))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    grid, rng = dpf.Grid(0, 1e6), np.random.default_rng(2)
-    x = np.random.default_rng(1).lognormal(10, 1, arguments.records)
-    ordered = np.sort(x)
-    print(f"{'m':>4} {'joint':>8} {'split':>8} {'gain':>6} {'ms':>8} {'numpy ms':>9}")
-    for m, runs in ((1, 300), (2, 300), (9, 60), (33, 20), (63, 8), (99, 6)):
-        qs = np.arange(1, m + 1) / (m + 1)
-        ranks = np.maximum(1, np.ceil(qs * x.size))
-        runs = max(2, runs // 10) if arguments.quick else runs
-        joint = dpf.Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
-        alone = [
-            dpf.Quantiles([q], grid=grid, epsilon=arguments.epsilon / m).release(x, size=runs, rng=rng) for q in qs
-        ]
-        errors = [
-            np.mean([rank_error(ordered, ranks, values) for values in releases])
-            for releases in (joint.release(x, size=runs, rng=rng), np.concatenate(alone, axis=1))
-        ]
-        start = time.perf_counter()
-        joint(x, rng=rng)
-        middle = time.perf_counter()
-        np.quantile(x, qs)
-        times = 1e3 * (middle - start), 1e3 * (time.perf_counter() - middle)
-        print(
-            f"{m:4} {errors[0]:8.2f} {errors[1]:8.2f} {errors[1] / errors[0]:6.1f} {times[0]:8.1f} {times[1]:9.1f}",
-            flush=True,
-        )
+def errors(x, m, runs):
+    """Mean rank error of m quantiles at m equal steps, by library; one at a time each has epsilon / m."""
+    qs = np.arange(1, m + 1) / (m + 1)
+    ordered, ranks, rng = np.sort(x), np.maximum(1, np.ceil(qs * x.size)), np.random.default_rng(2)
+    share = {"bounds": (GRID.lower, GRID.upper), "epsilon": EPSILON / m}
+    alone = [dpf.Quantiles([q], grid=GRID, epsilon=share["epsilon"]).release(x, size=runs, rng=rng) for q in qs]
+    releases = {
+        "joint": dpf.Quantiles(qs, grid=GRID, epsilon=EPSILON).release(x, size=runs, rng=rng),
+        "one at a time": np.concatenate(alone, axis=1),
+    }
+    if m <= MOST_ALONE:
+        each = [peers.quantiles(q, n=x.size, candidates=10_000, **share) for q in qs]
+        for peer in each[0]:
+            releases[peer] = np.array([[release[peer](x) for release in each] for _ in range(min(runs, 30))])
+    return {name: np.mean([rank_error(ordered, ranks, values) for values in of]) for name, of in releases.items()}
 
 
-if __name__ == "__main__":
-    main()
+def section(quick):
+    """The table, for lognormal data."""
+    n = 1000 if quick else 10_000
+    x = np.random.default_rng(1).lognormal(10, 1, n)
+    measured = {m: errors(x, m, 2 if quick else runs) for m, runs in RUNS.items() if not quick or m <= 2}
+    rows = [
+        [m, *(digits(error.get(name)) for name in columns), digits(error["one at a time"] / error["joint"])]
+        for m, error in measured.items()
+        if (columns := ["joint", "one at a time", *peers.names()])
+    ]
+    text = f"""Mean error in ranks of m quantiles of {n:,} lognormal records in [0, 1,000,000], epsilon {EPSILON:g} for
+        all of them together: `dpf.Quantiles` jointly, then one at a time with epsilon / m each, by dpfast and by others
+        (a dash: not run). *gain* is what releasing them jointly is worth."""
+    headings = ["m", "joint", "one at a time", *peers.names(), "gain"]
+    return "\n".join(["## Many quantiles at once", "", paragraph(text), table(headings, rows)])

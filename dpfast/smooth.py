@@ -445,7 +445,8 @@ class SmoothSensitivity(Mechanism):
     continuous noise, rounded, so the release is a function of the continuous mechanism; the law is exact
     (docs/proofs/rounded-laplace.md, rounded-student.md). Nothing but the release depends on S: not the granularity.
     Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics each side. Timing is outside
-    the guarantee. `InverseSensitivity` is more accurate for order statistics, without delta.
+    the guarantee. `InverseSensitivity` is mostly more accurate for order statistics up to epsilon = 1, without delta;
+    Student-t noise is more accurate than it for trimmed means, and at epsilon = 4 (docs/accuracy.md).
 
     References
     ----------

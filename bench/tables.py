@@ -1,0 +1,35 @@
+"""Tables and paragraphs in Markdown."""
+
+import math
+import textwrap
+
+
+def paragraph(text, bullet=""):
+    """The words of a text in lines of 120."""
+    return textwrap.fill(" ".join(text.split()), 120, initial_indent=bullet, subsequent_indent=" " * len(bullet)) + "\n"
+
+
+def table(headings, rows):
+    """Rows of texts or numbers under their headings."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def digits(value):
+    """Two significant digits, three above 100, as a person would write them; a dash for nothing."""
+    if value is None:
+        return "-"
+    if value == math.inf:
+        return "∞"
+    if abs(value) < 1e-9:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if not -3 <= size < 6:
+        return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
+    places = 1 - size if size < 2 else 2 - size
+    return f"{round(value, places):,.{max(places, 0)}f}"
+
+
+def size(n):
+    """1000000 as 1e6; small ones as they are."""
+    return f"{n:.0e}".replace("e+0", "e") if n >= 10_000 else str(n)
