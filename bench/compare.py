@@ -184,9 +184,9 @@ def selection(size) -> Iterator[Job]:
         floor = Floor(
             "(scores + rng.gumbel(size=n)).argmax()", lambda s=scores: (s + rng.gumbel(size=s.size)).argmax(), limit
         )
-        for method in ("exponential", "permute-and-flip"):
+        for name, method in (("select", "exponential"), ("permute-and-flip", "permute-and-flip")):
             run = partial(dpf.select, scores, epsilon=data.EPSILON, method=method)
-            yield Job(f"select ({method}), {n:,} candidates", run, (floor,))
+            yield Job(f"{name}, {n:,} candidates", run, (floor,))
 
 
 GROUPS = {
