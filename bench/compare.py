@@ -176,6 +176,19 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def selection(size) -> Iterator[Job]:
+    """One exact selection from many candidates against NumPy's way, which is not exact, and from a few."""
+    rng = np.random.default_rng(1)
+    for n, limit in ((size(10**6), 2.0), (10, None)):
+        scores = rng.normal(0.0, 10.0, n)
+        floor = Floor(
+            "(scores + rng.gumbel(size=n)).argmax()", lambda s=scores: (s + rng.gumbel(size=s.size)).argmax(), limit
+        )
+        for name, method in (("select", "exponential"), ("permute-and-flip", "permute-and-flip")):
+            run = partial(dpf.select, scores, epsilon=data.EPSILON, method=method)
+            yield Job(f"{name}, {n:,} candidates", run, (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -185,6 +198,7 @@ GROUPS = {
     "noise": noise,
     "random": random,
     "grid": grid,
+    "selection": selection,
 }
 
 

@@ -22,6 +22,7 @@ from dpfast.location import (
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
+from dpfast.selection import Selection, select
 from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
@@ -34,6 +35,7 @@ __all__ = [
     "Mechanism",
     "Privacy",
     "Quantiles",
+    "Selection",
     "SmoothSensitivity",
     "audit",
     "huber",
@@ -43,6 +45,7 @@ __all__ = [
     "noise",
     "quantile",
     "random",
+    "select",
     "smooth",
     "statistics",
     "std",

@@ -36,6 +36,7 @@ def test_every_public_function_has_an_example():
         "winsorized_mean",
         "iqr",
         "huber",
+        "select",
     )
     for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "Privacy"):
         assert ">>>" in getattr(dpfast, name).__doc__, name
