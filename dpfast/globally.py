@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpfast import _checks
 from dpfast._kernels import _select
 from dpfast.grid import Grid
-from dpfast.laws import ClampedLaplace
+from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import MomentStatistic
@@ -87,17 +87,21 @@ class GlobalSensitivity(Mechanism):
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedLaplace:
+    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         grid, statistic = self.grid, self.statistic
-        scale, last, decode = self.scale(n), statistic.last(grid, n), partial(statistic.decode, grid, n)
+        last, decode = statistic.last(grid, n), partial(statistic.decode, grid, n)
         _checks.released_range(lambda: (decode(0), decode(last)))
         total, squares = _select.moments(
             values, first=grid.first, squares=statistic.squares, **grid.kernel, workers=threads
         )
         unit = statistic.coarseness(grid, n)
         center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
-        return ClampedLaplace(center, scale=scale, last=last, decode=decode)
+        return ClampedNoise(self._noise(n), center=center, last=last, decode=decode)
+
+    def _noise(self, n: int) -> RoundedLaplace:
+        """A statistic that no record can change is a constant, on one code: any noise is clamped away."""
+        return RoundedLaplace(self.scale(n) or Fraction(1))
