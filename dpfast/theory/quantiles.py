@@ -151,6 +151,15 @@ def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, f
     return failing
 
 
+def normal_plus_laplace_error(deviation: float, scale: float, confidence: float) -> float:
+    """The least t with ``P(|deviation Z + scale L| <= t) >= confidence``, Z standard normal and L standard Laplace."""
+    low, high = 0.0, 40 * (deviation + scale)  # where the tail is below 2**-53
+    while low < (middle := (low + high) / 2) < high:
+        failing = _normal_plus_laplace_tail(middle, deviation, scale)
+        low, high = (low, middle) if failing <= 1 - confidence else (middle, high)
+    return high
+
+
 def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float:
     """``P(|deviation Z + scale L| > t)``, Z standard normal and L standard Laplace, without overflow."""
     u, c = t / deviation, deviation / scale
