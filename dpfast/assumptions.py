@@ -109,7 +109,7 @@ class Assumed:
         corner = float(k)
         low, high = float(x[1]) - corner, float(x[-2]) + corner
         while low < (middle := (low + high) / 2) < high:
-            low, high = (low, middle) if mass @ np.clip(middle - x, -corner, corner) >= 0 else (middle, high)
+            low, high = (low, middle) if np.sum(mass * np.clip(middle - x, -corner, corner)) >= 0 else (middle, high)
         return high
 
 
@@ -267,8 +267,8 @@ def _sum(
 def code_moments(assumed: Assumed, grid: Grid) -> tuple[float, float, float]:
     """Mean, variance and fourth central moment of the code of a record."""
     x, mass = _codes(assumed.nodes[0], grid), assumed.nodes[1]
-    mean = float(mass @ x)
-    return mean, float(mass @ (x - mean) ** 2), float(mass @ (x - mean) ** 4)
+    mean = float(np.sum(mass * x))
+    return mean, float(np.sum(mass * (x - mean) ** 2)), float(np.sum(mass * (x - mean) ** 4))
 
 
 def normal_points() -> NDArray[np.float64]:
@@ -290,8 +290,8 @@ def huber_law(
     x, mass = assumed.nodes
     # The asymptotic deviation: sqrt(E clip(X - theta)**2) / (P(|X - theta| < k) sqrt(n)).
     away = np.clip(x, grid.lower, grid.upper) - float(statistic.functional(assumed))
-    inside = float(mass @ (np.abs(away) < statistic.k))
-    deviation = math.sqrt(float(mass @ np.clip(away, -statistic.k, statistic.k) ** 2) / n) / max(inside, 1 / n)
+    inside = float(np.sum(mass[np.abs(away) < statistic.k]))
+    deviation = math.sqrt(float(np.sum(mass * np.clip(away, -statistic.k, statistic.k) ** 2)) / n) / max(inside, 1 / n)
     shifts = np.rint(normal_points() * min(deviation / grid.step, grid.size)).astype(np.int64)
     return lambda k: np.asarray(cdf(k[:, None] - shifts).mean(axis=1))
 

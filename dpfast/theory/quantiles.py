@@ -108,7 +108,8 @@ def sample_size(
     -----
     For a small epsilon about ``2 ln(1 / (1 - confidence)) / (epsilon f error)`` records, and for a large one the
     ``q (1 - q) (z / (f error))^2`` of the sample quantile, z the two-sided normal quantile; assumptions, derivation and
-    references as for `quantile_error`. From public assumptions only, never from data.
+    references as for `quantile_error`. From public assumptions only, never from data. For other statistics and
+    mechanisms: `dpfast.Mechanism.sample_size`.
 
     Examples
     --------
