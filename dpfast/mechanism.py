@@ -115,9 +115,10 @@ class Mechanism(ABC):
         -----
         With `distribution`, the mechanism's exact law is averaged over 256 imagined samples, drawn evenly with a fixed
         seed. In 20 settings, n from 60 to 2000, of 1000 simulated releases each, a confidence of 0.8 was kept with a
-        frequency of 0.81 on average, at most 0.04 off (0.95: 0.951, 0.015). Sample moments and Huber's estimate are taken as normal, and so is the
-        sum of the records far from the ends of a mean. Cost: that of 256 laws and 256 windows, not of n records, 0.1 to
-        1 s; more for an epsilon below 0.1 and for many `Quantiles`; O(n) for `Huber`.
+        frequency of 0.81 on average, at most 0.04 off (0.95: 0.951, 0.015). Sample moments and Huber's estimate are
+        taken as normal, and so is the sum of the records far from the ends of a mean; with `Quantiles`, 64 samples for
+        more than four of them. Cost: that of the laws and windows, not of n records, 0.1 to 1 s; more for an epsilon
+        below 0.1 and for many `Quantiles`; O(n) for `Huber`.
         With `density`, inverse sensitivity uses `dpfast.theory.quantile_error`, within 15 %, in microseconds; other
         mechanisms imagine a uniform distribution of this density. With `deviation` the sample mean is taken as normal.
 
