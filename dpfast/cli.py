@@ -25,7 +25,17 @@ from dpfast.grid import Grid
 from dpfast.location import _mechanism
 from dpfast.mechanism import Mechanism
 from dpfast.quantiles import Quantiles
-from dpfast.statistics import InterquartileRange, Mean, Median, Quantile, Statistic, TrimmedMean
+from dpfast.statistics import (
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
 from dpfast.tables import TableError, read_column
 
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
@@ -85,12 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     several.set_defaults(run=_quantiles)
 
     check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
-    check.add_argument(
-        "mechanism", metavar="MECHANISM", choices=[*_SINGLE, "quantile"], help=f"{', '.join(_SINGLE)} or quantile"
-    )
-    check.add_argument("--trim", type=float, default=0.1, help="for trimmed-mean (default 0.1)")
+    check.add_argument("mechanism", metavar="MECHANISM", choices=_CERTIFIED, help=f"{', '.join(_CERTIFIED)}")
+    check.add_argument("--trim", type=float, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
     check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
     check.add_argument("--epsilon", type=float, default=1.0)
+    check.add_argument("--delta", type=float, default=0.0, help="0 (default), or more with smooth-sensitivity")
+    check.add_argument("--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity")
     check.add_argument("--bounds", type=float, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
     check.add_argument("--step", type=float, default=1.0, help="a power of two")
     check.add_argument("--records", type=int, default=3, help="records in each dataset (default 3)")
@@ -135,6 +145,15 @@ _SINGLE: dict[str, tuple[str, Callable[[argparse.Namespace], Statistic], str]] =
     "mean": ("mean", lambda arguments: Mean(), "global-sensitivity"),
     "trimmed-mean": ("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "inverse-sensitivity"),
     "iqr": ("interquartile range", lambda arguments: InterquartileRange(), "inverse-sensitivity"),
+}
+
+# What can be certified besides: statistics without a command of their own.
+_CERTIFIED = {
+    **_SINGLE,
+    "quantile": ("quantile", lambda arguments: Quantile(arguments.q), "inverse-sensitivity"),
+    "sum": ("sum", lambda arguments: Sum(), "global-sensitivity"),
+    "variance": ("variance", lambda arguments: Variance(), "global-sensitivity"),
+    "winsorized-mean": ("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
 }
 
 
@@ -184,10 +203,10 @@ def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Names
 
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
-    _, make, method = _SINGLE.get(
-        arguments.mechanism, ("quantile", lambda _: Quantile(arguments.q), "inverse-sensitivity")
-    )
-    mechanism = _mechanism(make(arguments), None, None, _grid(arguments), arguments.epsilon, 0.0, method)
+    _, make, default = _CERTIFIED[arguments.mechanism]
+    method = default if arguments.method is None else arguments.method
+    grid, statistic = _grid(arguments), make(arguments)
+    mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
         "mechanism": arguments.mechanism,

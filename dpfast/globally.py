@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._kernels import _select
+from dpfast.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.grid import Grid
-from dpfast.laws import ClampedLaplace
+from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
-from dpfast.statistics import MomentStatistic
+from dpfast.statistics import Mean, MomentStatistic, Sum
+from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,17 +91,48 @@ class GlobalSensitivity(Mechanism):
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedLaplace:
+    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         grid, statistic = self.grid, self.statistic
-        scale, last, decode = self.scale(n), statistic.last(grid, n), partial(statistic.decode, grid, n)
+        last, decode = statistic.last(grid, n), partial(statistic.decode, grid, n)
         _checks.released_range(lambda: (decode(0), decode(last)))
         total, squares = _select.moments(
             values, first=grid.first, squares=statistic.squares, **grid.kernel, workers=threads
         )
         unit = statistic.coarseness(grid, n)
         center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
-        return ClampedLaplace(center, scale=scale, last=last, decode=decode)
+        noise = RoundedLaplace(self.scale(n) or Fraction(1))  # what no record can change has one code: noise is cut off
+        return ClampedNoise(noise, center=center, last=last, decode=decode)
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        grid, statistic = self.grid, self.statistic
+        is_sum = isinstance(statistic, Sum)
+        population = n * target(Mean(), assumed) if is_sum else target(statistic, assumed)
+        last, scale, unit = statistic.last(grid, n), self.scale(n), statistic.coarseness(grid, n)
+        center, deviation = _normal(statistic, assumed, grid, n)
+        centers = np.rint(np.clip((center + deviation * normal_points()) / unit, 0, last))
+        cdf = averaged_noise(RoundedLaplace(1.0), centers, float(scale) or 1.0, last)
+        ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
+        return error(cdf, last, ends, population, confidence)
+
+    def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
+        statistic, grid = self.statistic, self.grid
+        if not isinstance(statistic, (Mean, Sum)):
+            raise TypeError(f"a deviation does not tell the error of the {statistic}: give distribution=")
+        last = statistic.last(grid, n)
+        width = statistic.value(grid, n, last) - statistic.value(grid, n, 0)
+        of_release = deviation * (math.sqrt(n) if isinstance(statistic, Sum) else 1 / math.sqrt(n))
+        return min(width, normal_plus_laplace_error(of_release, float(self.scale(n)) * width / last, confidence))
+
+
+def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) -> tuple[float, float]:
+    """Mean and standard deviation of the exact integer of n records."""
+    mean, variance, fourth = code_moments(assumed, grid)
+    if not statistic.squares:
+        return n * mean, math.sqrt(n * variance)
+    # Of the variance of n records, times n**2: its own is (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
+    spread = max(0.0, (n - 1) * ((n - 1) * fourth - (n - 3) * variance**2))
+    return n * (n - 1) * variance, math.sqrt(n * spread)

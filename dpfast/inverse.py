@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _levels, _select
+from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import NestedIntervals
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import OrderStatistic, RankStatistic, Statistic
+from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.theory.quantiles import quantile_error
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
 _TAIL = 42.0
@@ -137,7 +139,7 @@ differential privacy) for one record replaced (the number of records is public)>
                 grid.size - 1,
             )
             return grid.value(code)
-        lower, upper = self._boxes(values, threads)
+        lower, upper = self._boxes(self._summary(values, threads))
         out = np.empty(1, np.int64)
         _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
         return statistic.value(grid, n, int(out[0]))
@@ -145,8 +147,11 @@ differential privacy) for one record replaced (the number of records is public)>
     def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
         """The exact law of the release. PRIVATE."""
         values, threads = _records(x, workers)
-        n = values.shape[0]
-        lower, upper = self._boxes(values, threads)
+        return self._law(self._summary(values, threads))
+
+    def _law(self, summary: Summary) -> NestedIntervals:
+        n = summary.n
+        lower, upper = self._boxes(summary)
         return NestedIntervals(
             lower,
             upper,
@@ -155,6 +160,24 @@ differential privacy) for one record replaced (the number of records is public)>
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, n),
         )
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        statistic, grid = self.statistic, self.grid
+        population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
+        if isinstance(statistic, Huber):
+            cdf = huber_law(statistic, assumed, grid, n, levels, self._law)
+        else:
+            cdf = averaged([self._law(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
+        ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
+        return error(cdf, last, ends, population, confidence)
+
+    def _error_at_density(self, n: int, density: float, confidence: float) -> float:
+        if not isinstance(self.statistic, OrderStatistic):
+            raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
+        if self.radius:
+            raise TypeError("a density does not tell the error with a radius: give distribution=")
+        q, width = self.statistic.level, self.grid.upper - self.grid.lower
+        return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
 
     def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
         """The order statistics that the levels look at, for the kernel that goes from them to the draw in one call."""
@@ -171,13 +194,13 @@ differential privacy) for one record replaced (the number of records is public)>
             workers=threads,
         )
 
-    def _boxes(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _summary(self, values: NDArray[Any], threads: int) -> Summary:
+        return self.statistic.summarize(values, self.grid, self._levels(values.shape[0]), threads)
+
+    def _boxes(self, summary: Summary) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The attack ranges of all levels, widened by the radius."""
-        n = values.shape[0]
-        last, radius = self.statistic.last(self.grid, n), self._radius_codes(n)
-        lower, upper = self.statistic.attack_range(
-            self.statistic.summarize(values, self.grid, self._levels(n), threads)
-        )
+        last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
+        lower, upper = self.statistic.attack_range(summary)
         if radius == 0:
             return lower, upper
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)

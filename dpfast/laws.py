@@ -143,11 +143,11 @@ class RoundedNoise(ABC):
 
     Parameters
     ----------
-    scale : float
-        In (0, 2**56], in units of the integers; taken as the number it is.
+    scale : float or Fraction
+        In (0, 2**56], in units of the integers; taken as the number it is. Student's t: a float.
     """
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float | Fraction) -> None:
         self.scale = scale
 
     @abstractmethod
@@ -166,13 +166,17 @@ class RoundedNoise(ABC):
 class RoundedLaplace(RoundedNoise):
     """``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``."""
 
+    def __init__(self, scale: float | Fraction) -> None:
+        super().__init__(scale)
+        self._rate = float(1 / scale)
+
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (0.5 - z) / self.scale - math.log(2)
+        return (0.5 - z) * self._rate - math.log(2)
 
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        one_cell = math.log(-math.expm1(-1 / self.scale)) - math.log(2)
-        at_zero = math.log(-math.expm1(-1 / (2 * self.scale)))
-        return np.where(z == 0, at_zero, (0.5 - np.abs(z)) / self.scale + one_cell)
+        one_cell = math.log(-math.expm1(-self._rate)) - math.log(2)
+        at_zero = math.log(-math.expm1(-self._rate / 2))
+        return np.where(z == 0, at_zero, (0.5 - np.abs(z)) * self._rate + one_cell)
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_laplace(source, self.scale, out)
@@ -189,9 +193,9 @@ class RoundedStudent3(RoundedNoise):
     # atan y - y / (1 + y**2) = y**3 (2/3 - 4/5 y**2 + 6/7 y**4 - ...)
     _SERIES = tuple((-1) ** n * (2 * n + 2) / (2 * n + 3) for n in range(30, -1, -1))
 
-    def __init__(self, scale: float) -> None:
-        super().__init__(scale)
-        self._width = 1 / (scale * math.sqrt(3))
+    def __init__(self, scale: float | Fraction) -> None:
+        super().__init__(float(scale))
+        self._width = 1 / (self.scale * math.sqrt(3))
 
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         c = (z - 0.5) * self._width
@@ -226,11 +230,16 @@ class ClampedNoise(ScalarLaw):
     ----------
     noise : RoundedNoise
     center : int
-        In 0..last.
+        The exact statistic, in 0..last.
     last : int
-        The support is 0..last.
+        The support is 0..last, both ends included: clamping is done after the noise. 0 for a constant.
     decode : callable
         Turns codes into values.
+
+    Notes
+    -----
+    With c = center, ``P(k) = P(Z = k - c)`` for 0 < k < last, ``P(0) = P(Z <= -c)`` and ``P(last) = P(Z >= last - c)``
+    (docs/proofs/global-sensitivity.md).
     """
 
     def __init__(self, noise: RoundedNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
@@ -244,82 +253,21 @@ class ClampedNoise(ScalarLaw):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _checks.integers("k", k)
-        last = self.support[1]
-        z = np.asarray(codes - self.center, dtype=np.float64)
-        logs = np.where(codes == 0, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), 0.0))
+        first, last = self.support
+        if first == last:
+            return np.where(codes == first, 0.0, -np.inf)
+        z = np.asarray(np.clip(codes, first, last) - self.center, dtype=np.float64)
+        ends = np.where(codes == first, self._log_at_least(-z), self._log_at_least(z))
         return np.select(
-            [(codes < 0) | (codes > last), (codes > 0) & (codes < last)], [-np.inf, self.noise.logpmf(z)], logs
+            [(codes < first) | (codes > last), (codes > first) & (codes < last)], [-np.inf, self.noise.logpmf(z)], ends
         )
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _checks.integers("k", k)
-        below = np.exp(self._log_at_least(np.asarray(self.center - codes, dtype=np.float64)))
-        return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], below)
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        shape = _checks.shape(size)
-        last = self.support[1]
-        out = np.empty(math.prod(shape), np.int64)
-        if size is None:
-            self.noise.fill(bit_generator(rng), out)
-            return min(max(self.center + int(out[0]), 0), last)
-        for source, block in blocks(rng, out):
-            self.noise.fill(source, block)
-        np.clip(out, -self.center, last - self.center, out=out)  # before the sum, which could overflow
-        return out.reshape(shape) + self.center
-
-    def value(self, k: ArrayLike) -> Any:
-        return self._decode(k)
-
-
-class ClampedLaplace(ScalarLaw):
-    """``min(max(center + R, 0), last)``, R rounded Laplace noise: ``P(R = z)`` as in `dpfast.noise.laplace`.
-
-    Parameters
-    ----------
-    center : int
-        The exact statistic, in 0..last.
-    scale : Fraction
-        Of the noise, exact, at most 2**56; 0 for no noise, where the statistic is a constant.
-    last : int
-        The support is 0..last, both ends included: clamping is done after the noise.
-    decode : callable
-        Turns codes into values.
-
-    Notes
-    -----
-    With c = center and s = scale, ``P(k) = P(R = k - c)`` for 0 < k < last, ``P(0) = P(R <= -c)`` and
-    ``P(last) = P(R >= last - c)`` (docs/proofs/global-sensitivity.md).
-    """
-
-    def __init__(self, center: int, *, scale: Fraction, last: int, decode: Callable[[ArrayLike], Any]) -> None:
-        self.center, self.scale, self._decode = center, scale, decode
-        self.support = (0, last)
-        self._rate = float(1 / scale) if scale else math.inf
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
         first, last = self.support
-        if first == last:
-            return np.where(codes == first, 0.0, -np.inf)
-        z = np.clip(codes, first, last) - self.center
-        at_zero, off_zero = math.log(-math.expm1(-self._rate / 2)), _log_sinh(self._rate / 2)
-        inside = np.where(z == 0, at_zero, off_zero - self._rate * np.abs(z))
-        ends = np.where(codes == first, self._log_at_least(-z), np.where(codes == last, self._log_at_least(z), inside))
-        return np.where((codes >= first) & (codes <= last), ends, -np.inf)
-
-    def _log_at_least(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Log P(R >= z)."""
-        half = np.exp(-self._rate * np.abs(z - 0.5)) / 2
-        with np.errstate(divide="ignore"):
-            return np.where(z > 0, -self._rate * (z - 0.5) - math.log(2), np.log1p(-np.minimum(half, 0.5)))
-
-    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
-        first, last = self.support
-        z = np.clip(codes, first, last) - self.center
-        tail = np.exp(-self._rate * np.abs(z + 0.5)) / 2 if first < last else np.zeros(z.shape)
-        return np.where(codes < first, 0.0, np.where(codes >= last, 1.0, np.where(z < 0, tail, 1 - tail)))
+        inside = np.clip(codes, first, last)
+        below = np.exp(self._log_at_least(np.asarray(self.center - inside, dtype=np.float64)))
+        return np.select([codes < first, codes >= last], [0.0, 1.0], below)
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = _checks.shape(size)
@@ -333,15 +281,10 @@ class ClampedLaplace(ScalarLaw):
         if first == last:
             out[:] = first
             return
-        _samplers.fill_rounded_laplace(source, self.scale, out)
-        np.clip(out, first - self.center, last - self.center, out=out)
+        self.noise.fill(source, out)
+        np.clip(out, first - self.center, last - self.center, out=out)  # before the sum, which could overflow
         out += self.center
 
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
-
-
-def _log_sinh(y: float) -> float:
-    """log(sinh(y)), y > 0, without overflow."""
-    return y + math.log(-math.expm1(-2 * y) / 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -16,6 +16,7 @@ from dpfast import _checks
 from dpfast._kernels import _windows
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
+from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
@@ -25,6 +26,7 @@ from dpfast.statistics import Quantile
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond it.
 _TAIL = 42.0
+_DRAWS = 16  # on each imagined sample, where an error is predicted
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,11 +111,31 @@ differential privacy) for one record replaced (the number of records is public)>
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
-        n = _checks.records(values.shape[0])
-        ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
-        plan = _Plan.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
+        ranks, places, plan = self._targets(_checks.records(values.shape[0]))
         windows = _Windows.of(values, ranks, plan.reach, self.grid, threads)
-        return JointQuantiles(windows, plan, places=places.reshape(-1), grid=self.grid)
+        return JointQuantiles(windows, plan, places=places, grid=self.grid)
+
+    def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Plan]:
+        """The ranks of n records, which of them is that of each of the qs, and the plan. Public."""
+        ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
+        return ranks, places.reshape(-1), _Plan.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
+        population = [target(Quantile(q), assumed) for q in self.qs]
+        ranks, places, plan = self._targets(n)
+        imagined = ImaginedRanks(n, ranks.tolist(), min(plan.reach + 1, n), sobol(len(ranks))[: _imagined(len(ranks))])
+        rng, errors = np.random.Generator(np.random.PCG64(0)), []
+        for u in imagined:
+            codes = self.grid.encode(assumed.points(u))
+            windows = _Windows.around(ranks, plan.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
+            law = JointQuantiles(windows, plan, places=places, grid=self.grid)
+            errors.append(np.abs(law.value(law.sample(_DRAWS, rng)) - population))
+        return np.asarray(np.quantile(np.concatenate(errors), confidence, axis=0, method="inverted_cdf"))
+
+
+def _imagined(m: int) -> int:
+    """On how many imagined samples an error is predicted: the chain of many targets takes long to set up."""
+    return SAMPLES if m <= 4 else SAMPLES // 4
 
 
 @dataclass(frozen=True)
@@ -155,15 +177,20 @@ class _Windows:
 
     @classmethod
     def of(cls, values: NDArray[Any], ranks: NDArray[np.int64], reach: int, grid: Grid, workers: int) -> _Windows:
-        n = values.shape[0]
+        def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
+            return grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=workers))
+
+        return cls.around(ranks, reach, values.shape[0], grid, read)
+
+    @classmethod
+    def around(
+        cls, ranks: NDArray[np.int64], reach: int, n: int, grid: Grid, read: Callable[..., NDArray[np.int64]]
+    ) -> _Windows:
+        """`read` gives the codes of the stretches of ranks from firsts to lasts, one after another."""
         firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
         heads = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
         firsts, lasts = firsts[heads], lasts[np.append(heads[1:], ranks.size) - 1]
-        inner = np.maximum(firsts, 1), np.minimum(lasts, n)
-        keys = _windows.windows(
-            values, *inner, lower=grid.lower, upper=grid.upper, step=grid.step, missing=grid.missing, workers=workers
-        )
-        codes = grid.encode(keys)
+        codes = read(np.maximum(firsts, 1), np.minimum(lasts, n))
         if firsts[0] < 1:
             codes = np.concatenate([np.arange(firsts[0], 1) - 1, codes])  # x_0 = -1
         if lasts[-1] > n:

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _gaps
+from dpfast.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStudent3
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
-from dpfast.statistics import Codes, RankStatistic
+from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
 
 __all__ = [
     "PublishedConstants",
@@ -399,8 +400,11 @@ def _summarise(
     statistic: RankStatistic, values: NDArray[Any], grid: Grid, plan: _Plan, threads: int
 ) -> tuple[int, float]:
     """The exact statistic and its smooth bound, in release codes."""
+    return _bounded(statistic, statistic.summarize(values, grid, len(plan.discounts) + 1, threads), plan)
+
+
+def _bounded(statistic: RankStatistic, summary: Summary, plan: _Plan) -> tuple[int, float]:
     reach = len(plan.discounts)
-    summary = statistic.summarize(values, grid, reach + 1, threads)
     middle = replace(summary, levels=1, windows=tuple(window[reach : reach + 1] for window in summary.windows))
     center, _ = statistic.attack_range(middle)
     return int(center[0]), plan.bound_up(summary.windows)
@@ -533,6 +537,22 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             last=self.statistic.last(self.grid, n),
             decode=partial(self.statistic.decode, self.grid, n),
         )
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        statistic, grid = self.statistic, self.grid
+        population, last = target(statistic, assumed), statistic.last(grid, n)
+        plan = _plan(statistic, n, grid.size - 1, self.beta)
+        self._check_scale(plan.weight)
+        imagined = summaries(statistic, assumed, grid, n, len(plan.discounts) + 1)
+        centers, bounds = zip(*(_bounded(statistic, summary, plan) for summary in imagined), strict=True)
+        cdf = averaged_noise(_NOISES[self.noise](1.0), centers, self.scale * np.array(bounds), last)
+        ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
+        return error(cdf, last, ends, population, confidence)
+
+    def _error_at_density(self, n: int, density: float, confidence: float) -> float:
+        if not isinstance(self.statistic, OrderStatistic):
+            raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
+        return self._error_under(n, Assumed(Uniform(self.grid, self.statistic.level, density)), confidence)
 
     def _check_scale(self, weight: int) -> None:
         """The sampler's limit, from the largest bound that any data can have."""

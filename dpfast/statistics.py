@@ -16,7 +16,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,8 +29,28 @@ from dpfast.grid import Grid
 Codes = NDArray[np.int64]
 
 
+class Distribution(Protocol):
+    """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""
+
+    def quantile(self, level: Fraction, *, above: bool = False) -> Any:
+        """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
+
+    def between(self, start: Fraction, stop: Fraction) -> Any:
+        """The integral of the quantile function over the levels from start to stop."""
+
+    def variance(self) -> Any:
+        """E X**2 - (E X)**2."""
+
+    def huber(self, k: Fraction) -> Any:
+        """``inf{theta : E clip(theta - X, -k, k) >= 0}``."""
+
+
 class Statistic(ABC):
     """A public recipe for one number; holds parameters only, never data."""
+
+    def functional(self, distribution: Distribution) -> Any:
+        """The value for a whole distribution: what the statistic of a large sample of it comes near to."""
+        raise TypeError(f"the {self} is not a functional of a distribution")
 
     @abstractmethod
     def last(self, grid: Grid, n: int) -> int:
@@ -182,6 +203,14 @@ class OrderStatistic(RankStatistic):
     def rank(self, n: int) -> int:
         """k, from 1 to n."""
 
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """About rank / n."""
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.quantile(_printed(self.level))
+
     def ranks(self, n: int) -> tuple[int, ...]:
         return (self.rank(n),)
 
@@ -237,6 +266,10 @@ class Quantile(OrderStatistic):
     def rank(self, n: int) -> int:
         return max(1, math.ceil(self.q * n))
 
+    @property
+    def level(self) -> float:
+        return self.q
+
 
 @dataclass(frozen=True)
 class Median(OrderStatistic):
@@ -247,6 +280,10 @@ class Median(OrderStatistic):
 
     def rank(self, n: int) -> int:
         return (n + 1) // 2
+
+    @property
+    def level(self) -> float:
+        return 0.5
 
 
 class _TrimmedSum(RankStatistic):
@@ -287,6 +324,11 @@ class _TrimmedSum(RankStatistic):
     def gaps(self, n: int) -> Gaps:
         first, last = self.ranks(n)
         return Gaps(((first, last),))
+
+
+def _printed(value: float) -> Fraction:
+    """The rational number that a float prints as: 1/10 for 0.1."""
+    return Fraction(repr(value))
 
 
 def _running(start: int, steps: Codes) -> Codes:
@@ -332,6 +374,10 @@ class TrimmedMean(_TrimmedSum):
     def cut(self, n: int) -> int:
         return math.floor(self.trim * n)
 
+    def functional(self, distribution: Distribution) -> Any:
+        share = _printed(self.trim)
+        return distribution.between(share, 1 - share) / (1 - 2 * share)
+
 
 @dataclass(frozen=True)
 class WinsorizedMean(_TrimmedSum):
@@ -357,6 +403,13 @@ class WinsorizedMean(_TrimmedSum):
     def records(self, n: int) -> int:
         return n
 
+    def functional(self, distribution: Distribution) -> Any:
+        share = _printed(self.trim)
+        inner = distribution.between(share, 1 - share)
+        if not share:
+            return inner
+        return inner + share * distribution.quantile(share, above=True) + share * distribution.quantile(1 - share)
+
     def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
         low, high = summary.windows
         center, m = summary.levels - 1, self.cut(summary.n)
@@ -376,6 +429,9 @@ class Mean(_TrimmedSum, MomentStatistic):
 
     def cut(self, n: int) -> int:
         return 0
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.between(Fraction(0), Fraction(1))
 
     def exact(self, n: int, total: int, squares: int) -> int:
         return total
@@ -428,6 +484,9 @@ class Variance(MomentStatistic):
     def __str__(self) -> str:
         return "variance"
 
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.variance()
+
     def exact(self, n: int, total: int, squares: int) -> int:
         return n * squares - total**2
 
@@ -460,6 +519,10 @@ class InterquartileRange(RankStatistic):
 
     def __str__(self) -> str:
         return "interquartile range"
+
+    def functional(self, distribution: Distribution) -> Any:
+        low, high = distribution.quantile(Fraction(1, 4)), distribution.quantile(Fraction(3, 4))
+        return high - low if high != low else Fraction(0)  # both infinite: one mass far away holds both
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
@@ -512,6 +575,9 @@ class Huber(RankStatistic):
 
     def __str__(self) -> str:
         return f"Huber location with corner {self.k:g}"
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.huber(_printed(self.k))
 
     def corner(self, grid: Grid) -> int:
         """The corner in steps. A corner beyond the width of the grid clips nothing, like one equal to it."""

@@ -10,9 +10,19 @@ from numpy.random import PCG64, Generator
 from scipy.stats import binom, binomtest
 
 import dpfast
-from dpfast import Grid, InverseSensitivity, Privacy, audit
+from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, audit
 from dpfast.laws import NestedIntervals, ScalarLaw
-from dpfast.statistics import Median, Quantile
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
 from tests.statistical import ALPHA
 
 STATISTICS = [Median(), *(Quantile(q) for q in (0, 0.25, 0.5, 0.75, 1))]
@@ -75,6 +85,54 @@ def test_certifies(statistic, epsilon, n, values):
 def test_certifies_five_records(statistic):
     """T17: every dataset of five records over three values (four values for the median, in test_threats.py)."""
     assert audit.verify(InverseSensitivity(statistic, grid=Grid(0, 4, step=1), epsilon=1.0), n=5, values=3).holds
+
+
+EVERY_RANK = [
+    Median(),
+    Quantile(0),
+    Quantile(0.75),
+    Mean(),
+    TrimmedMean(0.3),
+    WinsorizedMean(0.3),
+    InterquartileRange(),
+    Huber(2),
+]
+
+
+def every_release(epsilon):
+    """Every statistic by every mechanism that has it, with every noise and delta."""
+    grid = Grid(0, 4, step=1)
+    for statistic in EVERY_RANK:
+        yield InverseSensitivity(statistic, grid=grid, epsilon=epsilon)
+        if not isinstance(statistic, Huber):
+            for delta in (0.0, 1e-2, 1e-6):
+                yield SmoothSensitivity(statistic, grid=grid, epsilon=epsilon, delta=delta)
+    for statistic in (Mean(), Sum(), Variance()):
+        yield GlobalSensitivity(statistic, grid=grid, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize(("n", "values"), [(3, 3), (4, 2)])
+def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
+    for mechanism in every_release(epsilon):
+        certificate = audit.verify(mechanism, n=n, values=values)
+        assert certificate.holds, mechanism
+        assert certificate.claim.delta == getattr(mechanism, "delta", 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_certifies_none_of_them_at_a_third(epsilon):
+    """Control: each of the same laws is refuted where the claim is epsilon / 3 and delta / 1000."""
+    for mechanism in every_release(epsilon):
+        claim = Privacy(epsilon / 3, mechanism.privacy.delta / 1000)
+        assert not audit.verify(Claimed(mechanism, claim), n=3, values=3).holds, mechanism
+
+
+class Claimed:
+    """The laws of a mechanism under another claim."""
+
+    def __init__(self, mechanism, privacy):
+        self.grid, self.law, self.privacy = mechanism.grid, mechanism.law, privacy
 
 
 @pytest.mark.parametrize("radius", [0.3, 1.0, 4.0, 100.0])

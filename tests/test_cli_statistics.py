@@ -34,7 +34,54 @@ def test_release(command, tmp_path, capsys):
     assert "method must be" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "quantile"])
+CERTIFIED = [*COMMANDS, "quantile", "winsorized-mean"]
+
+
+@pytest.mark.parametrize("command", [*CERTIFIED, "sum", "variance"])
 def test_verify(command, capsys):
     assert main(["verify", command, "--epsilon", "0.5"]) == 0
     assert "holds    yes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-3"])
+@pytest.mark.parametrize("command", CERTIFIED)
+def test_verify_smooth_sensitivity(command, delta, capsys):
+    options = ["--method", "smooth-sensitivity", "--delta", delta, "--epsilon", "2", "--values", "3", "--json"]
+    assert main(["verify", command, *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["holds"]
+    assert (report["claimed_epsilon"], report["claimed_delta"]) == (2.0, float(delta))
+    assert report["delta"] <= float(delta)
+    assert main(["verify", command, *options[:-1]]) == 0
+    assert "<SmoothSensitivity release of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["inverse-sensitivity", "global-sensitivity"])
+def test_verify_either_way(method, capsys):
+    assert main(["verify", "mean", "--method", method]) == 0
+    assert f"<{method.title().replace('-', '')} release of the mean" in capsys.readouterr().out
+
+
+def test_verify_reports_a_broken_smooth_sensitivity(capsys, monkeypatch):
+    """Control of the exit code: a mechanism that claims a tenth of its epsilon and delta."""
+    claim = property(lambda self: dpf.Privacy(self.epsilon / 10, self.delta / 10))
+    monkeypatch.setattr(dpf.SmoothSensitivity, "privacy", claim)
+    assert main(["verify", "median", "--method", "smooth-sensitivity", "--delta", "1e-3"]) == 1
+    assert "holds    NO" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["median", "--method", "magic"], "method must be"),
+        (["median", "--delta", "1e-3"], "delta must be 0"),
+        (["median", "--method", "global-sensitivity"], "method"),
+        (["sum", "--method", "smooth-sensitivity"], "method"),
+        (["mean", "--method", "smooth-sensitivity", "--delta", "2"], "delta must be at least 0 and below 1"),
+    ],
+)
+def test_verify_rejects(options, message, capsys):
+    assert main(["verify", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error

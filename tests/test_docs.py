@@ -10,7 +10,10 @@ import pytest
 import dpfast
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["dpfast", *(f"dpfast.{m.name}" for m in pkgutil.iter_modules(dpfast.__path__) if m.name != "__main__")]
+MODULES = [
+    "dpfast",
+    *(m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.") if not m.name.endswith("__main__")),
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, Privacy
 from dpfast._kernels import _select
-from dpfast.laws import ClampedLaplace
+from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.statistics import Mean, Median, Sum, Variance
 from tests.reference import grid as reference_grid
 from tests.reference import laws
@@ -130,7 +130,7 @@ class TestLaw:
     )
     @pytest.mark.parametrize(("center", "last"), [(0, 1), (1, 1), (3, 9), (0, 9), (9, 9), (0, 0)])
     def test_equals_definition(self, center, last, scale):
-        law = ClampedLaplace(center, scale=scale, last=last, decode=np.asarray)
+        law = ClampedNoise(RoundedLaplace(scale), center=center, last=last, decode=np.asarray)
         k = np.arange(-2, last + 3)
         with mp.workdps(50):
 
@@ -148,17 +148,17 @@ class TestLaw:
             assert_allclose(law.cdf(k), sums, rtol=1e-12, atol=1e-15)
 
     def test_draws_fit_and_would_not_at_another_scale(self):
-        law = ClampedLaplace(4, scale=Fraction(3), last=20, decode=np.asarray)
+        law = ClampedNoise(RoundedLaplace(Fraction(3)), center=4, last=20, decode=np.asarray)
         draws = law.sample(200_000, rng=PCG64(1))
         counts = np.bincount(draws, minlength=21)
         assert not chi_square_rejects(counts, law.pmf(np.arange(21)))
         for factor in (Fraction(9, 10), Fraction(11, 10)):
-            other = ClampedLaplace(4, scale=3 * factor, last=20, decode=np.asarray)
+            other = ClampedNoise(RoundedLaplace(3 * factor), center=4, last=20, decode=np.asarray)
             assert chi_square_rejects(counts, other.pmf(np.arange(21)))
 
     def test_extreme_scales_stay_in_range(self):
         for scale in (Fraction(2**56), Fraction(1, 10**6)):
-            law = ClampedLaplace(2**62, scale=scale, last=2**63 - 2, decode=np.asarray)
+            law = ClampedNoise(RoundedLaplace(scale), center=2**62, last=2**63 - 2, decode=np.asarray)
             draws = law.sample(1000, rng=PCG64(2))
             assert ((draws >= 0) & (draws <= 2**63 - 2)).all()
 

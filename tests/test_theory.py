@@ -7,7 +7,17 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import Median, Quantile
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
 
 ETA = 0.05
 
@@ -36,7 +46,7 @@ def test_influence_of_quantiles_is_exact(q, rho):
             before = slow_quantile([(v, Fraction(1, n)) for v in data], level)
             for at in (-2.0, 0.0, 0.5, 1.0, 2.0, 9.0):
                 mixture = [*((v, (1 - rho) / n) for v in data), (at, rho)]
-                expected = (slow_quantile(mixture, level) - before) / float(rho)
+                expected = float((Fraction(slow_quantile(mixture, level)) - Fraction(before)) / rho)
                 assert theory.influence_function(statistic, np.array(data), at, rho) == expected
 
 
@@ -64,6 +74,143 @@ def test_gross_error_sensitivity_is_the_largest_influence():
     bump = lambda values, weights: float(np.exp(-((values - 5) ** 2)) @ weights)  # noqa: E731
     ends = theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10))
     assert theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10), points=[5.0]) > ends
+
+
+STATISTICS = {
+    "mean": Mean(),
+    "variance": Variance(),
+    "iqr": InterquartileRange(),
+    "median": Median(),
+    "trimmed 0": TrimmedMean(0),
+    "trimmed 0.2": TrimmedMean(0.2),
+    "trimmed 0.3": TrimmedMean(0.3),
+    "winsorized 0": WinsorizedMean(0),
+    "winsorized 0.2": WinsorizedMean(0.2),
+    "winsorized 0.3": WinsorizedMean(0.3),
+    "huber": Huber(1.5),
+    "wide huber": Huber(100),
+}
+
+
+def records_of(points):
+    """Masses as numbers of equal records: a sample whose distribution this is, of a size that every trim divides."""
+    size = math.lcm(20, *(mass.denominator for _, mass in points))
+    return sorted(value for value, mass in points for _ in range(int(mass * size)))
+
+
+def slow_value(statistic, points):
+    """The statistic as it is defined on a sample, in fractions; Huber's by trying every piece between corners."""
+    x = [Fraction(value) for value in records_of(points)]
+    n = len(x)
+    if isinstance(statistic, Mean):
+        return sum(x) / n
+    if isinstance(statistic, Variance):
+        return sum(v * v for v in x) / n - (sum(x) / n) ** 2
+    if isinstance(statistic, InterquartileRange):
+        return x[n * 3 // 4 - 1] - x[n // 4 - 1]
+    if isinstance(statistic, Median):
+        return x[n // 2 - 1]
+    if isinstance(statistic, (TrimmedMean, WinsorizedMean)):
+        m = int(n * Fraction(str(statistic.trim)))
+        inner = x[m : n - m]
+        if isinstance(statistic, WinsorizedMean):
+            inner = [inner[0]] * m + inner + [inner[-1]] * m
+        return sum(inner) / len(inner)
+    k = Fraction(str(statistic.k))
+    score = lambda theta: sum(max(-k, min(k, theta - v)) for v in x)  # noqa: E731
+    corners = sorted({v + side * k for v in x for side in (-1, 1)})
+    high = next(c for c in corners if score(c) >= 0)
+    low = max(c for c in corners if c < high)
+    return high if score(high) == score(low) else low - score(low) * (high - low) / (score(high) - score(low))
+
+
+DATASETS = [(1.0,), (0.0, 0.0), (0.0, 1.5), (1.0, 4.0), (0.0, 1.0, 1.5), (0.0, 4.0, 4.0)]
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_influence_of_every_statistic_is_exact(name, rho):
+    statistic = STATISTICS[name]
+    for data in DATASETS:
+        n = len(data)
+        before = slow_value(statistic, [(v, Fraction(1, n)) for v in data])
+        for at in (-2.0, 0.5, 1.0, 9.0):
+            points = [*((v, (1 - rho) / n) for v in data), (at, rho)]
+            expected = float((slow_value(statistic, points) - before) / rho)
+            assert theory.influence_function(statistic, np.array(data), at, rho) == expected
+
+
+@pytest.mark.parametrize("rho", [0.1, Fraction(1, 3), 0.6, 1.0])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_gross_error_sensitivity_of_every_statistic_is_the_supremum(name, rho):
+    """No place of a mesh, nor any data point, does more, and some place does as much; ends alone are not enough."""
+    statistic = STATISTICS[name]
+    for data in DATASETS:
+        x = np.array(data)
+        for bounds in ((0.0, 4.0), (-1.0, 5.0), (1.0, 2.0)):
+            mean = Fraction(x.mean()) if len(data) != 3 else sum(map(Fraction, data)) / 3
+            mesh = [*np.linspace(*bounds, 17), *(v for v in data if bounds[0] <= v <= bounds[1])]
+            mesh += [min(max(mean, bounds[0]), bounds[1])]
+            found = theory.gross_error_sensitivity(statistic, x, rho, bounds=bounds)
+            assert found == max(abs(theory.influence_function(statistic, x, at, rho)) for at in mesh)
+
+
+@pytest.mark.parametrize(("name", "x"), [("variance", [0.0, 19.0]), ("iqr", np.arange(20.0))])
+def test_the_ends_alone_are_not_the_worst_places(name, x):
+    """Control of the above: mass in the middle takes more spread away than mass at the ends adds."""
+    ends = [abs(theory.influence_function(STATISTICS[name], x, at, 0.2)) for at in (0.0, 19.0)]
+    assert theory.gross_error_sensitivity(STATISTICS[name], x, 0.2, bounds=(0, 19)) > max(ends)
+
+
+def test_gross_error_sensitivity_on_the_whole_line():
+    x = np.arange(20.0)
+    for name, rho, finite in [
+        ("mean", 0.01, False),
+        ("variance", 0.01, False),
+        ("trimmed 0.2", 0.2, True),
+        ("trimmed 0.2", 0.21, False),
+        ("winsorized 0.2", 0.19, True),
+        ("winsorized 0.2", 0.21, False),
+        ("huber", 0.49, True),
+        ("huber", 0.51, False),
+        ("iqr", 0.24, True),
+        ("iqr", 0.3, False),
+        ("iqr", 0.8, True),
+    ]:
+        found = theory.gross_error_sensitivity(STATISTICS[name], x, rho)
+        assert math.isfinite(found) == finite
+        wide = [theory.gross_error_sensitivity(STATISTICS[name], x, rho, bounds=(-w, w)) for w in (1e3, 1e6)]
+        assert (wide[0] == wide[1] == found) if finite else wide[0] < wide[1]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_influence_is_exact_where_doubles_cancel(name):
+    """A change of 1e-9 of the mass of data near 1e15, and data from 1e-300 to 1e300."""
+    x = np.array([1e15, 1e15 + 0.125, 1e15 + 0.25, 1e15 + 2.0])
+    found = theory.influence_function(STATISTICS[name], x, 1e15 + 1, Fraction(1, 10**9))
+    near = theory.influence_function(STATISTICS[name], x - 1e15, 1.0, Fraction(1, 10**9))
+    assert found == near
+    assert math.isfinite(theory.influence_function(STATISTICS[name], [1e-300, -1e100, 1e150], 5e-324, 0.25))
+
+
+def test_functionals_are_what_is_released():
+    """T(F) of a sample is the statistic that the mechanisms release, where trim n is whole."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 1000, 40) / 4.0
+    grid = dpf.Grid(0, 250, step=0.25)
+    for name, statistic in STATISTICS.items():
+        release = dpf.GlobalSensitivity if name == "variance" else dpf.InverseSensitivity
+        released = release(statistic, grid=grid, epsilon=1e6)(x, rng=rng)
+        moved = theory.influence_function(statistic, x, 100.0, Fraction(1))  # all mass: T(delta) - T(F)
+        tolerance = {"huber": 0.25, "wide huber": 0.25, "variance": 1e-6 * released}.get(name, 1e-9)  # grid; code
+        assert (0 if name in ("variance", "iqr") else 100) - moved == pytest.approx(released, abs=tolerance)
+
+
+def test_the_sum_is_no_functional():
+    with pytest.raises(TypeError, match="the sum is not a functional"):
+        theory.influence_function(Sum(), [1.0], 0.0, 0.1)
+    with pytest.raises(ValueError, match="x must be finite"):
+        theory.influence_function(Mean(), [1.0, math.nan], 0.0, 0.1)
 
 
 def test_inputs_are_not_modified():

@@ -19,7 +19,7 @@ import dpfast
 from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audit, cli, noise
 from dpfast._kernels import _levels, _samplers
 from dpfast.random import SecureBitGenerator
-from dpfast.statistics import Median, Quantile
+from dpfast.statistics import Huber, Mean, Median, Quantile, TrimmedMean, WinsorizedMean
 from tests.reference import laws as reference
 from tests.reference import selection as selection_reference
 from tests.scripted import ScriptedBits
@@ -498,6 +498,82 @@ class TestT21:
     def test_control(self):
         """A standard error beside the release would differ."""
         assert np.std([0.1] * 4 + [0.2]) != np.std([0.1] * 5)
+
+
+class TestT24:
+    """T24: the influence of a record is bounded by the box: its corners, a record at either bound, do the most."""
+
+    LAST, K = 9, 2
+    BOX = Grid(0, LAST, step=1)
+
+    @classmethod
+    def estimate(cls, psi, x):
+        """The least code theta with sum(psi(theta - x)) >= 0, or the last."""
+        return next((t for t in range(cls.LAST + 1) if sum(psi(t - v) for v in x) >= 0), cls.LAST)
+
+    @classmethod
+    def unlike(cls, psi, datasets):
+        """Of the (dataset, replaced record) those where a record inside the box does more than one at a corner, or
+        where the estimate leaves the attack range of Huber's estimate.
+        """
+        found = []
+        for data in datasets:
+            summary = Huber(cls.K).summarize(np.array(data, float), cls.BOX, 2)
+            lower, upper = Huber(cls.K).attack_range(summary)
+            for i in range(len(data)):
+                moved = [cls.estimate(psi, (*data[:i], v, *data[i + 1 :])) for v in range(cls.LAST + 1)]
+                corners = moved[0], moved[-1]
+                bounded = min(corners) == min(moved) and max(corners) == max(moved)
+                if not (bounded and lower[1] <= min(moved) and max(moved) <= upper[1]):
+                    found.append((data, i))
+        return found
+
+    @staticmethod
+    def huber(d):
+        return max(-TestT24.K, min(d, TestT24.K))
+
+    @staticmethod
+    def redescending(d):
+        """Hampel's idea: far records are left out."""
+        return d if abs(d) <= TestT24.K else 0
+
+    DATASETS: ClassVar = [
+        *itertools.combinations_with_replacement((0, LAST), 4),
+        *itertools.combinations_with_replacement((0, 4, 5, LAST), 3),
+        (3, 4, 4, 5, 6),
+        (0, 0, 4, 8, 9),
+    ]
+
+    def test_huber(self):
+        assert self.unlike(self.huber, self.DATASETS) == []
+
+    def test_the_score_is_bounded_on_the_corners(self):
+        """One record changes the sum of psi by at most 2 k, and at the corners by that much: not by the distance."""
+        for theta in range(self.LAST + 1):
+            changes = [abs(self.huber(theta - v) - self.huber(theta - w)) for v in range(10) for w in range(10)]
+            at_corners = abs(self.huber(theta) - self.huber(theta - self.LAST))
+            assert max(changes) == at_corners <= 2 * self.K
+
+    @classmethod
+    def value(cls, statistic, data):
+        lower, upper = statistic.attack_range(statistic.summarize(np.array(data, float), cls.BOX, 1))
+        assert lower[0] == upper[0]
+        return int(lower[0])
+
+    def test_every_statistic(self):
+        """The attack range at one replacement is what a record at a corner makes of the statistic, and no more."""
+        for statistic in (Median(), Quantile(0.8), TrimmedMean(0.3), WinsorizedMean(0.3), Mean(), Huber(self.K)):
+            for data in self.DATASETS:
+                lower, upper = statistic.attack_range(statistic.summarize(np.array(data, float), self.BOX, 2))
+                replaced = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in range(self.LAST + 1)]
+                corners = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in (0, self.LAST)]
+                moved, extreme = ([self.value(statistic, d) for d in each] for each in (replaced, corners))
+                assert (lower[1], upper[1]) == (min(moved), max(moved)) == (min(extreme), max(extreme))
+
+    def test_control(self):
+        """A redescending psi: the worst record is inside the box. The mean: its influence is not bounded by k."""
+        assert self.unlike(self.redescending, self.DATASETS)
+        assert self.unlike(lambda d: d, self.DATASETS)
 
 
 class TestT25:

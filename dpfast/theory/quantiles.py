@@ -108,7 +108,8 @@ def sample_size(
     -----
     For a small epsilon about ``2 ln(1 / (1 - confidence)) / (epsilon f error)`` records, and for a large one the
     ``q (1 - q) (z / (f error))^2`` of the sample quantile, z the two-sided normal quantile; assumptions, derivation and
-    references as for `quantile_error`. From public assumptions only, never from data.
+    references as for `quantile_error`. From public assumptions only, never from data. For other statistics and
+    mechanisms: `dpfast.Mechanism.sample_size`.
 
     Examples
     --------
@@ -149,6 +150,15 @@ def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, f
         return float(min(1.0, _normal_plus_laplace_tail(error, deviation, scale) + beyond))
 
     return failing
+
+
+def normal_plus_laplace_error(deviation: float, scale: float, confidence: float) -> float:
+    """The least t with ``P(|deviation Z + scale L| <= t) >= confidence``, Z standard normal and L standard Laplace."""
+    low, high = 0.0, 40 * (deviation + scale)  # where the tail is below 2**-53
+    while low < (middle := (low + high) / 2) < high:
+        failing = _normal_plus_laplace_tail(middle, deviation, scale)
+        low, high = (low, middle) if failing <= 1 - confidence else (middle, high)
+    return high
 
 
 def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float:

@@ -1,0 +1,361 @@
+"""Errors to expect from an assumed distribution of the records: imagined samples, never data.
+
+An assumed distribution is public, like everything computed from it. What the statistic of a sample of it looks like is
+drawn, once for all, with a fixed seed: only the order statistics that the mechanism reads, by the spacings of uniform
+order statistics, so the cost does not grow with n. On each imagined sample the mechanism's own law is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from dpfast.grid import Grid
+from dpfast.laws import RoundedNoise, ScalarLaw
+from dpfast.statistics import Codes, Huber, Statistic, Summary
+
+Cdf = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+# How many samples are imagined: a power of two, as Sobol points want it. A probability is then right to about 1 / 500.
+SAMPLES = 256
+_SEED = 20120912
+_MOST_EVEN = 2**26
+_AT_ONCE = 2**18
+_TAIL, _MIDDLE = 1e-13, 2.0**-7
+
+
+class Assumed:
+    """A distribution that the caller assumes for the records: quantile function, moments, integrals.
+
+    Parameters
+    ----------
+    distribution : object
+        Like a frozen distribution of ``scipy.stats``: `ppf`; for means and variances also `mean` and `var`.
+
+    Notes
+    -----
+    Integrals of the quantile function are sums over about 10000 cells, of equal mass 2**-13 in the middle, of a mass in
+    proportion to the distance from the end beyond the outer 1/128, by Gauss's rule of two points.
+    """
+
+    def __init__(self, distribution: Any) -> None:
+        if not callable(getattr(distribution, "ppf", None)):
+            raise TypeError(
+                f"distribution must have a quantile function ppf, like scipy.stats.norm(), not "
+                f"{type(distribution).__name__}"
+            )
+        self._distribution = distribution
+
+    def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The quantile function."""
+        x = np.asarray(self._distribution.ppf(u), dtype=np.float64)
+        if x.shape != u.shape or np.isnan(x).any():
+            raise ValueError("the quantile function ppf of the assumed distribution must give a number for every level")
+        return x
+
+    def moment(self, name: str) -> float:
+        """`mean` or `var`."""
+        if not callable(function := getattr(self._distribution, name, None)):
+            raise TypeError(f"distribution must have a method {name} for this statistic")
+        return float(function())
+
+    @cached_property
+    def _edges(self) -> NDArray[np.float64]:
+        """The ends of the cells and their middles."""
+        tail = np.geomspace(_TAIL, _MIDDLE, 1024)
+        middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
+        ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
+        return np.insert((ends[1:] + ends[:-1]) / 2, np.arange(ends.size), ends)
+
+    @cached_property
+    def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Points of the distribution and their masses: two in each cell, Gauss's."""
+        halves = np.diff(self._edges)
+        left, right = self._edges[1::2] - halves[::2] / math.sqrt(3), self._edges[1::2] + halves[::2] / math.sqrt(3)
+        return self.points(np.stack([left, right], axis=1).reshape(-1)), halves
+
+    def integral(self, heights: NDArray[np.float64]) -> Callable[[Any], Any]:
+        """The integral from 0 to u of a function of the level that has these heights on the nodes."""
+        sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
+        return lambda u: np.interp(u, self._edges, sums)
+
+    # The interface by which a statistic states its value on a distribution (`Statistic.functional`).
+
+    def quantile(self, level: Fraction, *, above: bool = False) -> float:
+        """The quantile function. (Its limit from above is the same but at a jump, which is not looked for.)"""
+        return float(self.points(np.array([float(level)]))[0])
+
+    def between(self, start: Fraction, stop: Fraction) -> float:
+        """The integral of the quantile function."""
+        if start == 0 and stop == 1:
+            return self.moment("mean")
+        total = self.integral(self.nodes[0])
+        return float(total(float(stop)) - total(float(start)))
+
+    def variance(self) -> float:
+        return self.moment("var")
+
+    def huber(self, k: Fraction) -> float:
+        """The root of the mean of clip(theta - X, -k, k)."""
+        x, mass = self.nodes
+        corner = float(k)
+        low, high = float(x[1]) - corner, float(x[-2]) + corner
+        while low < (middle := (low + high) / 2) < high:
+            low, high = (low, middle) if np.sum(mass * np.clip(middle - x, -corner, corner)) >= 0 else (middle, high)
+        return high
+
+
+class Uniform:
+    """Density `density` around the middle of a grid, which is the q-quantile."""
+
+    def __init__(self, grid: Grid, q: float, density: float) -> None:
+        self._center, self._q, self._density = (grid.lower + grid.upper) / 2, q, density
+
+    def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._center + (u - self._q) / self._density
+
+
+def target(statistic: Statistic, assumed: Assumed) -> float:
+    """The population value."""
+    value = float(statistic.functional(assumed))
+    if not math.isfinite(value):
+        raise ValueError(f"the {statistic} of the assumed distribution is not finite")
+    return value
+
+
+def sobol(dimensions: int) -> NDArray[np.float64]:
+    """Points that fill the cube evenly, none on its faces; fixed."""
+    from scipy.stats import qmc
+
+    points = qmc.Sobol(dimensions, scramble=True, seed=_SEED).random(SAMPLES)
+    return np.asarray(np.clip(points, 2.0**-40, 1 - 2.0**-40))
+
+
+def _interior(rng: np.random.Generator, d: int, head: int, tail: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The first `head` and the last `tail` of d - 1 sorted uniform points, by their d spacings: head + tail < d."""
+    spacings = rng.standard_exponential(head + tail)
+    total = spacings.sum() + rng.standard_gamma(d - head - tail)
+    return np.cumsum(spacings[:head]) / total, 1 - np.cumsum(spacings[head:])[::-1] / total
+
+
+class ImaginedRanks:
+    """Uniform order statistics of n records around some ranks, many times.
+
+    Parameters
+    ----------
+    n : int
+    ranks : sequence of int
+        Different and sorted; the points at these ranks fill their joint law evenly.
+    reach : int
+        How far from each rank the order statistics are wanted.
+    cube : ndarray of shape (samples, len(ranks))
+        Of `sobol`; a shorter one imagines fewer samples.
+
+    Attributes
+    ----------
+    spans : list of pairs
+        The ranks that are drawn, first and last of each stretch.
+    """
+
+    def __init__(self, n: int, ranks: Sequence[int], reach: int, cube: NDArray[np.float64]) -> None:
+        self._n, self._ranks = n, list(ranks)
+        self.spans: list[tuple[int, int]] = []
+        for rank in self._ranks:
+            first, last = max(rank - reach, 1), min(rank + reach, n)
+            if self.spans and first <= self.spans[-1][1] + 1:
+                first = self.spans.pop()[0]
+            self.spans.append((first, last))
+        at, columns, previous = np.zeros(len(cube)), [], 0
+        for rank, levels in zip(self._ranks, cube.T, strict=True):
+            at = at + (1 - at) * betaincinv(rank - previous, n + 1 - rank, levels)
+            columns.append(at)
+            previous = rank
+        self._at = np.stack(columns, axis=1)
+
+    def __iter__(self) -> Iterator[NDArray[np.float64]]:
+        """The points of all stretches, in order."""
+        rng = np.random.Generator(np.random.PCG64(_SEED))
+        span_of = {rank: span for rank in self._ranks for span in self.spans if span[0] <= rank <= span[1]}
+        fences = [(0, (0, 0)), *((rank, span_of[rank]) for rank in self._ranks), (self._n + 1, (self._n + 1,) * 2)]
+        for row in self._at:
+            places = [0.0, *row.tolist(), 1.0]
+            parts: list[NDArray[np.float64]] = []
+            for j in range(len(fences) - 1):
+                (left, left_span), (right, right_span) = fences[j], fences[j + 1]
+                head = min(left_span[1], right - 1) - left
+                tail = right - max(right_span[0], left + 1) if left_span != right_span else 0
+                after, before = _interior(rng, right - left, head, tail)
+                width = places[j + 1] - places[j]
+                parts += [np.array([places[j]])] if j else []
+                parts += [places[j] + width * after, places[j] + width * before]
+            yield np.concatenate(parts)
+
+
+def summaries(statistic: Any, assumed: Assumed, grid: Grid, n: int, levels: int) -> Iterator[Summary]:
+    """What a rank statistic would keep of samples of n records: as `RankStatistic.summarize`.
+
+    Of the records between two stretches the sum is taken as normal, given where the stretches end.
+    """
+    ranks, reach = statistic.ranks(n), levels - 1
+    different = sorted(set(ranks))
+    cube = sobol(len(different) + 1)
+    imagined = ImaginedRanks(n, different, reach, cube[:, :-1])
+    codes_of_nodes = _codes(assumed.nodes[0], grid)
+    first, second = assumed.integral(codes_of_nodes), assumed.integral(codes_of_nodes**2)
+    for (u, x), z in zip(_points(imagined, assumed), ndtri(cube[:, -1]).tolist(), strict=True):
+        codes = grid.encode(x)
+        pieces = dict(zip(imagined.spans, _cut(codes, imagined.spans), strict=True))
+        windows = tuple(_padded(pieces, rank, reach, n, grid.size - 1) for rank in ranks)
+        total = _sum(ranks, pieces, u, first, second, z) if statistic.adds else 0
+        yield Summary(grid, n, levels, windows, total)
+
+
+def _points(imagined: ImaginedRanks, assumed: Assumed) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Levels and points, many at once: a call of a distribution of scipy takes as long as thousands of points."""
+    at_once = max(1, _AT_ONCE // sum(last - first + 1 for first, last in imagined.spans))
+    rows = iter(imagined)
+    while block := list(islice(rows, at_once)):
+        yield from zip(block, assumed.points(np.stack(block)), strict=True)
+
+
+def _codes(x: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
+    return grid.encode(x).astype(np.float64)
+
+
+def _cut(codes: Codes, spans: list[tuple[int, int]]) -> list[Codes]:
+    return np.split(codes, np.cumsum([last - first + 1 for first, last in spans])[:-1])
+
+
+def _padded(pieces: dict[tuple[int, int], Codes], rank: int, reach: int, n: int, most: int) -> Codes:
+    """The codes of ranks rank - reach .. rank + reach; 0 and `most` beyond 1 and n."""
+    (first, _), codes = next(item for item in pieces.items() if item[0][0] <= rank <= item[0][1])
+    inside = codes[max(rank - reach, 1) - first : min(rank + reach, n) - first + 1]
+    below, above = max(0, 1 - (rank - reach)), max(0, rank + reach - n)
+    return np.concatenate([np.zeros(below, np.int64), inside, np.full(above, most, np.int64)])
+
+
+def _sum(
+    ranks: tuple[int, ...],
+    pieces: dict[tuple[int, int], Codes],
+    u: NDArray[np.float64],
+    integral: Callable[[Any], Any],
+    of_squares: Callable[[Any], Any],
+    z: float,
+) -> int:
+    """The sum of the codes from the first of two ranks to the last."""
+    spans, codes = list(pieces), list(pieces.values())
+    first, last = ranks
+    if len(spans) == 1:
+        return int(codes[0][first - spans[0][0] : last - spans[0][0] + 1].sum())
+    between = spans[1][0] - spans[0][1] - 1
+    ends = u[codes[0].size - 1 : codes[0].size + 1]
+    mass = float(ends[1] - ends[0])
+    mean = float(np.diff(integral(ends))[0]) / mass
+    variance = max(0.0, float(np.diff(of_squares(ends))[0]) / mass - mean**2)
+    normal = round(between * mean + math.sqrt(between * variance) * z)
+    return int(codes[0][first - spans[0][0] :].sum()) + normal + int(codes[1][: last - spans[1][0] + 1].sum())
+
+
+def code_moments(assumed: Assumed, grid: Grid) -> tuple[float, float, float]:
+    """Mean, variance and fourth central moment of the code of a record."""
+    x, mass = _codes(assumed.nodes[0], grid), assumed.nodes[1]
+    mean = float(np.sum(mass * x))
+    return mean, float(np.sum(mass * (x - mean) ** 2)), float(np.sum(mass * (x - mean) ** 4))
+
+
+def normal_points() -> NDArray[np.float64]:
+    """Standard normal quantiles of `SAMPLES` equal parts."""
+    return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
+
+
+def huber_law(
+    statistic: Huber, assumed: Assumed, grid: Grid, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
+) -> Cdf:
+    """P(K <= k), on average over samples, of a law for Huber's estimate: that for an even sample, moved normally.
+
+    What the noise depends on, the records near and beyond the corners, is an average over many of them.
+    """
+    if n > _MOST_EVEN:
+        raise ValueError(f"the error of the {statistic} is computed for at most 2**26 records, not {n}")
+    even = grid.encode(assumed.points((np.arange(n) + 0.5) / n))
+    cdf = law(Summary(grid, n, levels, (even,))).cdf
+    x, mass = assumed.nodes
+    # The asymptotic deviation: sqrt(E clip(X - theta)**2) / (P(|X - theta| < k) sqrt(n)).
+    away = np.clip(x, grid.lower, grid.upper) - float(statistic.functional(assumed))
+    inside = float(np.sum(mass[np.abs(away) < statistic.k]))
+    deviation = math.sqrt(float(np.sum(mass * np.clip(away, -statistic.k, statistic.k) ** 2)) / n) / max(inside, 1 / n)
+    shifts = np.rint(normal_points() * min(deviation / grid.step, grid.size)).astype(np.int64)
+    return lambda k: np.asarray(cdf(k[:, None] - shifts).mean(axis=1))
+
+
+def averaged(laws: Sequence[ScalarLaw]) -> Cdf:
+    """P(K <= k) on average."""
+    return lambda k: np.asarray(np.mean([law.cdf(k) for law in laws], axis=0))
+
+
+def averaged_noise(noise: RoundedNoise, centers: ArrayLike, scales: ArrayLike, last: int) -> Cdf:
+    """P(K <= k), on average, of ``clamp(center + Z)`` on 0..last, Z of these scales; `noise` has scale 1.
+
+    As ``dpfast.laws.ClampedNoise.cdf``: a tail of Z is one of the continuous noise, at (z - 1/2) / scale.
+    """
+    middles, widths = np.asarray(centers, dtype=np.float64), np.asarray(scales, dtype=np.float64)
+
+    def cdf(k: NDArray[np.int64]) -> NDArray[np.float64]:
+        z = middles - k[:, None]
+        tail = np.exp(noise.log_tail(np.abs(z - 0.5) / widths + 0.5))
+        below = np.where(z > 0, tail, 1 - tail).mean(axis=1)
+        return np.select([k < 0, k >= last], [0.0, 1.0], below)
+
+    return cdf
+
+
+def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confidence: float) -> float:
+    """The least t with P(|release - target| <= t) >= confidence, to 1 in 1000.
+
+    Parameters
+    ----------
+    cdf : callable
+        P(K <= k) for an array of codes k.
+    last : int
+        Codes are 0..last.
+    ends : pair of floats
+        The releases of the codes 0 and last; those between are equally spaced.
+    target, confidence : float
+    """
+    bottom, top = ends
+    unit = (top - bottom) / last if last else 1.0
+
+    def reached(t: NDArray[np.float64]) -> NDArray[np.bool_]:
+        first = np.clip(np.ceil((target - t - bottom) / unit), 0, last + 1).astype(np.int64) - 1
+        stop = np.clip(np.floor((target + t - bottom) / unit), -1, last).astype(np.int64)
+        below, up_to = np.split(cdf(np.concatenate([first, stop])), 2)
+        return np.asarray(up_to - below >= confidence)
+
+    farthest = max(abs(top - target), abs(bottom - target))
+    t = np.append(0.0, farthest * 2.0 ** np.arange(-63, 1))
+    for _ in range(2):
+        least = int(np.argmax(reached(t)))
+        t = np.linspace(t[max(least - 1, 0)], t[least], 33)
+    return float(t[int(np.argmax(reached(t)))])
+
+
+def least_n(enough: Callable[[int], bool], *, exact: bool) -> int:
+    """The least n >= 1 that is enough; or within 1 in 200 of it."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > 2**50:
+            raise ValueError("such an error takes more than 2**50 records, or no number of them reaches it")
+    low = high // 2
+    while high - low > (1 if exact else max(1, high // 200)):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

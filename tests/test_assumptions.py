@@ -1,0 +1,344 @@
+"""Errors predicted from an assumed distribution, against releases: every statistic by every mechanism."""
+
+import inspect
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+from scipy import integrate, optimize, stats
+
+import dpfast as dpf
+from dpfast import theory
+from dpfast.assumptions import Assumed, ImaginedRanks, sobol, summaries, target
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from tests.statistical import ALPHA, kolmogorov_rejects
+
+GRID = dpf.Grid(-20, 20)
+NORMAL, SKEWED, HEAVY = stats.norm(), stats.lognorm(0.6), stats.t(3)
+
+
+def inverse(statistic, epsilon, grid=GRID):
+    return dpf.InverseSensitivity(statistic, grid=grid, epsilon=epsilon)
+
+
+def smooth(statistic, epsilon, delta):
+    return dpf.SmoothSensitivity(statistic, grid=GRID, epsilon=epsilon, delta=delta)
+
+
+def globally(statistic, epsilon):
+    return dpf.GlobalSensitivity(statistic, grid=GRID, epsilon=epsilon)
+
+
+CASES = [
+    (inverse(Median(), 0.1), NORMAL, 2000),
+    (inverse(Median(), 1.0), HEAVY, 100),
+    (inverse(Quantile(0.9), 4.0), SKEWED, 300),
+    (inverse(TrimmedMean(0.1), 1.0), SKEWED, 400),
+    (inverse(TrimmedMean(0.3), 4.0), HEAVY, 60),
+    (inverse(WinsorizedMean(0.1), 1.0), NORMAL, 500),
+    (inverse(Mean(), 1.0), stats.uniform(-20, 40), 300),
+    (inverse(Mean(), 4.0), NORMAL, 200),
+    (inverse(Huber(1.5), 1.0), HEAVY, 300),
+    (inverse(InterquartileRange(), 1.0), SKEWED, 400),
+    (smooth(Median(), 1.0, 0.0), NORMAL, 200),
+    (smooth(Median(), 1.0, 1e-6), NORMAL, 1000),
+    (smooth(Quantile(0.2), 4.0, 1e-2), SKEWED, 200),
+    (smooth(TrimmedMean(0.1), 1.0, 0.0), HEAVY, 300),
+    (smooth(WinsorizedMean(0.2), 4.0, 1e-6), NORMAL, 300),
+    (smooth(InterquartileRange(), 1.0, 1e-2), NORMAL, 500),
+    (globally(Mean(), 0.1), NORMAL, 1000),
+    (globally(Mean(), 4.0), SKEWED, 200),
+    (globally(Sum(), 1.0), stats.uniform(-20, 40), 100),
+    (globally(Variance(), 4.0), stats.uniform(-20, 40), 500),
+]
+RUNS, CONFIDENCE = 500, 0.8
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """For each case, the prediction, and the errors of releases on samples that were really drawn."""
+    found = []
+    for mechanism, distribution, n in CASES:
+        rng = Generator(PCG64(7))
+        samples = distribution.rvs((RUNS, n), random_state=rng)
+        truth = n * distribution.mean() if mechanism.statistic == Sum() else None
+        truth = target(mechanism.statistic, Assumed(distribution)) if truth is None else truth
+        errors = np.abs([mechanism(x, rng=rng) - truth for x in samples])
+        found.append((mechanism.error(n, distribution=distribution, confidence=CONFIDENCE), errors))
+    return found
+
+
+def covered(errors, predicted):
+    return np.count_nonzero(errors <= predicted * (1 + 1e-3))
+
+
+def test_each_prediction_covers_what_it_says(simulated):
+    """Exact binomial limits for a coverage within 0.03; refuted at 2/3 and 3/2 of what is predicted."""
+    low, high = (stats.binom.ppf(ALPHA, RUNS, CONFIDENCE - 0.03), stats.binom.isf(ALPHA, RUNS, CONFIDENCE + 0.03))
+    for (mechanism, _, n), (predicted, errors) in zip(CASES, simulated, strict=True):
+        assert low <= covered(errors, predicted) <= high, (mechanism, n)
+        assert covered(errors, predicted / 1.6) < low
+        assert covered(errors, predicted * 1.9) > high
+
+
+def test_all_predictions_together(simulated):
+    """The average coverage within 0.01; refuted at 0.9 and 1.1 of what is predicted."""
+    trials = RUNS * len(CASES)
+    for factor, right in ((1.0, True), (0.9, False), (1.1, False)):
+        hits = sum(covered(errors, factor * predicted) for predicted, errors in simulated)
+        low, high = (
+            stats.binom.ppf(ALPHA, trials, CONFIDENCE - 0.01),
+            stats.binom.isf(ALPHA, trials, CONFIDENCE + 0.01),
+        )
+        assert (low <= hits <= high) == right
+
+
+@pytest.mark.parametrize(("qs", "n", "epsilon"), [([0.5], 300, 1.0), ([0.1, 0.5, 0.9], 400, 1.0)])
+def test_quantiles(qs, n, epsilon):
+    mechanism = dpf.Quantiles(qs, grid=GRID, epsilon=epsilon)
+    predicted = mechanism.error(n, distribution=NORMAL, confidence=CONFIDENCE)
+    rng = Generator(PCG64(3))
+    errors = np.abs([mechanism(rng.normal(size=n), rng=rng) - NORMAL.ppf(qs) for _ in range(RUNS)])
+    low, high = (stats.binom.ppf(ALPHA, RUNS, CONFIDENCE - 0.04), stats.binom.isf(ALPHA, RUNS, CONFIDENCE + 0.04))
+    assert predicted.shape == (len(qs),)
+    for j in range(len(qs)):
+        assert low <= covered(errors[:, j], predicted[j]) <= high
+        assert covered(errors[:, j], predicted[j] / 1.6) < low
+        assert covered(errors[:, j], predicted[j] * 1.9) > high
+
+
+def test_without_privacy_noise_it_is_the_sampling_error():
+    """n = 1e9, epsilon 1: the standard errors of the textbooks, at a cost that does not grow with n."""
+    n, z = 10**9, stats.norm.ppf(0.975)
+    for mechanism, deviation in (
+        (inverse(Median(), 1.0), math.sqrt(math.pi / 2)),
+        (smooth(Median(), 1.0, 1e-6), math.sqrt(math.pi / 2)),
+        (smooth(InterquartileRange(), 1.0, 0.0), 1.573),
+        (inverse(Mean(), 1.0), 1.0),
+        (globally(Mean(), 1.0), 1.0),
+        (globally(Variance(), 4.0), math.sqrt(2)),
+    ):
+        assert mechanism.error(n, distribution=NORMAL) * math.sqrt(n) == pytest.approx(z * deviation, rel=0.04)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (1000, 0.1), (10**6, 1.0)])
+def test_deviation(n, epsilon):
+    """A mean of normals is normal: both ways agree; so does a simulation of the two errors by themselves."""
+    mean, total = globally(Mean(), epsilon), globally(Sum(), epsilon)
+    predicted = mean.error(n, deviation=1.0, confidence=0.9)
+    assert predicted == pytest.approx(mean.error(n, distribution=NORMAL, confidence=0.9), rel=5e-3)
+    assert total.error(n, deviation=1.0, confidence=0.9) == pytest.approx(n * predicted, rel=1e-9)
+    rng = Generator(PCG64(1))
+    errors = np.abs(rng.normal(0, n**-0.5, 10**6) + rng.laplace(0, 40 / n / epsilon, 10**6))
+    assert predicted == pytest.approx(np.quantile(errors, 0.9), rel=5e-3)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5])
+@pytest.mark.parametrize("n", [1000, 10**5])
+def test_density(q, n):
+    density = NORMAL.pdf(NORMAL.ppf(q))
+    one = inverse(Quantile(q), 1.0).error(n, density=density)
+    assert one == theory.quantile_error(n, q, density=density, width=40.0, epsilon=1.0)
+    assert one == pytest.approx(inverse(Quantile(q), 1.0).error(n, distribution=NORMAL), rel=0.15)
+    other = smooth(Quantile(q), 1.0, 0.0)
+    assert other.error(n, density=density) == pytest.approx(other.error(n, distribution=NORMAL), rel=0.15)
+
+
+def test_what_the_bounds_cut_off_is_part_of_the_error():
+    narrow = dpf.GlobalSensitivity(Mean(), grid=dpf.Grid(0, 2), epsilon=1.0)
+    bias = SKEWED.mean() - integrate.quad(lambda u: min(SKEWED.ppf(u), 2.0), 0, 1)[0]
+    assert bias > 0.09
+    assert narrow.error(10**6, distribution=SKEWED) == pytest.approx(bias, rel=0.02)
+    with pytest.raises(ValueError, match=r"more than 2\*\*50 records"):
+        dpf.GlobalSensitivity(Mean(), grid=dpf.Grid(0, 2, step=0.5), epsilon=1.0).sample_size(0.05, distribution=SKEWED)
+    with pytest.raises(ValueError, match=r"records times grid points must be below 2\*\*63"):
+        narrow.sample_size(bias / 2, distribution=SKEWED)
+
+
+def test_population_values():
+    exponential = Assumed(stats.expon())
+    inner = integrate.quad(lambda u: -math.log1p(-u), 0.1, 0.9)[0]
+    ends = -0.1 * (math.log(0.9) + math.log(0.1))
+    root = optimize.brentq(
+        lambda t: integrate.quad(lambda x: np.clip(t - x, -0.5, 0.5) * math.exp(-x), 0, 50, points=[t - 0.5, t + 0.5])[
+            0
+        ],
+        0.6,
+        2,
+    )
+    for statistic, expected in (
+        (Mean(), 1.0),
+        (Variance(), 1.0),
+        (Quantile(0.9), math.log(10)),
+        (InterquartileRange(), math.log(3)),
+        (TrimmedMean(0.1), inner / 0.8),
+        (WinsorizedMean(0.1), inner + ends),
+        (Huber(0.5), root),
+    ):
+        assert target(statistic, exponential) == pytest.approx(expected, rel=1e-6)
+
+
+class TestImagined:
+    """The windows are those of samples: spacings against their exact laws, refuted at 3/5 and 5/3 of the records."""
+
+    @pytest.mark.parametrize(
+        ("n", "ranks", "reach", "spans"),
+        [
+            (9, [5], 20, [(1, 9)]),
+            (1000, [100, 900], 30, [(70, 130), (870, 930)]),
+            (1000, [100, 140], 30, [(70, 170)]),
+            (10**9, [1, 10**9], 5, [(1, 6), (10**9 - 5, 10**9)]),
+        ],
+    )
+    def test_spacings(self, n, ranks, reach, spans):
+        imagined = ImaginedRanks(n, ranks, reach, sobol(len(ranks)))
+        assert imagined.spans == spans
+        u = np.array(list(imagined))
+        assert u.shape[1] == sum(last - first + 1 for first, last in spans)
+        assert np.all(np.diff(u, axis=1) > 0)
+        cuts = np.cumsum([0, *(last - first + 1 for first, last in spans)])
+        for (first, last), start, stop in zip(spans, cuts, cuts[1:], strict=False):
+            across = u[:, stop - 1] - u[:, start]  # a gap of k spacings is Beta(k, n + 1 - k)
+            near = u[:, start + 1] - u[:, start] if n < 10**9 else across
+            for gap, k in ((across, last - first), (near, 1 if n < 10**9 else last - first)):
+                for size, wrong in ((n, False), (5 * n, True), (n // 5, True)):
+                    law = stats.beta(k, max(size + 1 - k, 1))
+                    assert kolmogorov_rejects(gap, law.cdf) == wrong or (wrong and n == 9)
+
+    def test_summaries_are_those_of_samples(self):
+        """Window codes and totals have the means that samples give; the seed is fixed, and so is the prediction."""
+        statistic, n, levels = TrimmedMean(0.1), 400, 20
+        imagined = list(summaries(statistic, Assumed(SKEWED), GRID, n, levels))
+        rng = Generator(PCG64(1))
+        real = [statistic.summarize(SKEWED.rvs(n, random_state=rng), GRID, levels) for _ in range(2000)]
+        for part in (
+            lambda s: float(s.total),
+            *(lambda s, i=i, j=j: float(s.windows[i][j]) for i in (0, 1) for j in (0, 38)),
+        ):
+            a, b = np.array([part(s) for s in imagined]), np.array([part(s) for s in real])
+            assert abs(a.mean() - b.mean()) < 6 * b.std() * math.sqrt(1 / 256 + 1 / 2000)
+            assert a.std() == pytest.approx(b.std(), rel=0.25)
+        again = list(summaries(statistic, Assumed(SKEWED), GRID, n, levels))
+        assert [s.total for s in again] == [s.total for s in imagined]
+
+
+class TestSampleSize:
+    @pytest.mark.parametrize("error", [0.3, 0.01])
+    def test_inverts_the_closed_forms(self, error):
+        for mechanism, assumption in ((inverse(Median(), 1.0), "density"), (globally(Mean(), 0.5), "deviation")):
+            n = mechanism.sample_size(error, **{assumption: 0.4})
+            assert mechanism.error(n, **{assumption: 0.4}) <= error < mechanism.error(n - 1, **{assumption: 0.4})
+        assert inverse(Median(), 1.0).sample_size(0.1, density=0.4) == theory.sample_size(
+            0.1, density=0.4, width=40.0, epsilon=1.0
+        )
+
+    def test_inverts_a_distribution(self):
+        mechanism = globally(Variance(), 1.0)
+        n = mechanism.sample_size(0.5, distribution=NORMAL)
+        assert mechanism.error(n, distribution=NORMAL) <= 0.5 < mechanism.error(int(0.99 * n), distribution=NORMAL)
+
+    def test_nonsense(self):
+        with pytest.raises(ValueError, match="error must be positive"):
+            globally(Mean(), 1.0).sample_size(0.0, deviation=1.0)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_on_a_coarse_grid(confidence):
+    """Whole numbers: the prediction is the next atom of the error that holds the confidence."""
+    mechanism, ages = inverse(Median(), 1.0, dpf.Grid(0, 200, step=1)), stats.binom(200, 0.4)
+    predicted = mechanism.error(30, distribution=ages, confidence=confidence)
+    assert predicted == pytest.approx(round(predicted), rel=1e-3)
+    rng = Generator(PCG64(2))
+    errors = np.abs([mechanism(ages.rvs(30, random_state=rng), rng=rng) - 80 for _ in range(2000)])
+    assert np.mean(errors < round(predicted)) < confidence + 0.03
+    assert np.mean(errors <= round(predicted)) > confidence - 0.03
+
+
+@pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.4), Mean(), Huber(1.0), InterquartileRange()], ids=str)
+def test_degenerate(statistic):
+    """One or two records, two grid points, equal ranks: an answer, at most the width of the grid."""
+    for grid, n, epsilon in itertools.product((dpf.Grid(0, 1, step=1), dpf.Grid(0, 100)), (1, 2), (1e-6, 50.0)):
+        error = inverse(statistic, epsilon, grid).error(n, distribution=stats.uniform(0, 1))
+        assert 0 <= error <= grid.upper * (1 + 1e-9)
+
+
+def test_no_error_at_all():
+    assert globally(Variance(), 1.0).error(1, distribution=NORMAL) == pytest.approx(1)
+    assert inverse(Median(), 50.0, dpf.Grid(0, 8, step=1)).error(99, distribution=stats.binom(1, 0.01)) == 0
+
+
+def test_every_mechanism_has_it_and_none_takes_data():
+    for kind in (dpf.Mechanism, *dpf.Mechanism.__subclasses__()):
+        parameters = set(inspect.signature(kind.error).parameters)
+        assert parameters == {"self", "n", "distribution", "density", "deviation", "confidence"}
+
+
+class Nothing(dpf.Mechanism):
+    privacy = dpf.Privacy(1.0)
+
+    def law(self, x, *, workers=1):
+        raise NotImplementedError
+
+
+class Half:
+    def ppf(self, u):
+        return np.where(u < 0.5, u, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "error", "message"),
+    [
+        (globally(Mean(), 1.0), {}, TypeError, "give one assumption"),
+        (globally(Mean(), 1.0), {"density": 1.0, "deviation": 1.0}, TypeError, "give one assumption"),
+        (globally(Mean(), 1.0), {"density": 1.0}, TypeError, "a density tells"),
+        (globally(Variance(), 1.0), {"deviation": 1.0}, TypeError, "does not tell the error of the variance"),
+        (inverse(Mean(), 1.0), {"deviation": 1.0}, TypeError, "a deviation tells"),
+        (
+            inverse(TrimmedMean(0.1), 1.0),
+            {"density": 1.0},
+            TypeError,
+            "does not tell the error of the 0.1-trimmed mean",
+        ),
+        (smooth(Mean(), 1.0, 0.0), {"density": 1.0}, TypeError, "does not tell the error of the mean"),
+        (dpf.Quantiles([0.5], grid=GRID, epsilon=1.0), {"density": 1.0}, TypeError, "a density tells"),
+        (
+            dpf.InverseSensitivity(Median(), grid=GRID, epsilon=1.0, radius=1.0),
+            {"density": 1.0},
+            TypeError,
+            "with a radius",
+        ),
+        (inverse(Quantile(1.0), 1.0), {"density": 1.0}, ValueError, "q must be strictly between"),
+        (inverse(Quantile(1.0), 1.0), {"distribution": NORMAL}, ValueError, "the 1-quantile of .* is not finite"),
+        (globally(Mean(), 1.0), {"distribution": stats.cauchy()}, ValueError, "the mean of .* is not finite"),
+        (globally(Variance(), 1.0), {"distribution": stats.t(2)}, ValueError, "the variance of .* is not finite"),
+        (inverse(Median(), 1.0), {"distribution": [1.0, 2.0]}, TypeError, "must have a quantile function ppf, .* list"),
+        (inverse(Median(), 1.0), {"distribution": Half()}, ValueError, "must give a number for every level"),
+        (inverse(Mean(), 1.0), {"distribution": Half()}, TypeError, "must have a method mean"),
+        (inverse(Median(), 1.0), {"density": 0.0}, ValueError, "density must be positive"),
+        (globally(Mean(), 1.0), {"deviation": math.nan}, ValueError, "deviation must be finite"),
+        (globally(Mean(), 1.0), {"deviation": 1.0, "confidence": 1.0}, ValueError, "confidence must be strictly"),
+        (inverse(Huber(1.0), 1.0), {"distribution": NORMAL, "n": 2**27}, ValueError, "at most 2.*26 records"),
+        (Nothing(), {"distribution": NORMAL}, TypeError, "no error is known for a Nothing release"),
+    ],
+)
+def test_what_cannot_be_told_says_why(mechanism, options, error, message):
+    with pytest.raises(error, match=message):
+        mechanism.error(**{"n": 100, **options})
+
+
+def test_records_are_counted():
+    for n, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="n must be"):
+            globally(Mean(), 1.0).error(n, deviation=1.0)
