@@ -61,13 +61,14 @@ class KolmogorovSmirnov(Mechanism):
     Notes
     -----
     Prefer a perturbed histogram: its error in this distance is of the order n**(-1/2), here n**(-1/3), and only if k is
-    of the order n**(2/3). Expected rho to the n = 1000 quantiles (i - 1/2) / n of Beta(10, 10) at epsilon = 1: 0.248 for
-    k = 1000, 0.073 for k = 100, 0.050 for k = 50, the default; 0.030 for 1000 records drawn from a perturbed histogram
-    of 23 bins. Records tied at few points of a fine grid are matched badly: a point is a cell of its own, and small.
+    of the order n**(2/3). Expected rho to the n = 1000 quantiles (i - 1/2) / n of Beta(10, 10) at epsilon = 1: 0.248 if
+    k = 1000, 0.073 if k = 100, 0.050 if k = 50, the default; 0.030 for 1000 records drawn from a perturbed histogram of
+    23 bins. Records tied at few points of a fine grid are matched badly: a point is a cell of its own, and small.
     Privacy: n * rho changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
     epsilon-DP (docs/proofs/kolmogorov.md). The law is exact: no float decides it. Any k grid points can come out,
     whatever the data; their order says nothing.
-    Cost: O(n log n) to sort, and for a release about 30 passes over at most 2 k + 1 bands of 2 rho k + 1 states each.
+    Cost: O(n log n) to sort, and for a release 20 to 120 passes over at most 2 k + 1 bands of about 2 rho k + 1 states,
+    0.6 s of one core for n = k = 1000, 0.04 s for n = 100000, k = 500, 40 s for n = 10000, k = 4000; 12 bytes a state.
     Timing is outside the guarantee.
 
     References
