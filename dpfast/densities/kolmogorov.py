@@ -31,8 +31,8 @@ _ROUNDS = 4.0
 # States of all bands kept for further draws from one law: 200 MB.
 _MOST_STATES = 2**24
 
-# log 2 to 2**-128.
-_LOG2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF, 2**128)
+# log 2 to 2**-256.
+_LOG2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F343267298B62D8A0D175B8BAAFA2C, 2**256)
 # No block that exists weighs less than this part of the heaviest.
 _FLOOR = 2.0**-1000
 
@@ -131,9 +131,13 @@ differential privacy) for one record replaced (the number of records is public)>
 
 @dataclass(frozen=True)
 class _Block:
-    """The levels first..last, proposed together with weight ``weight * 2**exponent`` as vectors within level `last`."""
+    """The levels first..last, proposed together with weight ``weight * 2**exponent`` as vectors within level `last`.
+
+    `above` is first less the least level of all.
+    """
 
     first: int
+    above: int
     last: int
     weight: float
     exponent: int
@@ -202,8 +206,8 @@ class KolmogorovSmirnovLaw(Law):
         return self._volumes[level]
 
     def log_volume(self, level: int) -> float:
-        """Natural logarithm of the volume of a level."""
-        if not self._feasible(level):
+        """Natural logarithm of the volume of a level, at most `last`."""
+        if level < 0 or not self._feasible(level):
             return -math.inf
         part, exponent = self._volume(level)
         unit = math.lgamma(self.k + 1) - self.k * math.log(self._intensity * self.grid.size)
@@ -302,18 +306,18 @@ class KolmogorovSmirnovLaw(Law):
             ends = sorted([*ends, (before + end) // 2])
 
     def _blocks(self) -> list[_Block]:
-        """The blocks; weights (exp(-rate first) - exp(-rate (last + 1))) volume(last) are right to 2**-45, or more."""
+        """The blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45, or more."""
         ends = self._ends()
         parts, exponents = [], []
         for before, end in itertools.pairwise([ends[0] - 1, *ends]):
-            halvings, rest = divmod(self._rate * (before + 1), _LOG2)
+            halvings, rest = divmod(self._rate * (before + 1 - ends[0]), _LOG2)
             length = math.inf if end == self.last else float(self._rate * (end - before))
             part, exponent = self._volume(end)
             parts.append(part * decay(float(rest), length))
             exponents.append(exponent - halvings)
         unit = max(e + math.frexp(p)[1] for p, e in zip(parts, exponents, strict=True))
         return [
-            _Block(before + 1, end, max(math.ldexp(part, exponent - unit), _FLOOR), unit)
+            _Block(before + 1, before + 1 - ends[0], end, max(math.ldexp(part, exponent - unit), _FLOOR), unit)
             for (before, end), part, exponent in zip(
                 itertools.pairwise([ends[0] - 1, *ends]), parts, exponents, strict=True
             )
@@ -360,7 +364,7 @@ class KolmogorovSmirnovLaw(Law):
             word,
             lambda: next_word(source),
             self._rate,
-            block.first,
+            block.above,
             None if block.last == self.last else block.last - block.first + 1,
             Fraction(block.weight) * Fraction(2) ** block.exponent * (1 + self._margin),
             band.odds(path),
