@@ -157,4 +157,16 @@ static inline double dpfast_add(dpfast_sum *sum, double term)
     return high + sum->low;
 }
 
+/* Running sums of the weights, and the index that the word chooses, or -1 where doubles leave it open. */
+static ptrdiff_t dpfast_choose_weight(uint64_t word, const double *weights, ptrdiff_t n, double *cumulative)
+{
+    dpfast_sum sum = {0.0, 0.0};
+    for (ptrdiff_t j = 0; j < n; j++) {
+        cumulative[j] = dpfast_add(&sum, weights[j]);
+        if (j && cumulative[j] < cumulative[j - 1])
+            cumulative[j] = cumulative[j - 1];
+    }
+    return dpfast_choose(word, cumulative, n, 0x1p-48);
+}
+
 #endif

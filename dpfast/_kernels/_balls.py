@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import accumulate
-from math import comb, inf, prod
+from math import comb, factorial, inf, prod
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -240,3 +240,39 @@ def keep_threshold(epsilon: float, odds: Fraction) -> int:
         threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
     assert threshold is not None  # the lower end of a ball is a number
     return int(threshold)
+
+
+def keeps_path(
+    word: int,
+    more: Callable[[], int],
+    rate: Fraction,
+    first: int,
+    length: int | None,
+    proposed: Fraction,
+    odds: Sequence[tuple[float, Iterable[float]]],
+    jumps: Sequence[tuple[Fraction, int]],
+) -> bool:
+    """True with probability exp(-rate first) (1 - exp(-rate length)) * true / (proposed * odds).
+
+    true is the product of c**j / j! over the jumps (c, j), odds the product of weight / sum of weights; no length: no
+    second factor.
+    """
+    numerator, denominator = proposed.denominator, proposed.numerator
+    for weight, weights in odds:
+        numerator *= sum(map(_in_least_units, weights))
+        denominator *= _in_least_units(weight)
+    for c, j in jumps:
+        numerator *= c.numerator**j
+        denominator *= c.denominator**j * factorial(j)
+    u = _Uniform(word, 64, more)
+    while True:
+        with _bits(u.bits + 192):
+            slices = (-arb(_rational(rate * first))).exp()
+            if length is not None:
+                slices *= -((-arb(_rational(rate * length))).expm1())
+            edge = slices * arb(fmpz(numerator)) / arb(fmpz(denominator))
+            if u.upper <= edge:
+                return True
+            if u.lower >= edge:
+                return False
+        u.refine()
