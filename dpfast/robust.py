@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _boxes, _select
+from dpfast._kernels import _boxes, _levels, _select
 from dpfast.grid import Grid
 from dpfast.laws import Boxes, Tested
 from dpfast.mechanism import Mechanism
@@ -408,7 +408,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return min(self.cap(n, d), self.statistic.breakdown(n))
 
     def _column(self, j: int, n: int) -> _Column:
-        grid, statistic, scale = self.grid if isinstance(self.grid, Grid) else self.grid[j], self.statistic, self._scale(j)
+        grid, statistic, scale = (
+            self.grid if isinstance(self.grid, Grid) else self.grid[j],
+            self.statistic,
+            self._scale(j),
+        )
         if isinstance(statistic, Huber):
             statistic = replace(statistic, k=statistic.k * scale)
         last = statistic.last(grid, n)
@@ -601,7 +605,9 @@ class RangeFreeBoxes(_CoordinateWise):
             else:
                 low = middle + 1
         if self._room(low) < needed:
-            raise ValueError(f"the {self.statistic} can be moved anywhere by one record: there is no release without bounds")
+            raise ValueError(
+                f"the {self.statistic} can be moved anywhere by one record: there is no release without bounds"
+            )
         return low
 
     def _room(self, n: int) -> int:
@@ -710,3 +716,127 @@ def _down(x: Fraction) -> float:
     """The greatest double that is not above x."""
     y = float(x)
     return y if Fraction(y) <= x else math.nextafter(y, 0.0)
+
+
+def score(
+    estimator: RankStatistic,
+    x: ArrayLike,
+    theta: float,
+    radius: float = 0.0,
+    *,
+    grid: Grid,
+    workers: int = 1,
+) -> int:
+    """The least number of records of x to replace so that the estimator can be within `radius` of theta. PRIVATE.
+
+    Parameters
+    ----------
+    estimator : RankStatistic
+        ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)`` or another one of `dpfast.statistics`.
+    x : array_like of shape (n,)
+    theta, radius : float
+        In data units, taken as the numbers they are; radius at least 0.
+    grid : Grid
+        Public bounds and granularity of the records.
+    workers : int
+
+    Returns
+    -------
+    int
+        The least t for which [theta - radius, theta + radius] meets the attack range of t replaced records. It changes
+        by at most 1 where one record is replaced: a score for `reduce`.
+
+    Raises
+    ------
+    ValueError
+        No data at all give such an estimate: theta is more than `radius` outside the grid; parameters only.
+
+    Notes
+    -----
+    Privacy: none; a building block. For order statistics it is the least number such that the estimate is within
+    `radius`; for sums, values between the ends of the attack range need not be reached (docs/proofs/monotone-statistics.md).
+    Cost: as for `InverseSensitivity`, for up to n / 2 levels.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.robust.score(dpf.statistics.Median(), [1, 2, 3, 4, 5], 4.5, 0.5, grid=dpf.Grid(0, 10, step=1))
+    1
+    """
+    if not isinstance(estimator, RankStatistic):
+        raise TypeError(f"estimator must have an attack range, as Median() has, not {estimator!r}")
+    _checks.real("theta", theta)
+    _checks.nonnegative("radius", radius)
+    threads = _checks.threads(workers)
+    values = _checks.vector("x", x)
+    n = _checks.records(values.shape[0])
+    unit = Fraction(grid.step) / estimator.records(n)
+    center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
+    first, last = math.ceil(center - reach), math.floor(center + reach)
+    if last < 0 or first > estimator.last(grid, n) or first > last:
+        raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
+    lower, upper = estimator.attack_range(estimator.summarize(values, grid, estimator.breakdown(n), threads))
+    apart = (lower > min(last, 2**63 - 1)) | (upper < max(first, -(2**63)))
+    return int(np.count_nonzero(apart))
+
+
+def reduce(
+    score: Callable[[Any], float], candidates: Iterable[Any], *, epsilon: float, rng: RandomSource = None
+) -> Any:
+    """Release one of finitely many candidates by a robustness score: the black-box reduction, epsilon-private.
+
+    Candidate c is chosen with probability proportional to ``exp(-epsilon / 2 * score(c))``; neighbours: one replaced
+    record of the data that `score` looks at.
+
+    Parameters
+    ----------
+    score : callable
+        Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
+        of it. Lower is better. YOUR promise, on which the privacy rests: it changes by at most 1 where one record is
+        replaced, and nothing else about the data shows, no exception either. It is rounded down to an integer, which
+        keeps the promise; NaN counts as infinite.
+    candidates : iterable
+        Public; at least one.
+    epsilon : float
+        Positive.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+
+    Returns
+    -------
+    object
+        One of the candidates.
+
+    Notes
+    -----
+    Privacy: the exponential mechanism with exponent epsilon / 2; its slides' form, exponent epsilon, is 2 epsilon-DP.
+    The law is exact: candidates in the order of their scores are the points of `NestedIntervals`, {score <= t} an
+    interval (docs/proofs/nested-boxes.md). Cost: one score for each candidate, a sort, and O(2 log(candidates) /
+    epsilon).
+
+    References
+    ----------
+    Hopkins, Kamath, Majid and Narayanan 2023; Cockerell and Jayant 2023, "Robustness implies privacy", slides.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> x, grid = np.random.default_rng(0).normal(3, 1, 1000), dpf.Grid(-10, 10)
+    >>> score = lambda c: dpf.robust.score(dpf.statistics.Median(), x, c, 0.1, grid=grid)
+    >>> dpf.robust.reduce(score, range(-10, 11), epsilon=1.0)
+    3
+    """
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    source = bit_generator(rng)
+    choices = list(candidates)
+    if not choices:
+        raise ValueError("candidates must not be empty")
+    scores = np.floor(np.array([float(score(choice)) for choice in choices]))
+    scores = np.clip(np.where(np.isnan(scores), np.inf, scores), -(2.0**52), 2.0**52)
+    order = np.argsort(scores, kind="stable")
+    above = scores[order] - scores[order[0]]
+    cap = 1 + math.ceil(min(2 / epsilon * (math.log(len(choices)) + _TAIL), _MOST_LEVELS))
+    upper = np.searchsorted(above, np.arange(max(1, min(cap, int(above[-1])))), side="right") - 1
+    place = np.empty(1, np.int64)
+    _levels.fill(source, np.zeros_like(upper), upper, epsilon, len(choices) - 1, place)
+    return choices[order[place[0]]]
