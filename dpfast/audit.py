@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
@@ -192,7 +191,7 @@ class _Outcomes:
     proper: bool  # whether the probabilities sum to 1
 
     @classmethod
-    def of(cls, law: Law, usual_values: NDArray[Any]) -> _Outcomes:
+    def of(cls, law: Any, usual_values: NDArray[Any]) -> _Outcomes:
         if hasattr(law, "outcomes"):
             points = law.outcomes()
         else:

@@ -223,7 +223,7 @@ class Boxes(Law):
         return self._decode(_checks.integers("k", k))
 
 
-class Tested(Law):
+class BehindTest(Law):
     """A law of vectors behind a noisy test: `FAILURE` in every coordinate where the test fails.
 
     It passes if discrete Laplace noise, P(Z = z) proportional to ``exp(-epsilon |z|)``, is at least `margin`. The value

@@ -8,15 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _boxes, _levels, _select
+from dpfast._kernels import _boxes, _samplers, _select
 from dpfast.grid import Grid
-from dpfast.laws import Boxes, Tested
+from dpfast.laws import BehindTest, Boxes
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -25,6 +26,8 @@ from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatisti
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
 _TAIL = 42.0
 _MOST_LEVELS = 2.0**30
+
+_LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; what is above 64 is not spent
 
 _TILE = 2**22  # records in the columns that are read together
 _ROWS = 1024  # records copied at a time
@@ -54,7 +57,7 @@ def robust_mean(
     ----------
     X : array_like of shape (n, d)
         Private data, a record in each row: floats, integers or booleans of any strides, never modified. NaN goes to
-        ``grid.missing``. n >= 1 and d >= 1 are public.
+        ``grid.missing`` (to 0 without bounds). n >= 1 and d >= 1 are public.
     epsilon : float
         Positive, for all coordinates together.
     bounds : pair of floats, or d pairs
@@ -99,10 +102,10 @@ def robust_mean(
     Notes
     -----
     Privacy: `NestedBoxes` with bounds, `RangeFreeBoxes` without; docs/proofs/nested-boxes.md.
-    Below about n = 2 d log(size) / epsilon records the release is noise: the scores that n records can tell apart do not
-    outweigh the size**d possible releases. Above, each coordinate is off by about d / (n epsilon f) from privacy, f the
-    density at its median, besides the sampling error; any fraction of adversarial records below one half moves it no
-    more than it moves the medians.
+    Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; more closely,
+    for medians, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" weighs exp(-epsilon n / 4) times its
+    volume. Well above, privacy moves each coordinate by at most about 2 d / (n epsilon f), f the density at its median,
+    besides the sampling error, and a fraction of adversarial records moves it about as little as it moves the medians.
     Cost: a selection in each column, about 0.4 times ``np.median(X, axis=0)``; memory for a few columns.
 
     References
@@ -123,7 +126,7 @@ def robust_mean(
     True
     """
     delta = _checks.delta_down(delta)
-    options = {"epsilon": epsilon, "radius": radius, "scale": scale, "transform": transform}
+    options: dict[str, Any] = {"epsilon": epsilon, "radius": radius, "scale": scale, "transform": transform}
     mechanism: NestedBoxes | RangeFreeBoxes
     if bounds is None and grid is None:
         if step is None or width is None or not delta:
@@ -158,7 +161,7 @@ def _grids(bounds: Any, grid: Any, step: float | None) -> Any:
 class _CoordinateWise(Mechanism):
     """A statistic of each column, in public units."""
 
-    statistic: RankStatistic = Median()
+    statistic: RankStatistic = field(default_factory=Median)
     epsilon: float = field(kw_only=True)
     radius: float = field(kw_only=True, default=0.0)
     scale: float | tuple[float, ...] | None = field(kw_only=True, default=None)
@@ -376,7 +379,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             return volumes
 
         bounds = [d * i // min(threads, d) for i in range(min(threads, d) + 1)]
-        volumes, *others = _each(read, [range(*pair) for pair in zip(bounds, bounds[1:], strict=False)], threads)
+        volumes, *others = _each(read, [range(*pair) for pair in pairwise(bounds)], threads)
         for other in others:
             volumes.merge(other)
         level = np.empty(1, np.int64)
@@ -480,7 +483,7 @@ class _Column:
         grid = self.grid
         if isinstance(self.statistic, OrderStatistic):
             rank = self.statistic.rank(self.n)
-            window = _select.window(values, rank - levels + 1, rank + levels - 1, **grid.kernel)
+            window = _select.window(values, rank - levels + 1, rank + levels - 1, **grid.kernel, workers=1)
             volumes.add_window(
                 window,
                 self.radius,
@@ -616,7 +619,7 @@ class RangeFreeBoxes(_CoordinateWise):
         rank = self.statistic.rank(n)
         return min(rank, n - rank + 1)
 
-    def law(self, X: ArrayLike, *, workers: int = 1) -> Tested:
+    def law(self, X: ArrayLike, *, workers: int = 1) -> BehindTest:
         """The exact law of the release, failure included. PRIVATE."""
         columns, _ = self._columns(X, workers)
         n, d = columns.n, columns.d
@@ -636,10 +639,10 @@ class RangeFreeBoxes(_CoordinateWise):
         radii = np.array(self._radii(d))
         lower, upper = lower + (first - radii), upper + (first + radii)
         law = Boxes(lower[: plan.cap + 1], upper[: plan.cap + 1], epsilon=plan.epsilon, decode=self._decode)
-        return Tested(law, margin=plan.threshold - plan.slack(lower, upper), epsilon=plan.test_epsilon)
+        return BehindTest(law, margin=plan.threshold - plan.slack(lower, upper), epsilon=plan.test_epsilon)
 
     def _decode(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._restored(codes * self.step)
+        return self._restored(np.asarray(codes * self.step, dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -686,13 +689,15 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
-    """The split that needs the fewest records, of 63, for boxes of `allowed` points to pass and of `base` at score 0."""
-    from dpfast._kernels._balls import test_bound, test_threshold
+    """The split, of 63, that needs the fewest records: `base` points have score 0, boxes of `allowed` may pass."""
+    from dpfast._kernels._balls import tested_bound, tested_threshold
 
+    if epsilon < _LEAST_EPSILON:
+        raise ValueError(f"epsilon must be at least 2**-28 without bounds, not {epsilon!r}")
     growth = math.log(allowed) - math.log(base)
 
     def shares(part: int) -> tuple[float, float]:
-        release = epsilon * part / 64
+        release = min(epsilon, _LARGEST_EPSILON) * part / 64
         return release, _down(Fraction(epsilon) - Fraction(release))
 
     def cap(release: float) -> int:
@@ -705,10 +710,8 @@ def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
 
     release, test = shares(min(range(1, 64), key=needed))
     levels = cap(release)
-    if levels > _MOST_LEVELS:
-        raise ValueError(f"epsilon={epsilon!r} is too small for a release without bounds")
-    threshold = test_threshold(test, delta)
-    bound = test_bound(release, delta, levels + 1, base)
+    threshold = tested_threshold(test, delta)
+    bound = tested_bound(release, delta, levels + 1, base)
     return Plan(release, test, levels, threshold, bound, threshold + math.ceil(_TAIL / test))
 
 
@@ -754,7 +757,8 @@ def score(
     Notes
     -----
     Privacy: none; a building block. For order statistics it is the least number such that the estimate is within
-    `radius`; for sums, values between the ends of the attack range need not be reached (docs/proofs/monotone-statistics.md).
+    `radius`; for sums, values between the ends of the attack range need not be reached
+    (docs/proofs/monotone-statistics.md).
     Cost: as for `InverseSensitivity`, for up to n / 2 levels.
 
     Examples
@@ -773,7 +777,7 @@ def score(
     unit = Fraction(grid.step) / estimator.records(n)
     center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
     first, last = math.ceil(center - reach), math.floor(center + reach)
-    if last < 0 or first > estimator.last(grid, n) or first > last:
+    if last < 0 or first > estimator.last(grid, n):
         raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
     lower, upper = estimator.attack_range(estimator.summarize(values, grid, estimator.breakdown(n), threads))
     apart = (lower > min(last, 2**63 - 1)) | (upper < max(first, -(2**63)))
@@ -810,9 +814,8 @@ def reduce(
     Notes
     -----
     Privacy: the exponential mechanism with exponent epsilon / 2; its slides' form, exponent epsilon, is 2 epsilon-DP.
-    The law is exact: candidates in the order of their scores are the points of `NestedIntervals`, {score <= t} an
-    interval (docs/proofs/nested-boxes.md). Cost: one score for each candidate, a sort, and O(2 log(candidates) /
-    epsilon).
+    The law is exact, for epsilon rounded down to 22 bits and scores that count alike from where they weigh e**-42
+    together (docs/proofs/nested-boxes.md). Cost: one score and one exponential for each candidate.
 
     References
     ----------
@@ -833,10 +836,14 @@ def reduce(
         raise ValueError("candidates must not be empty")
     scores = np.floor(np.array([float(score(choice)) for choice in choices]))
     scores = np.clip(np.where(np.isnan(scores), np.inf, scores), -(2.0**52), 2.0**52)
-    order = np.argsort(scores, kind="stable")
-    above = scores[order] - scores[order[0]]
     cap = 1 + math.ceil(min(2 / epsilon * (math.log(len(choices)) + _TAIL), _MOST_LEVELS))
-    upper = np.searchsorted(above, np.arange(max(1, min(cap, int(above[-1])))), side="right") - 1
+    above = np.minimum(scores - scores.min(), cap)
     place = np.empty(1, np.int64)
-    _levels.fill(source, np.zeros_like(upper), upper, epsilon, len(choices) - 1, place)
-    return choices[order[place[0]]]
+    _samplers.fill_choice(source, -_leading_bits(epsilon) / 2 * above, place)
+    return choices[place[0]]
+
+
+def _leading_bits(epsilon: float) -> float:
+    """The first 22 bits: less by 2**-21 of it at most, and its products with integers up to 2**31 are exact."""
+    fraction, exponent = math.frexp(epsilon)
+    return math.ldexp(math.floor(fraction * 2**22), exponent - 22)

@@ -250,8 +250,8 @@ def proposed_weight(
     return total * Fraction(numerator, denominator * prod(comb(width + length - 1, length) for width, length in runs))
 
 
-def test_bound(epsilon: float, delta: float, score: int, base: int) -> int:
-    """delta e^(epsilon score / 2) base / (e^(epsilon / 2) + e^epsilon), rounded down to an integer."""
+def tested_bound(epsilon: float, delta: float, score: int, base: int) -> int:
+    """The bound delta e^(epsilon score / 2) base / (e^(epsilon / 2) + e^epsilon), rounded down to an integer."""
     rate = _rational(Fraction(epsilon) / 2)
     with _bits(192):
         bound = _rational(delta) * arb(rate * score).exp() * base / (arb(rate).exp() + arb(2 * rate).exp())
@@ -259,9 +259,10 @@ def test_bound(epsilon: float, delta: float, score: int, base: int) -> int:
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
 
 
-def test_threshold(epsilon: float, delta: float) -> int:
+def tested_threshold(epsilon: float, delta: float) -> int:
     """The least m >= 0, or one more, with e^(-epsilon m) / (1 + e^-epsilon) <= delta."""
     rate = _rational(epsilon)
     with _bits(192):
         least = -(_rational(delta) * (1 + (-arb(rate)).exp())).log() / rate
-        return max(0, int(least.upper().ceil().unique_fmpz()))
+        mantissa, exponent = map(int, least.upper().man_exp())
+    return max(0, mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent))
