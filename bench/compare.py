@@ -176,6 +176,15 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def robust(size) -> Iterator[Job]:
+    """A location in d dimensions, against the medians of the columns."""
+    mechanism = dpf.NestedBoxes(grid=dpf.Grid(-1000, 1000), epsilon=data.EPSILON)
+    for d in (100, 1000):
+        x = np.random.default_rng(0).normal(size=(size(10**5), d))
+        floor = Floor("np.median(X, axis=0)", lambda x=x: np.median(x, axis=0), 0.70)
+        yield Job(f"robust_mean, n = {_power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -185,6 +194,7 @@ GROUPS = {
     "noise": noise,
     "random": random,
     "grid": grid,
+    "robust": robust,
 }
 
 
