@@ -185,6 +185,19 @@ def robust(size) -> Iterator[Job]:
         yield Job(f"robust_mean, n = {_power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
 
 
+def selection(size) -> Iterator[Job]:
+    """One exact selection from many candidates against NumPy's way, which is not exact, and from a few."""
+    rng = np.random.default_rng(1)
+    for n, limit in ((size(10**6), 2.0), (10, None)):
+        scores = rng.normal(0.0, 10.0, n)
+        floor = Floor(
+            "(scores + rng.gumbel(size=n)).argmax()", lambda s=scores: (s + rng.gumbel(size=s.size)).argmax(), limit
+        )
+        for method in ("exponential", "permute-and-flip"):
+            run = partial(dpf.select, scores, epsilon=data.EPSILON, method=method)
+            yield Job(f"select ({method}), {n:,} candidates", run, (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -195,6 +208,7 @@ GROUPS = {
     "random": random,
     "grid": grid,
     "robust": robust,
+    "selection": selection,
 }
 
 

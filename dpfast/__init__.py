@@ -23,6 +23,7 @@ from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes, robust_mean
+from dpfast.selection import Selection, select
 from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
@@ -36,6 +37,7 @@ __all__ = [
     "NestedBoxes",
     "Privacy",
     "Quantiles",
+    "Selection",
     "SmoothSensitivity",
     "audit",
     "huber",
@@ -47,6 +49,7 @@ __all__ = [
     "random",
     "robust",
     "robust_mean",
+    "select",
     "smooth",
     "statistics",
     "std",

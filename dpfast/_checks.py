@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
+_SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
 _NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 
@@ -254,6 +255,105 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except ValueError:  # Decimal("sNaN")
         return math.nan
+
+
+def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
+    """Scores of candidates, exactly: a contiguous array of float64, int64 or uint64, or a list as of `exact_score`.
+
+    A null, a masked entry and None are 0, as NaN is for those who read the result. How x is converted changes no value,
+    whatever it depends on.
+    """
+    array: NDArray[Any] | list[Any]
+    if type(x) is np.ndarray and x.dtype in _SCORES:
+        array = x
+    else:
+        array = _listed_scores(x) if isinstance(x, (list, tuple)) else _score_array(x)
+    if isinstance(array, list):
+        candidates(len(array))
+        return array
+    if array.ndim != 1:
+        raise ValueError(f"scores must be one-dimensional, not of shape {array.shape}")
+    candidates(array.shape[0])
+    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array)
+
+
+def candidates(n: int) -> int:
+    """The public number of candidates: at least one."""
+    if n < 1:
+        raise ValueError("scores is empty: a selection needs at least one candidate (their number is public)")
+    return n
+
+
+def exact_score(value: Any) -> Fraction | float:
+    """The number that a score is, or an infinity; 0 for NaN and None. What is no number raises by its type only."""
+    if value is None:
+        return Fraction(0)
+    if isinstance(value, np.bool_):
+        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if not isinstance(value, (float, np.floating)):
+        raise TypeError(f"scores must hold integers, floats or Fractions, not {type(value).__name__}")
+    if value != value:
+        return Fraction(0)
+    if abs(value) == math.inf:
+        return math.inf if value > 0 else -math.inf
+    return exact(value)
+
+
+def _listed_scores(x: list[Any] | tuple[Any, ...]) -> NDArray[Any] | list[Fraction | float]:
+    kinds = set(map(type, x))
+    if kinds <= {float, np.float64}:
+        return np.array(x, dtype=np.float64)
+    if kinds <= {int, bool, np.int64}:
+        try:
+            return np.array(x, dtype=np.int64)
+        except OverflowError:
+            pass
+    return [exact_score(value) for value in x]
+
+
+def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
+    if _is_arrow(x):
+        kind = str(x.type)
+        if kind not in _ARROW:
+            raise TypeError(f"scores must hold numbers, not Arrow's {kind}")
+        array: NDArray[Any] = np.asarray((x if "int" in kind else x.cast("float64")).fill_null(0))
+    else:
+        dtype = getattr(x, "dtype", None)
+        if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":
+            wide = {"i": np.int64, "u": np.uint64}.get(dtype.kind, np.float64)
+            array = np.asarray(x.to_numpy(dtype=wide, na_value=0))  # a nullable Series
+        else:
+            array = np.asarray(x.filled(0) if isinstance(x, np.ma.MaskedArray) else x)
+    if array.dtype.kind not in "biufO":
+        raise TypeError(f"scores must hold numbers, not dtype {array.dtype}")
+    if array.ndim == 1 and (array.dtype.kind == "O" or array.dtype.itemsize > 8):  # longer floats are no doubles
+        return [exact_score(value) for value in array]
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    with np.errstate(all="ignore"):  # a signalling NaN
+        return array.astype(np.float64)
+
+
+def positive_rational(name: str, value: Any) -> Fraction:
+    """A positive number, exactly the rational it is."""
+    if not _is_real(value):
+        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
+    try:
+        number = exact(value)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{name} must be finite, not {value!r}") from None
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+    return bool(value)
 
 
 def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

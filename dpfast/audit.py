@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpfast.random import RandomSource
 
 _LARGEST_SUPPORT = 2**20
 _LARGEST_TABLE = 2**27
+_MOST_DATASETS = 2**20
 _TOLERANCE = 1e-12
 _TOTAL_TOLERANCE = 1e-9
 
@@ -236,6 +238,129 @@ def _rows(values: NDArray[np.float64]) -> NDArray[Any]:
     """Rows of floats as one item each, equal where their bytes are: -0.0 is made 0.0, and all NaN are one."""
     rows = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).reshape(len(values), -1)
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What `lipschitz` found.
+
+    Attributes
+    ----------
+    largest : Fraction or float
+        The largest change of any score, exactly; inf where a score is infinite on one of two neighbours only.
+    worst : tuple of two datasets
+        The first pair of neighbours with that change.
+    monotone : bool
+        Whether no pair of neighbours raises one score and lowers another.
+    holds : bool
+        Whether `largest` is at most `claim`.
+    pairs : int
+        Pairs of neighbouring datasets compared.
+    claim : Fraction
+        The sensitivity that was asked about.
+    """
+
+    largest: Fraction | float
+    worst: tuple[tuple[Any, ...], tuple[Any, ...]]
+    monotone: bool
+    holds: bool
+    pairs: int
+    claim: Fraction
+
+
+def lipschitz(
+    score: Callable[[Any], Any], domain: Sequence[Any] | NDArray[Any], n: int, *, sensitivity: float | Fraction = 1
+) -> Sensitivity:
+    """Check on all datasets of n records that a score changes by at most `sensitivity` when one record is replaced.
+
+    Parameters
+    ----------
+    score : callable
+        Takes a dataset; returns its score, or an array_like of the scores of all candidates, as `dpfast.select` takes
+        them: integers, floats or Fractions, NaN counting as 0. It is called with a tuple of n records, or, if `domain`
+        is an ndarray, with an ndarray of n rows of it.
+    domain : sequence or ndarray
+        The distinct records, at least 2; public, no data.
+    n : int
+        At least 1.
+    sensitivity : int, float or Fraction
+        Positive.
+
+    Returns
+    -------
+    Sensitivity
+        Differences are exact, and a score of sensitivity 1 that is rounded to floats may well fail by a rounding.
+
+    Raises
+    ------
+    ValueError
+        More than 2**20 datasets; a score that does not always have as many entries.
+
+    Notes
+    -----
+    No privacy is spent: no data are involved. A score that passes has this sensitivity on these records and this n,
+    which proves nothing about others. Cost: ``len(domain)**n`` scores and ``n * (len(domain) - 1) / 2`` times as many
+    comparisons.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> votes = lambda data: [data.count("yes"), data.count("no")]
+    >>> found = dpf.audit.lipschitz(votes, ["yes", "no"], n=4)
+    >>> found.holds, found.monotone
+    (True, False)
+    >>> dpf.audit.lipschitz(lambda data: sum(data), [0, 1, 3], n=2).largest
+    Fraction(3, 1)
+    """
+    n, claim = _checks.whole("n", n, least=1), _checks.positive_rational("sensitivity", sensitivity)
+    size = len(domain)
+    if size < 2:
+        raise ValueError(f"domain must have at least 2 records, not {size}")
+    if size**n > _MOST_DATASETS:
+        raise ValueError(f"lipschitz visits all {size}**{n} datasets, at most 2**20: use a smaller domain or n")
+
+    def dataset(places: tuple[int, ...]) -> Any:
+        return domain[list(places)] if isinstance(domain, np.ndarray) else tuple(domain[place] for place in places)
+
+    scores = {places: _exact_scores(score(dataset(places))) for places in itertools.product(range(size), repeat=n)}
+    largest: Fraction | float = -1
+    worst: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    monotone, pairs = True, 0
+    for places, mine in scores.items():
+        for neighbor in _greater_neighbors(places, size):
+            theirs, pairs = scores[neighbor], pairs + 1
+            if len(mine) != len(theirs):
+                raise ValueError(f"score must always have as many entries, not {len(mine)} and {len(theirs)}")
+            changes = [_change(a, b) for a, b in zip(mine, theirs, strict=True)]
+            least, most = min(changes), max(changes)
+            monotone = monotone and not least < 0 < most
+            change = max(-least, most)
+            if change > largest:
+                largest, worst = change, (places, neighbor)
+    assert worst is not None
+    shown = tuple(tuple(domain[place] for place in places) for places in worst)
+    return Sensitivity(largest, (shown[0], shown[1]), monotone, largest <= claim, pairs, claim)
+
+
+def _greater_neighbors(places: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
+    """The datasets that differ in one record and come later: each pair is visited once."""
+    for i, place in enumerate(places):
+        for other in range(place + 1, size):
+            yield (*places[:i], other, *places[i + 1 :])
+
+
+def _exact_scores(scores: Any) -> list[Fraction | float]:
+    exact = _checks.scores([scores] if np.ndim(scores) == 0 else scores)
+    return [_checks.exact_score(score) for score in (exact if isinstance(exact, list) else exact.tolist())]
+
+
+def _change(before: Fraction | float, after: Fraction | float) -> Fraction | float:
+    """After less before, exactly; equal infinities do not differ."""
+    if before == after:
+        return Fraction(0)
+    if isinstance(after, float):
+        return after
+    return -before if isinstance(before, float) else after - before
 
 
 def distinguish(

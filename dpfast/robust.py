@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _boxes, _samplers, _select
+from dpfast._kernels import _boxes, _select
 from dpfast.grid import Grid
 from dpfast.laws import BehindTest, Boxes
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
+from dpfast.selection import select
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
@@ -797,8 +798,8 @@ def reduce(
     score : callable
         Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
         of it. Lower is better. YOUR promise, on which the privacy rests: it changes by at most 1 where one record is
-        replaced, and nothing else about the data shows, no exception either. It is rounded down to an integer, which
-        keeps the promise; NaN counts as infinite.
+        replaced, and nothing else about the data shows, no exception either; `dpfast.audit.lipschitz` checks it on
+        small data. A candidate of infinite or NaN score is not chosen, unless all are.
     candidates : iterable
         Public; at least one.
     epsilon : float
@@ -813,9 +814,9 @@ def reduce(
 
     Notes
     -----
-    Privacy: the exponential mechanism with exponent epsilon / 2; its slides' form, exponent epsilon, is 2 epsilon-DP.
-    The law is exact, for epsilon rounded down to 22 bits and scores that count alike from where they weigh e**-42
-    together (docs/proofs/nested-boxes.md). Cost: one score and one exponential for each candidate.
+    Privacy: the exponential mechanism with exponent epsilon / 2, exactly, by `dpfast.select`
+    (docs/proofs/selection.md); the slides' exponent epsilon is 2 epsilon-DP. Cost: one score for each candidate, and a
+    selection among them.
 
     References
     ----------
@@ -834,16 +835,5 @@ def reduce(
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
-    scores = np.floor(np.array([float(score(choice)) for choice in choices]))
-    scores = np.clip(np.where(np.isnan(scores), np.inf, scores), -(2.0**52), 2.0**52)
-    cap = 1 + math.ceil(min(2 / epsilon * (math.log(len(choices)) + _TAIL), _MOST_LEVELS))
-    above = np.minimum(scores - scores.min(), cap)
-    place = np.empty(1, np.int64)
-    _samplers.fill_choice(source, -_leading_bits(epsilon) / 2 * above, place)
-    return choices[place[0]]
-
-
-def _leading_bits(epsilon: float) -> float:
-    """The first 22 bits: less by 2**-21 of it at most, and its products with integers up to 2**31 are exact."""
-    fraction, exponent = math.frexp(epsilon)
-    return math.ldexp(math.floor(fraction * 2**22), exponent - 22)
+    scores = np.array([float(score(choice)) for choice in choices])
+    return choices[select(-np.where(np.isnan(scores), np.inf, scores), epsilon=epsilon, rng=source)]

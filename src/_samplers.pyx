@@ -31,11 +31,6 @@ cdef extern from "draws.h":
     double dpfast_exp_neg(double y) noexcept nogil
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_neg_log_word(uint64_t word, double *two_to_minus_k) noexcept nogil
-    Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
-    ctypedef struct dpfast_sum:
-        double high
-        double low
-    double dpfast_add(dpfast_sum *total, double term) noexcept nogil
 
 
 cdef bitgen_t *unwrap(object bit_generator) except NULL:
@@ -230,38 +225,6 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     with nogil:
         for i in range(out.shape[0]):
             out[i] -= second[i]
-
-
-# For fill_choice, twice the error of cumulative / total. A weight e^-y has relative error 2^-50 (1 + y); weights of
-# y > 75 together are below 2^50 e^-75 of the total, so numerator and denominator are each right to 77 * 2^-50.
-cdef double CHOICE_ERROR = 2.0 ** -40
-
-
-def fill_choice(bit_generator, const double[::1] log_weights not None, int64_t[::1] out not None, *, bint exact=False):
-    """Fill with indices i, P(i) = exp(l_i) / sum_j exp(l_j), the l_i taken as the numbers they are.
-
-    **Law** exact. **Assumes** at least one entry, the largest finite, the others finite or -inf. **Cost** one word and
-    a binary search each, and the exponentials once; ball arithmetic with probability below len(l) * 2**-38.
-    **Reference** mechanisms-a 5.3.
-    """
-    cdef Py_ssize_t n = log_weights.shape[0], i, undecided = 0
-    cdef double largest = max(log_weights)
-    cdef double[::1] cumulative = np.empty(n)
-    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
-    cdef dpfast_sum total = dpfast_sum(0.0, 0.0)
-    with nogil:
-        for i in range(n):
-            cumulative[i] = dpfast_add(&total, dpfast_exp_neg(largest - log_weights[i]))
-            if i and cumulative[i] < cumulative[i - 1]:
-                cumulative[i] = cumulative[i - 1]
-        for i in range(out.shape[0]):
-            out[i] = dpfast_choose(words[i], &cumulative[0], n, CHOICE_ERROR)
-            undecided += out[i] < 0
-    if undecided or exact:
-        from dpfast._kernels._balls import choose_log_weight
-        for i in range(out.shape[0]):
-            if exact or out[i] < 0:
-                out[i] = choose_log_weight(words[i], lambda: next_word(bit_generator), log_weights)
 
 
 def neg_log_words(const uint64_t[::1] words not None):

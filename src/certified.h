@@ -67,7 +67,8 @@ static inline double dpfast_neg_log_word(uint64_t w, double *two_to_minus_k)
  */
 static inline double dpfast_exp_neg(double y)
 {
-    double top = y < 708.0 ? y : 708.0;
+    uint64_t inside = -(uint64_t)(y < 708.0);           /* masks, not branches: loops of it run on vectors */
+    double top = dpfast_double(dpfast_bits(y) & inside);
     double j = (top * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;           /* nearest integer, 0..1022 */
     double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1);  /* log 2 in two pieces: j * high is exact */
     double p = 1.0 / 6227020800.0;
@@ -86,7 +87,7 @@ static inline double dpfast_exp_neg(double y)
     p = p * r + 1.0;
     p = p * r + 1.0;
     p = p * dpfast_double((uint64_t)(1023 - dpfast_to_int(j)) << 52);
-    return y < 708.0 ? p : 0.0;
+    return dpfast_double(dpfast_bits(p) & inside);
 }
 
 /* 1 - exp(-y) for y > 0. Bound: relative error <= 2^-47, also where y is tiny. */

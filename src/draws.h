@@ -104,13 +104,28 @@ static int64_t dpfast_rounded_student3(uint64_t word, double scale)
 }
 
 /* Law, likewise: Bernoulli(exp(-gamma)): is the uniform number that starts with this word below exp(-gamma)?
- * 1, 0 or undecided; gamma may carry a relative error of 2^-53. */
+ * 1, 0 or undecided; gamma may carry a relative error of 3 2^-53. */
 static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
 {
     double p = dpfast_exp_neg(gamma) * 0x1p64;
     double u = dpfast_from_word(word);
     double margin = 2.0 + p * (1.0 + gamma) * 0x1p-48 + u * 0x1p-50;
-    return u < p - margin ? 1 : u > p + margin ? 0 : DPFAST_UNDECIDED;
+    uint64_t below = -(uint64_t)(u < p - margin), above = -(uint64_t)(u > p + margin);
+    return (int64_t)((below & 1) | ((uint64_t)DPFAST_UNDECIDED & ~(below | above)));
+}
+
+/* The first index whose entry of a nondecreasing array is above the target; the last one, if none is. */
+static inline ptrdiff_t dpfast_first_above(double target, const double *cumulative, ptrdiff_t n)
+{
+    ptrdiff_t low = 0, high = n - 1;
+    while (low < high) {
+        ptrdiff_t middle = low + (high - low) / 2;
+        if (cumulative[middle] > target)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 /* The index i with cumulative[i-1] <= u * total < cumulative[i], u the uniform number that starts with this word, or -1.
@@ -122,14 +137,7 @@ static inline ptrdiff_t dpfast_choose(uint64_t word, const double *cumulative, p
     double total = cumulative[n - 1];
     double target = dpfast_from_word(word) * 0x1p-64 * total;
     double margin = error * total;
-    ptrdiff_t low = 0, high = n - 1;
-    while (low < high) {
-        ptrdiff_t middle = low + (high - low) / 2;
-        if (cumulative[middle] > target)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    ptrdiff_t low = dpfast_first_above(target, cumulative, n);
     if (low > 0 && target - cumulative[low - 1] < margin)
         return -1;
     if (low < n - 1 && cumulative[low] - target < margin)

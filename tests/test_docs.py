@@ -36,6 +36,7 @@ def test_every_public_function_has_an_example():
         "winsorized_mean",
         "iqr",
         "huber",
+        "select",
     )
     mechanisms = ("InverseSensitivity", "GlobalSensitivity", "NestedBoxes", "SmoothSensitivity")
     for name in (*functions, *mechanisms, "Grid", "Privacy", "robust_mean"):

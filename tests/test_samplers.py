@@ -207,38 +207,6 @@ def test_bernoulli_exp(gamma):
         assert chi_square_rejects(np.bincount(many, minlength=2), [1 - 0.9 * p, 0.9 * p])
 
 
-CHOICES = {
-    "one": [0.0],
-    "ties": [1.5] * 7,
-    "spread": [0.0, -1.0, -2.5, 3.0, -700.0, -1e6, 2.999999],
-    "minus infinity": [-np.inf, 0.0, -np.inf, 1.0],
-    "huge offset": [1e6, 1e6 + 1.0, -1e6],
-}
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_choice(name):
-    logs = np.array(CHOICES[name])
-    fast, slow, many = np.empty(2000, np.int64), np.empty(2000, np.int64), np.empty(300_000, np.int64)
-    _samplers.fill_choice(PCG64(3), logs, fast)
-    _samplers.fill_choice(PCG64(3), logs, slow, exact=True)
-    np.testing.assert_array_equal(fast, slow)
-    _samplers.fill_choice(PCG64(4), logs, many)
-    with mp.workdps(40):
-        weights = [mp.exp(mpf(float(v)) - mpf(float(logs.max()))) for v in logs]
-        p = [w / mp.fsum(weights) for w in weights]
-    assert not chi_square_rejects(np.bincount(many, minlength=len(logs)), p)
-
-
-def test_choice_at_a_dyadic_edge():
-    """Two equal weights: the word 2**63 starts exactly at the edge, which no precision separates; more words do."""
-    out = np.empty(1, np.int64)
-    source = ScriptedBits([2**63, 5])
-    _samplers.fill_choice(source, np.array([0.25, 0.25]), out)
-    assert out[0] == 1
-    assert source.used == 2
-
-
 def test_slow_path_restores_the_precision_of_flint():
     from flint import ctx
 

@@ -13,15 +13,15 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
 
 import dpfast
-from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, audit, cli, noise
+from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audit, cli, noise
 from dpfast._kernels import _levels, _samplers
 from dpfast.random import SecureBitGenerator
 from dpfast.statistics import Median, Quantile
 from tests.reference import laws as reference
+from tests.reference import selection as selection_reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 
@@ -119,29 +119,19 @@ class TestT4:
     @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
     @pytest.mark.parametrize("name", SCORES)
     def test_choice(self, name, epsilon):
-        logs = epsilon / 2 * np.array(self.SCORES[name])
-        draws, slow = np.empty(100_000, np.int64), np.empty(300, np.int64)
-        _samplers.fill_choice(PCG64(1), logs, draws)
-        _samplers.fill_choice(PCG64(1), logs, slow, exact=True)
-        np.testing.assert_array_equal(slow[:300], self.first(logs, 300))
-        with mp.workdps(40):
-            weights = [mp.exp(mpf(float(v)) - mpf(float(logs.max()))) for v in logs]
-            p = [w / mp.fsum(weights) for w in weights]
-        counts = np.bincount(draws, minlength=len(logs))
-        assert counts.sum() == 100_000
-        assert not chi_square_rejects(counts, p)
+        scores = self.SCORES[name]
+        draws = dpfast.select(scores, epsilon=epsilon, size=100_000, rng=PCG64(1))
+        assert not chi_square_rejects(np.bincount(draws, minlength=len(scores)), self.exact(scores, epsilon))
 
     @staticmethod
-    def first(logs, n):
-        out = np.empty(n, np.int64)
-        _samplers.fill_choice(PCG64(1), logs, out)
-        return out
+    def exact(scores, epsilon):
+        return selection_reference.exponential(scores, Fraction(epsilon) / 2)
 
     def test_the_frequencies_have_power(self):
-        logs = np.array([0.0, -1.0, -2.0])
-        counts = np.bincount(self.first(logs, 100_000), minlength=3)
+        scores = [0.0, -1.0, -2.0]
+        counts = np.bincount(dpfast.select(scores, epsilon=2.0, size=100_000, rng=PCG64(1)), minlength=3)
         for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
-            assert chi_square_rejects(counts, np.exp(factor * logs) / np.exp(factor * logs).sum()) == wrong
+            assert chi_square_rejects(counts, self.exact(scores, 2.0 * factor)) == wrong
 
     @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
     @pytest.mark.parametrize("value", [0.0, 50.0, 100.0])
@@ -157,10 +147,16 @@ class TestT4:
         assert not chi_square_rejects(np.bincount(law.sample(50_000, PCG64(3)), minlength=101), law.pmf(k))
 
     def test_control(self):
-        """Weights as plain doubles: a spread of 1e6 is NaN without the shift, and ties of equal data are lost."""
+        """A softmax in plain doubles: NaN without the shift; with it, a score that 1 is lost beside is no better."""
         with np.errstate(all="ignore"):
             weights = np.exp(np.array([-1e6, -1e6 + 1]))
             assert np.isnan(weights / weights.sum()).all()
+        scores = [2**60, 2**60 + 2]
+        weights = np.exp(np.array(scores, dtype=float) - max(scores))
+        counts = (dpfast.select(scores, epsilon=1.0, size=100_000, rng=PCG64(1)) == k for k in (0, 1))
+        counts = [np.count_nonzero(hits) for hits in counts]
+        assert chi_square_rejects(counts, weights / weights.sum())
+        assert not chi_square_rejects(counts, self.exact(scores, 1.0))
 
 
 class TestT6:
@@ -283,6 +279,50 @@ class TestT10:
         """The plain conversion does fail on a value."""
         with pytest.raises(OverflowError):
             np.asarray([10**400, 0.5], dtype=np.float64)
+
+
+class TestT11:
+    """T11: the law of two candidates is that of the declared mechanism; epsilon**2 / 8 for the exponential one only."""
+
+    GAPS = range(-6, 7)
+
+    @staticmethod
+    def two_candidates(method, epsilon, gap):
+        """P(1) for the scores 0 and `gap`, by the formula of the mechanism."""
+        coin = math.exp(-epsilon / 2 * abs(gap))
+        better = 1 / (1 + coin) if method == "exponential" else 1 - coin / 2
+        return better if gap > 0 else 1 - better
+
+    @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_two_candidates(self, method, epsilon):
+        mechanism = Selection(epsilon=epsilon, method=method)
+        other = "exponential" if method != "exponential" else "permute-and-flip"
+        for gap in self.GAPS:
+            p = mechanism.law([0, gap]).pmf(1)
+            assert p == pytest.approx(self.two_candidates(method, epsilon, gap), rel=1e-12)
+            if gap:
+                assert abs(p - self.two_candidates(other, epsilon, gap)) > 1e-8
+        draws = mechanism.release([0, 2], size=50_000, rng=PCG64(1))
+        p = self.two_candidates(method, epsilon, 2)
+        assert not chi_square_rejects(np.bincount(draws, minlength=2), [1 - p, p])
+
+    def divergence(self, method, epsilon):
+        """The largest Kullback-Leibler divergence between neighbours, whose gaps differ by at most 2."""
+        laws = {gap: Selection(epsilon=epsilon, method=method).law([0, gap]).logpmf([0, 1]) for gap in self.GAPS}
+        pairs = [(p, laws[g + d]) for g, p in laws.items() for d in (-2, -1, 1, 2) if g + d in laws]
+        return max(float(np.sum(np.exp(p) * (p - q))) for p, q in pairs)
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_concentration(self, epsilon):
+        assert self.divergence("exponential", epsilon) <= Selection(epsilon=epsilon).rho <= epsilon**2 / 8 * (1 + 1e-15)
+        flip = Selection(epsilon=epsilon, method="permute-and-flip")
+        assert self.divergence(flip.method, epsilon) <= flip.rho <= epsilon**2 / 2 * (1 + 1e-15)
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_control(self, epsilon):
+        """Permute-and-flip charged as bounded-range."""
+        assert self.divergence("permute-and-flip", epsilon) > 1.2 * epsilon**2 / 8
 
 
 class TestT14:

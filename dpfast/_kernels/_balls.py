@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from math import comb, prod
+from math import comb, inf, prod
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -119,7 +119,9 @@ def _below_student_tail(u: _Uniform, inverse: fmpq) -> bool:
 
 
 def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -> bool:
-    """Whether the uniform number that starts with this word is below exp(-gamma)."""
+    """Whether the uniform number that starts with this word is below exp(-gamma), which is 0 for inf."""
+    if gamma == inf:
+        return False
     u = _Uniform(word, 64, more)
     while True:
         with _bits(u.bits + 192):
@@ -144,14 +146,25 @@ def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[a
         u.refine()
 
 
-def choose_log_weight(word: int, more: Callable[[], int], log_weights: Sequence[float]) -> int:
-    """The index i drawn with probability exp(l_i) / sum_j exp(l_j), by inversion of the word's uniform number."""
+def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Fraction | float]) -> int:
+    """The index i drawn with probability exp(-y_i) / sum_j exp(-y_j), by inversion of the word's uniform number.
+
+    An exponent of inf has probability 0. At least one is finite.
+    """
+    candidates: list[int] = []
+    places: list[int] = []  # of the candidates' exponents among the distinct ones
+    distinct: dict[Fraction, int] = {}
+    for i, y in enumerate(exponents):
+        if isinstance(y, Fraction):
+            candidates.append(i)
+            places.append(distinct.setdefault(y, len(distinct)))
+    rationals = [_rational(y) for y in distinct]
 
     def weights() -> Iterator[arb]:
-        for x in log_weights:
-            yield arb(_rational(x)).exp() if x > float("-inf") else arb(0)
+        powers = [(-arb(y)).exp() for y in rationals]
+        return (powers[place] for place in places)
 
-    return _choose(word, more, weights, len(log_weights))
+    return candidates[_choose(word, more, weights, len(candidates))]
 
 
 def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
