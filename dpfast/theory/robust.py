@@ -133,8 +133,8 @@ def gaussian_mean_error(
     For small alpha this takes n of the order of log(d) / alpha**2 + d / (alpha epsilon) + d log(width) / epsilon for
     the greatest coordinate. In Euclidean distance, sqrt(d) times as much, n is d / alpha**2 (but for a logarithm) +
     d**1.5 / (alpha epsilon) + d log(width) / epsilon: the slides' estimator, which nobody can compute in many
-    dimensions, saves sqrt(d) in the middle. Simulated, a half to a fifth of the records are enough
-    (``bench/robust_accuracy.py``).
+    dimensions, saves sqrt(d) in the middle. Simulated, a half to a quarter of the records are enough without
+    contamination, and a tenth or less with it, for the adversaries tried (``bench/robust_accuracy.py``).
 
     References
     ----------
