@@ -176,6 +176,15 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def robust(size) -> Iterator[Job]:
+    """A location in d dimensions, against the medians of the columns."""
+    mechanism = dpf.NestedBoxes(grid=dpf.Grid(-1000, 1000), epsilon=data.EPSILON)
+    for d in (100, 1000):
+        x = np.random.default_rng(0).normal(size=(size(10**5), d))
+        floor = Floor("np.median(X, axis=0)", lambda x=x: np.median(x, axis=0), 0.70)
+        yield Job(f"robust_mean, n = {_power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
+
+
 def selection(size) -> Iterator[Job]:
     """One exact selection from many candidates against NumPy's way, which is not exact, and from a few."""
     rng = np.random.default_rng(1)
@@ -198,6 +207,7 @@ GROUPS = {
     "noise": noise,
     "random": random,
     "grid": grid,
+    "robust": robust,
     "selection": selection,
 }
 

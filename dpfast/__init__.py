@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast import audit, noise, random, robust, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -22,6 +22,7 @@ from dpfast.location import (
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
+from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.selection import Selection, select
 from dpfast.smooth import SmoothSensitivity
 
@@ -33,6 +34,7 @@ __all__ = [
     "Grid",
     "InverseSensitivity",
     "Mechanism",
+    "NestedBoxes",
     "Privacy",
     "Quantiles",
     "Selection",
@@ -45,6 +47,8 @@ __all__ = [
     "noise",
     "quantile",
     "random",
+    "robust",
+    "robust_mean",
     "select",
     "smooth",
     "statistics",

@@ -264,6 +264,81 @@ class TestDelta:
         assert certificate.delta == pytest.approx(0.01, rel=1e-12)
 
 
+class Rows:
+    """A test-tree mechanism on rows of two bits: randomised response on their exclusive or, or a failure."""
+
+    grids = (Grid(0, 1, step=1),) * 2
+
+    def __init__(self, *, epsilon=1.0, failure=0.1, tells=False, delta=0.0):
+        self.privacy = Privacy(1.0, delta)
+        self._epsilon, self._failure, self._tells = epsilon, failure, tells
+
+    def law(self, x):
+        truth = int(x[0, 0] + x[0, 1]) % 2
+        failure = self._failure * (truth if self._tells else 1)
+        p = (1 - failure) / (1 + math.exp(-self._epsilon))
+        probabilities = [failure, *((p, 1 - failure - p) if truth == 0 else (1 - failure - p, p))]
+        return TableOfRows([[math.nan, math.nan], [0.0, 1.0], [-0.0, 2.0]], probabilities)
+
+
+class TableOfRows:
+    def __init__(self, values, probabilities):
+        self._values, self._p = np.array(values), np.array(probabilities)
+
+    def outcomes(self):
+        return np.arange(len(self._p))[::-1]
+
+    def logpmf(self, k):
+        with np.errstate(divide="ignore"):
+            return np.log(self._p[k])
+
+    def value(self, k):
+        return self._values[k]
+
+
+class TestVectors:
+    def test_rows_and_failures(self):
+        certificate = audit.verify(Rows(), n=2, values=2)
+        assert (certificate.holds, certificate.pairs) == (True, 16 * 6)
+        assert certificate.epsilon == pytest.approx(1.0)
+        assert certificate.worst[0] == ((0.0, 0.0), (0.0, 0.0))
+        assert not audit.verify(Rows(epsilon=1.01), n=2, values=2).holds
+
+    def test_a_failure_that_tells_is_an_outcome(self):
+        assert not audit.verify(Rows(tells=True), n=1, values=2).holds
+        assert audit.verify(Rows(tells=True, delta=0.1), n=1, values=2).delta == pytest.approx(0.1)
+
+    def test_rows_are_compared_by_value(self):
+        """Other supports and orders; the two zeros are one value, all NaN are."""
+
+        class Shuffled(Rows):
+            def law(self, x):
+                law = super().law(x)
+                order = [2, 0, 1] if x[0, 0] else [1, 2, 0]
+                values = law._values[order]
+                values[values == 0] = 0.0 if x[0, 0] else -0.0
+                return TableOfRows(values, law._p[order])
+
+        assert audit.verify(Shuffled(), n=1, values=2).epsilon == pytest.approx(1.0)
+
+    def test_unordered(self):
+        """Every neighbouring pair of multisets, once each way."""
+        median = InverseSensitivity(Median(), grid=Grid(0, 6, step=1), epsilon=1.0)
+        all_of_them, some = (audit.verify(median, n=4, values=3, ordered=ordered) for ordered in (True, False))
+        assert some.epsilon == pytest.approx(all_of_them.epsilon, rel=1e-14)
+        assert (all_of_them.pairs, some.pairs) == (81 * 8, 15 * 2 * 2)
+
+    def test_grids(self):
+        wide = InverseSensitivity(Median(), grid=Grid(0, 100, step=1), epsilon=1.0)
+        near = audit.verify(wide, n=2, values=2, grids=Grid(50, 51, step=1))
+        assert near.holds
+        assert near.worst[0][0] in (50.0, 51.0)
+
+    def test_a_law_that_cannot_be_listed(self):
+        with pytest.raises(TypeError, match="the outcomes of JointQuantiles cannot be listed"):
+            audit.verify(dpfast.Quantiles([0.2, 0.5], grid=Grid(0, 3, step=1), epsilon=1.0))
+
+
 def test_limits():
     wide = InverseSensitivity(Median(), grid=Grid(0, 2**20, step=1), epsilon=1.0)
     with pytest.raises(ValueError, match=r"at most 2\*\*20 points, not 1048577"):

@@ -41,5 +41,6 @@ def test_every_public_function_has_an_example():
         "huber",
         "select",
     )
-    for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "Privacy"):
+    mechanisms = ("InverseSensitivity", "GlobalSensitivity", "NestedBoxes", "SmoothSensitivity")
+    for name in (*functions, *mechanisms, "Grid", "Privacy", "robust_mean"):
         assert ">>>" in getattr(dpfast, name).__doc__, name

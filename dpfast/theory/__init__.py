@@ -15,8 +15,11 @@ from dpfast.theory.location import (
 )
 from dpfast.theory.mestimation import m_estimator_sample_size
 from dpfast.theory.quantiles import quantile_error, sample_size
+from dpfast.theory.robust import gaussian_mean_error, gaussian_mean_sample_size, robust_sample_size
 
 __all__ = [
+    "gaussian_mean_error",
+    "gaussian_mean_sample_size",
     "gross_error_sensitivity",
     "influence_function",
     "linear_upper_bound",
@@ -25,6 +28,7 @@ __all__ = [
     "m_estimator_sample_size",
     "pure_lower_bound",
     "quantile_error",
+    "robust_sample_size",
     "sample_size",
     "smooth_sensitivity_bound",
     "smooth_upper_bound",
