@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast import audit, noise, prior, psi, random, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -20,6 +20,7 @@ from dpfast.location import (
     winsorized_mean,
 )
 from dpfast.mechanism import Mechanism
+from dpfast.mestimation import MEstimator, m_estimate
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.smooth import SmoothSensitivity
@@ -31,6 +32,7 @@ __all__ = [
     "GlobalSensitivity",
     "Grid",
     "InverseSensitivity",
+    "MEstimator",
     "Mechanism",
     "Privacy",
     "Quantiles",
@@ -38,9 +40,12 @@ __all__ = [
     "audit",
     "huber",
     "iqr",
+    "m_estimate",
     "mean",
     "median",
     "noise",
+    "prior",
+    "psi",
     "quantile",
     "random",
     "smooth",
