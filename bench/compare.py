@@ -176,6 +176,14 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def m_estimates(size) -> Iterator[Job]:
+    """M-estimates by the exponential mechanism, against a sort."""
+    x, grid = data.pay(size(10**6)), dpf.Grid(*data.BOUNDS)
+    mechanism = dpf.MEstimator(dpf.psi.Huber(20_000.0), grid=grid, epsilon=data.EPSILON)
+    floor = Floor("np.sort", lambda: np.sort(x), 1.5)
+    yield Job(f"Huber's M-estimate, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -185,6 +193,7 @@ GROUPS = {
     "noise": noise,
     "random": random,
     "grid": grid,
+    "m-estimates": m_estimates,
 }
 
 

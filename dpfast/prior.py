@@ -70,6 +70,8 @@ class Cauchy:
         """
         size = _checks.positive("step", step)
         center = round(Fraction(self.center) / Fraction(size))
+        if abs(center) + _REACH > _MOST_STEPS:
+            raise ValueError(f"center={self.center!r} is too many steps of {step!r} from 0: use a larger step")
         return Grid((center - _REACH) * size, (center + _REACH) * size, step=size, missing=center * size)
 
     def codes(self, grid: Grid) -> tuple[int, int]:
@@ -83,12 +85,14 @@ class Cauchy:
         step = Fraction(grid.step)
         center, width = round(Fraction(self.center) / step) - grid.first, max(1, round(Fraction(self.width) / step))
         if max(abs(center), width) >= _MOST_STEPS:
-            raise ValueError(f"center and width of {self} must be within 2**53 steps of {grid.step!r}: use larger steps")
+            raise ValueError(
+                f"center and width of {self} must be within 2**53 steps of {grid.step!r}: use a larger step"
+            )
         return center, width
 
 
 def edges(center: int, width: int, last: int) -> NDArray[np.int64]:
-    """The points of 1..last where center +- width 2**j or center begins: between two of them the weight varies <= 4x."""
+    """Where in 1..last to cut, at center and center +- width 2**j, so that the weight varies by a factor of 4 at most."""
     offsets = [width << j for j in range(64)]
     points = {center, *(center + offset for offset in offsets), *(center - offset for offset in offsets)}
     return np.array(sorted(point for point in points if 0 < point <= last), dtype=np.int64)

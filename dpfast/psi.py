@@ -188,7 +188,9 @@ class Table(Psi):
             except TypeError as error:
                 raise TypeError(f"{name} must be a sequence of numbers: {error}") from None
         if len(self.knots) != len(self.values) or len(self.knots) < 2:
-            raise ValueError(f"knots and values must be as many, two or more, not {len(self.knots)}, {len(self.values)}")
+            raise ValueError(
+                f"knots and values must be as many, two or more, not {len(self.knots)}, {len(self.values)}"
+            )
         if not all(left < right for left, right in pairwise(self.knots)):
             raise ValueError(f"knots must be strictly ascending, not {self.knots!r}")
         _check_values(self.knots, self.values)
