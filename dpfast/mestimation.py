@@ -233,12 +233,12 @@ class _Parts:
         near, lengths, sides, falls, slopes = pieces.arrays()
         lows = np.where(sides > 0, near, near - lengths + 1)
         order = np.argsort(lows)
-        return cls(*(part[order] for part in (lows, lengths, near, sides, falls, slopes)), center, width)
+        return cls(lows[order], lengths[order], near[order], sides[order], falls[order], slopes[order], center, width)
 
     def log_weight(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         part = np.searchsorted(self.lows, codes, side="right") - 1
         away = np.abs(codes - self.near[part])
-        return -self.falls[part] - self.slopes[part] * away + self._log_prior(codes)
+        return np.asarray(self._log_prior(codes) - self.falls[part] - self.slopes[part] * away)
 
     def _log_prior(self, codes: NDArray[Any]) -> NDArray[np.float64]:
         return -np.log1p(((codes - self.center) / self.width) ** 2) if self.width else np.zeros(np.shape(codes))

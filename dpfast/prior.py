@@ -92,7 +92,7 @@ class Cauchy:
 
 
 def edges(center: int, width: int, last: int) -> NDArray[np.int64]:
-    """Where in 1..last to cut, at center and center +- width 2**j, so that the weight varies by a factor of 4 at most."""
+    """Where in 1..last to cut, at center and center +- width 2**j, so that the weight varies by no more than 4x."""
     offsets = [width << j for j in range(64)]
     points = {center, *(center + offset for offset in offsets), *(center - offset for offset in offsets)}
     return np.array(sorted(point for point in points if 0 < point <= last), dtype=np.int64)

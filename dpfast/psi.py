@@ -52,7 +52,7 @@ class IntegerTable:
     def of(cls, knots: Sequence[int], start: int, slopes: Sequence[int]) -> IntegerTable:
         """From the value at the first knot and the slopes, not all 0; what is straight or constant needs no knot."""
         kept, values, kinds = [knots[0]], [start], [0]
-        for (left, right), slope in zip(pairwise(knots), slopes, strict=True):
+        for left, slope in zip(knots[:-1], slopes, strict=True):
             if slope != kinds[-1]:
                 kept.append(left)
                 values.append(values[-1] + kinds[-1] * (left - kept[-2]))
@@ -313,12 +313,12 @@ def _worth_a_knot(places: Sequence[int], values: Sequence[float]) -> list[int]:
     return [*kept, len(places) - 1]
 
 
-def _check_values(differences: Sequence[float], values: Sequence[float] | Sequence[Fraction]) -> None:
+def _check_values(differences: Sequence[float], values: Sequence[Any]) -> None:
     for (left, right), (low, high) in zip(pairwise(differences), pairwise(values), strict=True):
         if high < low:
             raise ValueError(f"psi must not decrease, but it does from the difference {left!r} to {right!r}")
     if not values[0] <= 0 <= values[-1] or values[0] == values[-1]:
         raise ValueError(
-            f"psi must go from at most 0 to at least 0, and not be 0 throughout, on differences from {differences[0]!r} "
-            f"to {differences[-1]!r}; it goes from {float(values[0])!r} to {float(values[-1])!r}"
+            f"psi must go from at most 0 to at least 0, and not be 0 throughout, on differences from "
+            f"{differences[0]!r} to {differences[-1]!r}; it goes from {float(values[0])!r} to {float(values[-1])!r}"
         )

@@ -253,8 +253,8 @@ cdef class Pieces:
         """Guess from the sample where |S| < M + reach; if the scan finds that it was too narrow, guess wider.
 
         The guess is put right at one theta, where S is added up over all records: what it still errs is in proportion
-        to how little psi varies between there and the root. Sums of the sample, `slack`, `limit` and `offset` are in its
-        own units, S size / n.
+        to how little psi varies between there and the root. Sums of the sample, `slack`, `limit` and `offset` are in
+        its own units, S size / n.
         """
         n, last = self._keys.n, int(self._last)
         codes = self._sample()

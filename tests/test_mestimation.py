@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize
 
 import dpfast as dpf
 from dpfast import psi as psis
@@ -236,7 +237,7 @@ class TestDraws:
 
     def test_an_open_choice_asks_for_more_words(self):
         """Two pieces of equal weight share the words at 1/2: U = 1/2 exactly is the second's."""
-        assert _balls.choose_piece(2**63, iter([0]).__next__, [(1, 5, 7), (1, 5, 7)], Fraction(1, 3)) == 1
+        assert _balls.choose_piece(2**63, iter([1]).__next__, [(1, 5, 7), (1, 5, 7)], Fraction(1, 3)) == 1
         assert _balls.choose_piece(2**63 - 1, iter([5]).__next__, [(1, 5, 7), (1, 5, 7)], Fraction(1, 3)) == 0
         assert _balls.choose_piece(2**63, iter([]).__next__, [(3, 0, 1), (1, 0, 1)], Fraction(1, 3)) == 0
 
@@ -422,6 +423,36 @@ class TestPsi:
     def test_bad_parameters(self, make, error, message):
         with pytest.raises(error, match=message):
             make()
+
+
+class TestTheory:
+    @pytest.mark.parametrize("prior", ["uniform", Cauchy(0, 1)], ids=str)
+    def test_the_sample_size_suffices(self, prior):
+        """Normal data, Huber's psi with corner 1: Psi' = P(|X| < 1), changed by 2 d and by at most 0.484 t."""
+        options = {"width": 20.0} if prior == "uniform" else {"location": 0.0}
+        n = dpf.theory.m_estimator_sample_size(
+            0.1,
+            epsilon=1.0,
+            confidence=0.95,
+            bound=1.0,
+            derivative=0.6827,
+            distribution_radius=1.0,
+            parameter_radius=1.0,
+            distribution_lipschitz=2.0,
+            parameter_lipschitz=0.484,
+            plug_in_sample_size=200,
+            **options,
+        )
+        assert 1500 < n < 3500
+        grid = dpf.Grid(-10, 10, step=2.0**-12)
+        for seed in range(5):
+            x = np.random.default_rng(seed).standard_normal(n)
+            root = optimize.brentq(lambda theta, x=x: np.clip(theta - x, -1, 1).sum(), -10, 10)
+            law = mechanism(psis.Huber(1.0), grid, 1.0, prior).law(x)
+            low, high = (int(grid.encode([root + shift])[0]) for shift in (-0.1, 0.1))
+            assert law.cdf(low) + 1 - law.cdf(high) < 0.05
+            few = mechanism(psis.Huber(1.0), grid, 1.0, prior).law(x[: n // 50])
+            assert few.cdf(low) + 1 - few.cdf(high) > 0.05
 
 
 class TestMechanism:
