@@ -61,7 +61,7 @@ class MEstimator(Mechanism):
     is beyond has less than e**-42 of the probability. (A cap on |S| itself would make the release uniform where equal
     records let S jump over 0.) There is no solver and no tolerance: the law is exact, no float decides it
     (docs/proofs/score-laws.md).
-    Cost: one pass over the data, a sort of the few that bend S near its root, about two words of randomness; a sort of
+    Cost: two passes over the data, a sort of the few that bend S near its root, a few words of randomness; a sort of
     everything where epsilon n is below some hundreds. Timing is outside the guarantee.
     For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and better where many
     records are equal.

@@ -36,6 +36,7 @@ def test_every_public_function_has_an_example():
         "winsorized_mean",
         "iqr",
         "huber",
+        "m_estimate",
     )
-    for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "Privacy"):
+    for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "MEstimator", "Privacy"):
         assert ">>>" in getattr(dpfast, name).__doc__, name
