@@ -198,6 +198,14 @@ def selection(size) -> Iterator[Job]:
             yield Job(f"{name}, {n:,} candidates", run, (floor,))
 
 
+def m_estimates(size) -> Iterator[Job]:
+    """M-estimates by the exponential mechanism, against a sort."""
+    x, grid = data.pay(size(10**6)), dpf.Grid(*data.BOUNDS)
+    mechanism = dpf.MEstimator(dpf.psi.Huber(20_000.0), grid=grid, epsilon=data.EPSILON)
+    floor = Floor("np.sort", lambda: np.sort(x), 1.5)
+    yield Job(f"Huber's M-estimate, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -209,6 +217,7 @@ GROUPS = {
     "grid": grid,
     "robust": robust,
     "selection": selection,
+    "m-estimates": m_estimates,
 }
 
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, robust, smooth, statistics, theory
+from dpfast import audit, noise, prior, psi, random, robust, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -20,6 +20,7 @@ from dpfast.location import (
     winsorized_mean,
 )
 from dpfast.mechanism import Mechanism
+from dpfast.mestimation import MEstimator, m_estimate
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes, robust_mean
@@ -33,6 +34,7 @@ __all__ = [
     "GlobalSensitivity",
     "Grid",
     "InverseSensitivity",
+    "MEstimator",
     "Mechanism",
     "NestedBoxes",
     "Privacy",
@@ -42,9 +44,12 @@ __all__ = [
     "audit",
     "huber",
     "iqr",
+    "m_estimate",
     "mean",
     "median",
     "noise",
+    "prior",
+    "psi",
     "quantile",
     "random",
     "robust",

@@ -576,6 +576,36 @@ class TestT24:
         assert self.unlike(lambda d: d, self.DATASETS)
 
 
+class TestT23:
+    """T23: an M-estimate comes from exact scores on the grid; no solver stops at a tolerance that data decide."""
+
+    GRID = Grid(0, 30, step=1)
+
+    def test_the_mode_is_the_exact_minimiser(self):
+        mechanism = dpfast.MEstimator(dpfast.psi.Huber(3), grid=self.GRID, epsilon=1.0)
+        for data in itertools.product((0, 7, 8, 30), repeat=4):
+            scores = [abs(sum(max(-3, min(3, t - x)) for x in data)) for t in range(31)]
+            logs = mechanism.law(np.array(data, float)).logpmf(np.arange(31))
+            expected = -np.array(scores) / 12
+            assert np.abs(logs - logs[0] - expected + expected[0]).max() < 1e-12
+        assert audit.verify(mechanism, n=3, values=5).holds
+
+    def test_control(self):
+        """Laplace noise on a root that Newton's method leaves at a tolerance, calibrated to the exact root."""
+
+        def newton(data, tolerance):
+            theta, steps = 15.0, 0
+            while abs(value := sum(math.tanh((theta - x) / 3) for x in data)) > tolerance and steps < 50:
+                theta -= value / sum(1 / math.cosh((theta - x) / 3) ** 2 / 3 for x in data)
+                theta, steps = min(max(theta, 0.0), 30.0), steps + 1
+            return theta
+
+        records = list(itertools.product((13, 15, 17), repeat=3))
+        pairs = [(a, b) for a in records for b in records if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+        change = {t: max(abs(newton(a, t) - newton(b, t)) for a, b in pairs) for t in (1e-12, 0.5)}
+        assert change[0.5] > 1.05 * change[1e-12]
+
+
 class TestT25:
     """T25: forks, threads, lack of entropy, reuse of a stream: here on mechanisms; more in test_random.py."""
 

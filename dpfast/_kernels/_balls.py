@@ -214,6 +214,19 @@ def choose_box(
     return _choose(word, more, lambda: iter(products(ctx.prec)), count)
 
 
+def choose_piece(
+    word: int, more: Callable[[], int], pieces: Sequence[tuple[int, int, int]], rate: float | Fraction
+) -> int:
+    """The index i drawn with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
+    exponent = _rational(rate)
+
+    def weights() -> Iterator[arb]:
+        for length, excess, closest in pieces:
+            yield (-arb(exponent * excess)).exp() * fmpq(length, closest)
+
+    return _choose(word, more, weights, len(pieces))
+
+
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
     """The index i drawn with probability w_i / sum_j w_j, in integers: the doubles count as they are."""
     cumulative = list(accumulate(map(_in_least_units, weights)))

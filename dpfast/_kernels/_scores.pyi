@@ -1,0 +1,34 @@
+from fractions import Fraction
+from typing import Any
+
+from numpy import float64, int64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+class Pieces:
+    def __init__(
+        self,
+        values: NDArray[Any],
+        knots: NDArray[int64],
+        levels: NDArray[int64],
+        slopes: NDArray[int64],
+        *,
+        reach: int,
+        rate: Fraction,
+        last: int,
+        lower: float,
+        upper: float,
+        step: float,
+        missing: float,
+        first: float,
+        edges: NDArray[int64],
+        center: int = 0,
+        width: int = 0,
+        workers: int = 1,
+    ) -> None: ...
+    def total(self, worker: int, theta: int) -> int: ...
+    def scan(self, worker: int, left: int, right: int) -> tuple[int, int, NDArray[int64]]: ...
+    def arrays(
+        self,
+    ) -> tuple[NDArray[int64], NDArray[int64], NDArray[int64], NDArray[float64], NDArray[float64]]: ...
+    def fill(self, bit_generator: BitGenerator, out: NDArray[int64], *, exact: bool = False) -> None: ...

@@ -1,0 +1,324 @@
+"""The functions psi of M-estimators: bounded, nondecreasing, and in the end a table of integers.
+
+An M-estimate is the theta where the sum of psi(theta - x) over the records crosses 0. Whatever a psi is in data units,
+the mechanism works with `Psi.table`: integers at the knots, integer slopes between them, on the differences that a grid
+allows. docs/proofs/score-laws.md
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast.grid import Grid
+
+__all__ = ["Function", "Huber", "Logistic", "Pinball", "Psi", "Table"]
+
+# The range of a psi in the units of its table: with records below 2**63 all sums stay below 2**125.
+_UNITS = 2**60
+_SUBDIVISIONS = 32  # differences from one power of two to the next where a function is looked at
+_TOLERANCE = 2.0**-14  # of the range
+_LARGEST_DENOMINATOR = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerTable:
+    """psi as the mechanism knows it: integers, nondecreasing, linear between integer knots, constant outside.
+
+    Attributes
+    ----------
+    knots : ndarray of int64
+        Differences theta - x in steps of the grid, ascending, at least two.
+    values : ndarray of int64
+        psi at the knots, in units of its own; below 2**61 in magnitude.
+    slopes : ndarray of int64
+        One for each two neighbouring knots, at least 0.
+    """
+
+    knots: NDArray[np.int64]
+    values: NDArray[np.int64]
+    slopes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, knots: Sequence[int], start: int, slopes: Sequence[int]) -> IntegerTable:
+        """From the value at the first knot and the slopes, not all 0; what is straight or constant needs no knot."""
+        kept, values, kinds = [knots[0]], [start], [0]
+        for left, slope in zip(knots[:-1], slopes, strict=True):
+            if slope != kinds[-1]:
+                kept.append(left)
+                values.append(values[-1] + kinds[-1] * (left - kept[-2]))
+                kinds.append(slope)
+        if kinds[-1]:
+            kept.append(knots[-1])
+            values.append(values[-1] + kinds[-1] * (knots[-1] - kept[-2]))
+            kinds.append(0)
+        return cls(*(np.array(part, dtype=np.int64) for part in (kept[1:], values[1:], kinds[1:-1])))
+
+    @classmethod
+    def rounded(cls, knots: Sequence[int], values: Sequence[Fraction]) -> IntegerTable:
+        """From values at the knots, nondecreasing and not all equal: their range becomes 2**60 units, nearly.
+
+        The slopes are rounded, each such that it leads as near as can be to the next value: within half of the gap.
+        """
+        unit = _UNITS / (values[-1] - values[0])
+        start = value = round(values[0] * unit)
+        slopes = []
+        for (left, right), target in zip(pairwise(knots), values[1:], strict=True):
+            slopes.append(max(0, round((target * unit - value) / (right - left))))
+            value += slopes[-1] * (right - left)
+        return cls.of(knots, start, slopes)
+
+    def __call__(self, differences: ArrayLike) -> NDArray[np.int64]:
+        """Psi at integer differences."""
+        d = np.clip(_checks.integers("differences", differences), self.knots[0], self.knots[-1])
+        stretch = np.clip(np.searchsorted(self.knots, d, side="right") - 1, 0, len(self.slopes) - 1)
+        return np.asarray(self.values[stretch] + self.slopes[stretch] * (d - self.knots[stretch]))
+
+    def spread(self, last: int) -> int:
+        """W, the most by which one record in 0..last can change psi(theta - x), over all theta in 0..last."""
+        bends = np.concatenate([[0, last], self.knots, self.knots + last])
+        theta = bends[(bends >= 0) & (bends <= last)]
+        return int((self(theta) - self(theta - last)).max())
+
+
+class Psi(ABC):
+    """A bounded, nondecreasing function of the difference theta - x, in data units; public."""
+
+    @abstractmethod
+    def table(self, grid: Grid) -> IntegerTable:
+        """The integers that stand for it on the differences of a grid. A ValueError where it is no psi there."""
+
+
+@dataclass(frozen=True)
+class Huber(Psi):
+    """``clip(theta - x, -k, k)``: the mean of the records near theta, and no record counts more than one at distance k.
+
+    Parameters
+    ----------
+    k : float
+        The corner, in data units, positive; rounded to a multiple of the grid's step, at least one. A corner beyond
+        the width of the grid clips nothing.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.psi.Huber(2.0).table(dpf.Grid(0, 10, step=0.5))([-9, -4, -1, 0, 1, 4, 9])
+    array([-4, -4, -1,  0,  1,  4,  4])
+    """
+
+    k: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", _checks.positive("k", self.k))
+
+    def __str__(self) -> str:
+        return f"Huber's psi with corner {self.k:g}"
+
+    def table(self, grid: Grid) -> IntegerTable:
+        corner = max(1, round(min(self.k / grid.step, grid.size - 1)))
+        return IntegerTable.of([-corner, corner], -corner, [1])
+
+
+@dataclass(frozen=True)
+class Pinball(Psi):
+    """``1 - q`` where x <= theta, else ``-q``: the q-quantile. ``Pinball(0.5)`` is half of the sign, for the median.
+
+    Where many records are equal the sum jumps over 0 and its magnitude says little: prefer `dpfast.quantile`.
+
+    Parameters
+    ----------
+    q : float
+        In [0, 1]; taken as the nearest fraction of denominator at most 2**20.
+    """
+
+    q: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q", _checks.fraction("q", self.q))
+
+    def __str__(self) -> str:
+        return f"the pinball psi of the {self.q:g}-quantile"
+
+    def table(self, grid: Grid) -> IntegerTable:
+        q = Fraction(self.q).limit_denominator(_LARGEST_DENOMINATOR)
+        return IntegerTable.of([-1, 0], -q.numerator, [q.denominator])
+
+
+@dataclass(frozen=True)
+class Table(Psi):
+    """Linear between knots, constant outside.
+
+    Parameters
+    ----------
+    knots : sequence of float
+        Strictly ascending differences theta - x in data units, at least two; they need not be on the grid. Two knots
+        less than a step apart make a jump.
+    values : sequence of float
+        psi there, in any unit: nondecreasing, the first at most 0, the last at least 0, not all 0.
+
+    Notes
+    -----
+    On the differences of the grid the function is exact but for the rounding of slopes: an error of at most g 2**-61 of
+    its range, g the distance of neighbouring knots in steps.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> hampel = dpf.psi.Table([-4, -2, 2, 4], [-1, -0.75, 0.75, 1])
+    >>> 2.0 < dpf.m_estimate([1, 2, 3, 50] * 100, hampel, bounds=(0, 100), epsilon=2.0) < 3.5
+    True
+    """
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __init__(self, knots: Sequence[float] | NDArray[Any], values: Sequence[float] | NDArray[Any]) -> None:
+        for name, numbers in (("knots", knots), ("values", values)):
+            try:
+                object.__setattr__(self, name, tuple(_checks.real(f"each of {name}", number) for number in numbers))
+            except TypeError as error:
+                raise TypeError(f"{name} must be a sequence of numbers: {error}") from None
+        if len(self.knots) != len(self.values) or len(self.knots) < 2:
+            raise ValueError(
+                f"knots and values must be as many, two or more, not {len(self.knots)}, {len(self.values)}"
+            )
+        if not all(left < right for left, right in pairwise(self.knots)):
+            raise ValueError(f"knots must be strictly ascending, not {self.knots!r}")
+        _check_values(self.knots, self.values)
+
+    def __str__(self) -> str:
+        return f"a psi of {len(self.knots)} knots"
+
+    def table(self, grid: Grid) -> IntegerTable:
+        # Between neighbouring integers no knot is strictly inside: there the function on the integers is linear.
+        last, step = grid.size - 1, Fraction(grid.step)
+        places = [Fraction(knot) / step for knot in self.knots]
+        near = {nearest(place) for place in places for nearest in (math.floor, math.ceil)}
+        differences = [-last, *sorted(place for place in near if -last < place < last), last]
+        values = [self._at(places, difference) for difference in differences]
+        _check_values([float(d * step) for d in differences], values)
+        return IntegerTable.rounded(differences, values)
+
+    def _at(self, places: list[Fraction], difference: int) -> Fraction:
+        if difference <= places[0]:
+            return Fraction(self.values[0])
+        for (left, right), (low, high) in zip(pairwise(places), pairwise(map(Fraction, self.values)), strict=True):
+            if difference <= right:
+                return low + (high - low) * (difference - left) / (right - left)
+        return Fraction(self.values[-1])
+
+
+class _Tabulated(Psi):
+    """A function, tabulated on the differences 0, +-1, +-2, ... steps, more and more apart with the distance from 0."""
+
+    @abstractmethod
+    def at(self, difference: float) -> float:
+        """The function of a difference in data units."""
+
+    def table(self, grid: Grid) -> IntegerTable:
+        places = _places(grid.size - 1)
+        differences = [place * grid.step for place in places]
+        values = [_checks.real("each value of psi", self.at(difference)) for difference in differences]
+        _check_values(differences, values)
+        kept = _worth_a_knot(places, values)
+        return IntegerTable.rounded([places[i] for i in kept], [Fraction(values[i]) for i in kept])
+
+
+@dataclass(frozen=True)
+class Logistic(_Tabulated):
+    """``tanh((theta - x) / (2 scale))``: the likelihood equation of the logistic distribution; smooth, nearly Huber's.
+
+    Parameters
+    ----------
+    scale : float
+        In data units, positive: the scale of the logistic distribution.
+
+    Notes
+    -----
+    What is used is a table, bounded and monotone like the function: the straight lines of `Function`, within 2**-12.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _checks.positive("scale", self.scale))
+
+    def __str__(self) -> str:
+        return f"the logistic psi of scale {self.scale:g}"
+
+    def at(self, difference: float) -> float:
+        return math.tanh(difference / self.scale / 2)
+
+
+@dataclass(frozen=True)
+class Function(_Tabulated):
+    """Any bounded, nondecreasing function of theta - x; a callable given to `MEstimator` becomes one of these.
+
+    Parameters
+    ----------
+    function : callable
+        From a float, a difference in data units, to a finite number: nondecreasing, at most 0 on the left and at least
+        0 on the right. It must be public, like every parameter, and is called when a mechanism is built, never with
+        data.
+
+    Notes
+    -----
+    What is used is a table: straight lines that are within 2**-14 of the range of the function at the differences 0,
+    +-1, ..., +-64 steps and 32 more for every doubling of the distance. There the function is checked, when the
+    mechanism is built, to be finite and nondecreasing.
+    """
+
+    function: Callable[[float], float]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function must be callable, not {type(self.function).__name__}")
+
+    def __str__(self) -> str:
+        return f"the psi {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+    def at(self, difference: float) -> float:
+        return self.function(difference)
+
+
+def _places(last: int) -> list[int]:
+    """-last, ..., -2, -1, 0, 1, 2, ..., last: all up to 64, then 32 for every doubling."""
+    right = list(range(1, min(2 * _SUBDIVISIONS, last)))
+    for shift in range(1, max(last.bit_length(), 1)):
+        right += [place << shift for place in range(_SUBDIVISIONS, 2 * _SUBDIVISIONS) if place << shift < last]
+    right.append(last)
+    return [*(-place for place in reversed(right)), 0, *right]
+
+
+def _worth_a_knot(places: Sequence[int], values: Sequence[float]) -> list[int]:
+    """Indices between which the values are linear to 2**-14 of their range: first, last and, greedily, few between."""
+    tolerance = (values[-1] - values[0]) * _TOLERANCE
+    kept, least, most = [0], -math.inf, math.inf  # the slopes from the last that pass all since
+    for i in range(1, len(places)):
+        run, rise = places[i] - places[kept[-1]], values[i] - values[kept[-1]]
+        if not least <= rise / run <= most:
+            kept.append(i - 1)
+            run, rise = places[i] - places[i - 1], values[i] - values[i - 1]
+            least, most = -math.inf, math.inf
+        least, most = max(least, (rise - tolerance) / run), min(most, (rise + tolerance) / run)
+    return [*kept, len(places) - 1]
+
+
+def _check_values(differences: Sequence[float], values: Sequence[Any]) -> None:
+    for (left, right), (low, high) in zip(pairwise(differences), pairwise(values), strict=True):
+        if high < low:
+            raise ValueError(f"psi must not decrease, but it does from the difference {left!r} to {right!r}")
+    if not values[0] <= 0 <= values[-1] or values[0] == values[-1]:
+        raise ValueError(
+            f"psi must go from at most 0 to at least 0, and not be 0 throughout, on differences from "
+            f"{differences[0]!r} to {differences[-1]!r}; it goes from {float(values[0])!r} to {float(values[-1])!r}"
+        )

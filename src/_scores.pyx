@@ -1,0 +1,413 @@
+"""The score laws of M-estimators, from the records to the draw; serves dpfast/mestimation.py.
+
+Law, kernel side: theta in 0..last has weight w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
+psi(theta - x) over the codes x of the records, M the least |S(theta)|. psi is an integer table, nondecreasing, linear
+between integer knots; w is 1, or 1 / (width**2 + (theta - center)**2). The loops are in ``scores.h``.
+docs/proofs/score-laws.md
+"""
+
+cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free
+from numpy.random cimport bitgen_t
+
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from dpfast._kernels._samplers import next_word
+
+cnp.import_array()
+
+cdef extern from *:
+    ctypedef long long wide "__int128"
+
+cdef extern from "scores.h" nogil:
+    enum select_kind:
+        SELECT_UNSUPPORTED
+
+    struct select_keys:
+        const char *data
+        Py_ssize_t n
+        Py_ssize_t stride
+        select_kind kind
+        bint in_place
+
+    struct select_bracket:
+        Py_ssize_t width
+        Py_ssize_t strata
+
+    ctypedef struct dpfast_grid:
+        double lower
+        double upper
+        double step
+        double missing
+        double first
+        int shift
+
+    ctypedef struct scores_psi:
+        const int64_t *knots
+        const int64_t *values
+        const int64_t *slopes
+        Py_ssize_t count
+
+    ctypedef struct scores_tally:
+        wide at_left
+        wide next
+        Py_ssize_t bends
+
+    ctypedef struct scores_piece:
+        int64_t near
+        int64_t length
+        wide excess
+        wide slope
+        wide closest
+        int side
+
+    ctypedef struct scores_cut:
+        scores_piece *pieces
+        Py_ssize_t count
+        Py_ssize_t room
+        double rate
+        const int64_t *edges
+        Py_ssize_t edge_count
+        int64_t center
+        int64_t width
+
+    ctypedef struct scores_line:
+        const int64_t *positions
+        wide *values
+        wide *slopes
+        Py_ssize_t count
+        int64_t left
+        int64_t right
+        int64_t last
+
+    ctypedef struct scores_draw:
+        uint64_t word
+        Py_ssize_t piece
+        int64_t step
+
+    enum scores_stage:
+        SCORES_CHOOSE
+        SCORES_CHOSEN
+        SCORES_KEPT
+        SCORES_DONE
+        SCORES_WHICH
+        SCORES_WHETHER
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
+    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
+    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
+    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
+    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n)
+    wide scores_sum(const scores_psi *psi, const int64_t *codes, Py_ssize_t n, int64_t theta)
+    wide scores_total(const select_keys *keys, const dpfast_grid *grid, const scores_psi *psi, Py_ssize_t start,
+                      Py_ssize_t stop, int64_t theta)
+    scores_tally scores_scan(const select_keys *keys, const dpfast_grid *grid, const scores_psi *psi, Py_ssize_t start,
+                             Py_ssize_t stop, int64_t left, int64_t right, int64_t *bends)
+    int scores_sweep(const scores_line *line, wide reach, scores_cut *cut)
+    void scores_cumulative(const scores_cut *cut, double *cumulative)
+    int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw, int stage,
+                       bint exact)
+
+
+cdef enum:
+    FEW = 4096                  # up to here the sample is all records
+    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+
+
+cdef object _integer(wide value):
+    """All 128 bits as a Python integer."""
+    return (<object> <int64_t> (value >> 64) << 64) + <object> <uint64_t> value
+
+
+cdef wide _wide(object value) except? -1:
+    """A Python integer below 2**127 in magnitude."""
+    cdef int64_t high = value >> 64
+    cdef uint64_t low = value & 0xFFFFFFFFFFFFFFFF
+    return ((<wide> high) << 64) | <wide> low
+
+
+cdef class Pieces:
+    """The law as pieces of nearly constant weight, drawn by rejection.
+
+    **Law** exact, that of the module. **Assumes**, checked by the caller: knots strictly ascending, at least two,
+    inside -last..last; values ascend by slopes times gaps, slopes >= 0, magnitudes below 2**61; reach > 0 and records
+    times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
+    ascending; a valid grid. **Cost** one pass and O(n^(2/3)) for a narrow stretch around the root, a sort of the
+    records that bend S there; where the stretch is not narrow (epsilon n small), of all.
+    **Reference** mechanisms-a 6; ``scores.h``.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Records of any numeric dtype and stride, as for ``_select.window``.
+    knots, levels, slopes : ndarray of int64
+        psi: ``levels[j]`` at ``knots[j]``, then slope ``slopes[j]``.
+    reach : int
+        Magnitudes M + reach and beyond count alike.
+    rate : Fraction
+    last : int
+    lower, upper, step, missing, first : float
+        The public grid.
+    edges : ndarray of int64
+        No piece holds both edge - 1 and edge.
+    center, width : int
+        The Cauchy prior; width 0 is the uniform prior.
+    workers : int
+    """
+
+    cdef cnp.ndarray _values
+    cdef select_keys _keys
+    cdef dpfast_grid _grid
+    cdef scores_psi _psi
+    cdef const int64_t[::1] _knots, _levels, _slopes, _edges
+    cdef int64_t[::1] _room
+    cdef scores_cut _cut
+    cdef double[::1] _cumulative
+    cdef Py_ssize_t _workers
+    cdef int64_t _last
+    cdef object _rate
+
+    def __cinit__(self):
+        self._cut.pieces = NULL
+
+    def __dealloc__(self):
+        free(self._cut.pieces)
+
+    def __init__(self, cnp.ndarray values not None, const int64_t[::1] knots not None,
+                 const int64_t[::1] levels not None, const int64_t[::1] slopes not None, *, reach, rate, int64_t last,
+                 double lower, double upper, double step, double missing, double first,
+                 const int64_t[::1] edges not None, int64_t center=0, int64_t width=0, Py_ssize_t workers=1):
+        self._values, self._knots, self._levels, self._slopes = values, knots, levels, slopes
+        self._edges = edges
+        self._psi = scores_psi(&knots[0], &levels[0], &slopes[0], knots.shape[0])
+        self._grid = dpfast_grid(lower, upper, step, missing, first, 0)
+        self._describe(values)
+        self._workers = max(1, min(workers, self._keys.n // RECORDS_A_WORKER))
+        self._last, self._rate = last, rate
+        self._cut.rate = float(rate)
+        self._cut.edge_count = edges.shape[0]
+        if edges.shape[0]:
+            self._cut.edges = &edges[0]
+        self._cut.center, self._cut.width = center, width
+        self._build(reach)
+        self._cumulative = np.empty(self._cut.count)
+        with nogil:
+            scores_cumulative(&self._cut, &self._cumulative[0])
+
+    cdef int _describe(self, cnp.ndarray values) except -1:
+        """Where the records lie and of which type they are."""
+        self._keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+        if self._keys.kind == SELECT_UNSUPPORTED:
+            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
+        self._keys.data = <const char *> cnp.PyArray_DATA(values)
+        self._keys.n = cnp.PyArray_DIM(values, 0)
+        self._keys.stride = cnp.PyArray_STRIDE(values, 0)
+        self._keys.in_place = False
+        select_set_grid(&self._keys, self._grid.lower, self._grid.upper, self._grid.step, self._grid.missing)
+        return 0
+
+    cdef object _sample(self):
+        """The codes of all records if they are few, else of one in each stratum."""
+        cdef Py_ssize_t n = self._keys.n
+        cdef select_bracket plan
+        cdef double[::1] keys
+        cdef int64_t[::1] codes
+        if n > FEW:
+            plan = select_plan(n, 1, n)
+            n = plan.strata
+        keys, codes = np.empty(n), np.empty(n, np.int64)
+        with nogil:
+            if self._keys.n > FEW:
+                select_sample(&self._keys, plan.width, 0, n, &keys[0])
+            else:
+                select_load_filled(&self._keys, 0, n, &keys[0])
+            dpfast_encode_array(&self._grid, &keys[0], &codes[0], n)
+        return codes
+
+    cdef object _least(self, const int64_t[::1] codes, target):
+        """The least theta in 0..last with S(theta) >= target on these codes, or last + 1."""
+        cdef int64_t low = 0, high = self._last + 1, middle
+        cdef wide bound = _wide(target)
+        with nogil:
+            while low < high:
+                middle = low + (high - low) // 2
+                if scores_sum(&self._psi, &codes[0], codes.shape[0], middle) >= bound:
+                    high = middle
+                else:
+                    low = middle + 1
+        return low
+
+    cdef object _sum(self, const int64_t[::1] codes, int64_t theta):
+        cdef wide total
+        with nogil:
+            total = scores_sum(&self._psi, &codes[0], codes.shape[0], theta)
+        return _integer(total)
+
+    cdef int _build(self, reach) except -1:
+        """Guess from the sample where |S| < M + reach; if the scan finds that it was too narrow, guess wider.
+
+        The guess is put right at one theta, where S is added up over all records: what it still errs is in proportion
+        to how little psi varies between there and the root. Sums of the sample, `slack`, `limit` and `offset` are in
+        its own units, S size / n.
+        """
+        n, last = self._keys.n, int(self._last)
+        codes = self._sample()
+        size = len(codes)
+        spread = int(self._levels[self._levels.shape[0] - 1]) - int(self._levels[0])
+        slack, offset, left, right = 0, 0, 0, last
+        if size < n:
+            slack = 2 * spread * (isqrt(size) + 1)  # four standard errors, at most half of the spread each
+            left, right = self._around(codes, -slack, slack)
+            offset = sum(self._each(self.total, left)) * size // n - self._sum(codes, left)
+            rise = self._sum(codes, right) - self._sum(codes, left)
+            slack = 4 * isqrt(rise * min(spread, int(max(self._slopes)) * (right - left))) + 1
+        root = self._least(codes, -offset)
+        least = min(abs(self._sum(codes, theta) + offset) for theta in (root - 1, root) if 0 <= theta <= last)
+        limit = reach * size // n + 1 + least
+        while True:
+            left, right = self._around(codes, -limit - slack - offset, limit + slack - offset)
+            if self._cut_up(left, right, _wide(reach)):
+                return 0
+            slack = 8 * slack + limit
+
+    cdef object _around(self, const int64_t[::1] codes, low, high):
+        """The narrowest left < right in 0..last with S(left) <= low and S(right) >= high on these codes, if any is."""
+        left = min(max(self._least(codes, low + 1) - 1, 0), self._last - 1)
+        return left, max(min(self._least(codes, high), self._last), left + 1)
+
+    cdef object _share(self, Py_ssize_t worker):
+        """The first and the last but one of a worker's records."""
+        cdef Py_ssize_t n = self._keys.n, w = self._workers
+        return n // w * worker + min(worker, n % w), n // w * (worker + 1) + min(worker + 1, n % w)
+
+    def total(self, Py_ssize_t worker, int64_t theta):
+        """S(theta) of one worker's records."""
+        cdef Py_ssize_t start, stop
+        cdef wide total
+        start, stop = self._share(worker)
+        with nogil:
+            total = scores_total(&self._keys, &self._grid, &self._psi, start, stop, theta)
+        return _integer(total)
+
+    def scan(self, Py_ssize_t worker, int64_t left, int64_t right):
+        """S(left), S(left + 1) and the codes that bend S between the ends, of one worker's records."""
+        cdef Py_ssize_t start, stop
+        cdef scores_tally tally
+        start, stop = self._share(worker)
+        with nogil:
+            tally = scores_scan(&self._keys, &self._grid, &self._psi, start, stop, left, right, &self._room[start])
+        return _integer(tally.at_left), _integer(tally.next), self._room[start:start + tally.bends]
+
+    def _each(self, task, *arguments):
+        """The results of a task for all workers, those but the first in threads of their own."""
+        if self._workers == 1:
+            return [task(0, *arguments)]
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(self._workers) as pool:
+            return [part.result() for part in [pool.submit(task, w, *arguments) for w in range(self._workers)]]
+
+    cdef object _bends(self, int64_t[::1] sorted_codes, int64_t left, int64_t right):
+        """Positions strictly between the ends where S bends, ascending, and by how much."""
+        codes, knots = np.asarray(sorted_codes), np.asarray(self._knots)
+        steps = np.diff(np.asarray(self._slopes), prepend=0, append=0)
+        starts, stops = np.searchsorted(codes, left + 1 - knots), np.searchsorted(codes, right - knots)
+        inside = np.flatnonzero(starts < stops)
+        positions = [codes[starts[j]:stops[j]] + knots[j] for j in inside]
+        positions = np.concatenate([np.empty(0, np.int64), *positions])
+        order = np.argsort(positions, kind="stable")
+        return positions[order], np.repeat(steps[inside], stops[inside] - starts[inside])[order]
+
+    cdef bint _cut_up(self, int64_t left, int64_t right, wide reach) except -1:
+        """The pieces, from a scan for left < right; False if they miss a point of an excess below `reach`."""
+        cdef int64_t[::1] positions, bends, codes
+        cdef scores_line line
+        cdef Py_ssize_t i, count
+        cdef int done
+        self._room = np.empty(self._keys.n, np.int64)
+        at_left, following, parts = zip(*self._each(self.scan, left, right), strict=True)
+        codes = np.sort(np.concatenate(parts))
+        self._room = None
+        positions, bends = self._bends(codes, left, right)
+        count = positions.shape[0] + 1
+        wides = np.empty((2, count, 2), np.int64)
+        places = np.empty(count, np.int64)
+        places[0] = left
+        places[1:] = positions
+        positions = places
+        cdef int64_t[:, :, ::1] memory = wides
+        line.positions, line.count = &positions[0], count
+        line.values, line.slopes = <wide *> &memory[0, 0, 0], <wide *> &memory[1, 0, 0]
+        line.left, line.right, line.last = left, right, self._last
+        line.values[0] = _wide(sum(at_left))
+        line.slopes[0] = _wide(sum(following) - sum(at_left))
+        self._cut.count = 0
+        with nogil:
+            for i in range(1, count):
+                line.values[i] = line.values[i - 1] + line.slopes[i - 1] * (positions[i] - positions[i - 1])
+                line.slopes[i] = line.slopes[i - 1] + bends[i - 1]
+            done = scores_sweep(&line, reach, &self._cut)
+        if done < 0:
+            raise MemoryError
+        return done
+
+    def arrays(self):
+        """The pieces in the order of the draw: nearest points, lengths, sides, excesses and slopes times the rate."""
+        cdef Py_ssize_t i, n = self._cut.count
+        cdef scores_piece *piece
+        near, lengths, sides = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+        falls, slopes = np.empty(n), np.empty(n)
+        cdef int64_t[::1] near_view = near, lengths_view = lengths, sides_view = sides
+        cdef double[::1] falls_view = falls, slopes_view = slopes
+        with nogil:
+            for i in range(n):
+                piece = &self._cut.pieces[i]
+                near_view[i], lengths_view[i], sides_view[i] = piece.near, piece.length, piece.side
+                falls_view[i] = self._cut.rate * <double> piece.excess
+                slopes_view[i] = self._cut.rate * <double> piece.slope
+        return near, lengths, sides, falls, slopes
+
+    def fill(self, bit_generator, int64_t[::1] out not None, *, bint exact=False):
+        """Fill with independent draws.
+
+        **Law** exact. **Cost** O(pieces) once, then a binary search and two or more words an attempt, two attempts on
+        average for the uniform prior and at most eight for Cauchy's; ball arithmetic with probability below pieces *
+        2**-37. Under a lock, released while ball arithmetic decides.
+        """
+        cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        cdef scores_draw draw
+        cdef const scores_piece *piece
+        cdef Py_ssize_t i = 0
+        cdef int stage = SCORES_CHOOSE
+        while i < out.shape[0]:
+            with bit_generator.lock, nogil:
+                while i < out.shape[0]:
+                    stage = scores_attempt(source, &self._cut, &self._cumulative[0], &draw, stage, exact)
+                    if stage == SCORES_DONE:
+                        piece = &self._cut.pieces[draw.piece]
+                        out[i] = piece.near + piece.side * draw.step
+                        stage = SCORES_CHOOSE
+                        i += 1
+                    elif stage != SCORES_CHOOSE:
+                        break
+            if stage == SCORES_WHICH:
+                draw.piece = self._which(bit_generator, draw.word)
+                stage = SCORES_CHOSEN
+            elif stage == SCORES_WHETHER:
+                stage = SCORES_KEPT if self._whether(bit_generator, &draw) else SCORES_CHOOSE
+
+    cdef Py_ssize_t _which(self, object bit_generator, uint64_t word) except -1:
+        from dpfast._kernels._balls import choose_piece
+        pieces = [(self._cut.pieces[i].length, _integer(self._cut.pieces[i].excess),
+                   _integer(self._cut.pieces[i].closest)) for i in range(self._cut.count)]
+        return choose_piece(word, lambda: next_word(bit_generator), pieces, self._rate)
+
+    cdef bint _whether(self, object bit_generator, const scores_draw *draw) except -1:
+        from dpfast._kernels._balls import below_exp_neg
+        gamma = self._rate * Fraction(_integer(self._cut.pieces[draw.piece].slope) * draw.step)
+        return below_exp_neg(draw.word, lambda: next_word(bit_generator), gamma)

@@ -1,0 +1,401 @@
+/* Score laws of M-estimators: P(theta) proportional to w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
+ * psi(theta - x) over the records, M its least magnitude on the grid. docs/proofs/score-laws.md
+ *
+ * psi is an integer table, linear between knots, so S is linear between the positions x + knot: `scores_scan` adds up S
+ * where a stretch around its root begins and copies the few records that bend it inside, `scores_sweep` cuts the grid
+ * into pieces on which the weight is nearly constant, `scores_attempt` draws a piece and a point of it.
+ */
+#ifndef DPFAST_SCORES_H
+#define DPFAST_SCORES_H
+
+#include <stdlib.h>
+
+#include "draws.h"
+#include "grid.h"
+#include "select.h"
+
+typedef __int128 scores_wide;
+
+/* ---- psi ---- */
+
+/* values[0] up to knots[0], then slope slopes[j] between the knots j and j + 1, values[count - 1] from the last on. */
+typedef struct {
+    const int64_t *knots, *values, *slopes;
+    ptrdiff_t count;
+} scores_psi;
+
+#define SCORES_FEW 4 /* up to so many slopes a loop over all, on vectors, beats a search */
+
+/* The number of knots <= d. */
+static inline ptrdiff_t scores_index(const scores_psi *psi, int64_t d)
+{
+    const int64_t *base = psi->knots;
+    ptrdiff_t left = psi->count;
+    while (left > 1) {
+        ptrdiff_t half = left / 2;
+        base += base[half - 1] <= d ? half : 0;
+        left -= half;
+    }
+    return base - psi->knots + (*base <= d);
+}
+
+static inline int64_t scores_value(const scores_psi *psi, int64_t d, ptrdiff_t index)
+{
+    if (index == 0)
+        return psi->values[0];
+    if (index == psi->count)
+        return psi->values[index - 1];
+    return psi->values[index - 1] + psi->slopes[index - 1] * (d - psi->knots[index - 1]);
+}
+
+/* The sum of clip(theta - x - knot, 0, gap): terms below 2^53 each, at most 2048 of them. */
+DPFAST_CLONES
+static uint64_t scores_ramp(const int64_t *codes, ptrdiff_t n, int64_t theta_less_knot, int64_t gap)
+{
+    uint64_t sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int64_t d = theta_less_knot - codes[i];
+        d = d < 0 ? 0 : d;
+        sum += (uint64_t)(d > gap ? gap : d);
+    }
+    return sum;
+}
+
+/* The sum of psi(theta - x) over at most 2048 codes. */
+static scores_wide scores_block(const scores_psi *psi, const int64_t *codes, ptrdiff_t n, int64_t theta)
+{
+    scores_wide sum = 0;
+    if (psi->count - 1 <= SCORES_FEW) {
+        sum = (scores_wide)psi->values[0] * n;
+        for (ptrdiff_t j = 0; j + 1 < psi->count; j++)
+            if (psi->slopes[j])
+                sum += (scores_wide)psi->slopes[j] *
+                       scores_ramp(codes, n, theta - psi->knots[j], psi->knots[j + 1] - psi->knots[j]);
+        return sum;
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum += scores_value(psi, theta - codes[i], scores_index(psi, theta - codes[i]));
+    return sum;
+}
+
+static scores_wide scores_sum(const scores_psi *psi, const int64_t *codes, ptrdiff_t n, int64_t theta)
+{
+    scores_wide sum = 0;
+    for (ptrdiff_t i = 0; i < n; i += SELECT_BLOCK)
+        sum += scores_block(psi, codes + i, n - i < SELECT_BLOCK ? n - i : SELECT_BLOCK, theta);
+    return sum;
+}
+
+/* ---- passes over the data ---- */
+
+typedef struct {
+    scores_wide at_left, next; /* S(left), S(left + 1) */
+    ptrdiff_t bends;           /* records with a knot strictly between left and right, copied out */
+} scores_tally;
+
+/* S(theta) of the records start..stop-1. */
+static scores_wide scores_total(const struct select_keys *keys, const dpfast_grid *grid, const scores_psi *psi,
+                                ptrdiff_t start, ptrdiff_t stop, int64_t theta)
+{
+    scores_wide sum = 0;
+    double block[SELECT_BLOCK];
+    int64_t codes[SELECT_BLOCK];
+    for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
+        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
+        select_load_filled(keys, i, count, block);
+        dpfast_encode_array(grid, block, codes, count);
+        sum += scores_block(psi, codes, count, theta);
+    }
+    return sum;
+}
+
+/* Flags the codes whose position x + knot lies strictly between left and right. */
+DPFAST_CLONES
+static void scores_flag(const int64_t *codes, ptrdiff_t n, int64_t knot, int64_t left, int64_t right, uint8_t *flags)
+{
+    const uint64_t inside = (uint64_t)(right - left - 1);
+    for (ptrdiff_t i = 0; i < n; i++)
+        flags[i] |= (uint64_t)(codes[i] + knot - left - 1) < inside;
+}
+
+/* S at the left end and one step on, and the records that bend S between the ends, left < right; of the records
+ * start..stop-1. `bends` has room for all. */
+static scores_tally scores_scan(const struct select_keys *keys, const dpfast_grid *grid, const scores_psi *psi,
+                                ptrdiff_t start, ptrdiff_t stop, int64_t left, int64_t right, int64_t *bends)
+{
+    scores_tally tally = {0, 0, 0};
+    double block[SELECT_BLOCK];
+    int64_t codes[SELECT_BLOCK];
+    uint8_t flags[SELECT_BLOCK];
+    for (ptrdiff_t i = start; i < stop; i += SELECT_BLOCK) {
+        const ptrdiff_t count = stop - i < SELECT_BLOCK ? stop - i : SELECT_BLOCK;
+        select_load_filled(keys, i, count, block);
+        dpfast_encode_array(grid, block, codes, count);
+        memset(flags, 0, sizeof flags);
+        if (psi->count - 1 <= SCORES_FEW) {
+            tally.at_left += scores_block(psi, codes, count, left);
+            tally.next += scores_block(psi, codes, count, left + 1);
+            for (ptrdiff_t j = 0; j < psi->count; j++)
+                scores_flag(codes, count, psi->knots[j], left, right, flags);
+        } else {
+            for (ptrdiff_t k = 0; k < count; k++) {
+                const int64_t d = left - codes[k];
+                const ptrdiff_t index = scores_index(psi, d);
+                tally.at_left += scores_value(psi, d, index);
+                tally.next += scores_value(psi, d + 1, index); /* knots are integers: none between d and d + 1 */
+                flags[k] = index < psi->count && psi->knots[index] < right - codes[k];
+            }
+        }
+        for (ptrdiff_t k = 0; k < count; k++) {
+            bends[tally.bends] = codes[k];
+            tally.bends += flags[k];
+        }
+    }
+    return tally;
+}
+
+/* ---- pieces ---- */
+
+/* The points near, near + side, ..., near + side (length - 1), on one side of the root; `near` is the end nearest to it.
+ * Their magnitudes of S are M + excess + slope j; their prior weights at most 1 / closest. */
+typedef struct {
+    int64_t near, length;
+    scores_wide excess, slope, closest;
+    int side;
+} scores_piece;
+
+typedef struct {
+    scores_piece *pieces;
+    ptrdiff_t count, room;
+    double rate;            /* of the exponential, the nearest double or a few units beside it */
+    const int64_t *edges;   /* no piece holds both edge - 1 and edge; ascending */
+    ptrdiff_t edge_count;
+    int64_t center, width;  /* of the Cauchy prior 1 / (width^2 + (theta - center)^2); width 0: uniform */
+} scores_cut;
+
+static inline scores_wide scores_inverse_prior(const scores_cut *cut, int64_t theta)
+{
+    scores_wide away = (scores_wide)theta - cut->center;
+    return cut->width ? (scores_wide)cut->width * cut->width + away * away : 1;
+}
+
+/* The number of edges <= theta. */
+static inline ptrdiff_t scores_edges_up_to(const scores_cut *cut, int64_t theta)
+{
+    ptrdiff_t low = 0, high = cut->edge_count;
+    while (low < high) {
+        ptrdiff_t middle = low + (high - low) / 2;
+        if (cut->edges[middle] <= theta)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Adds the points near, near + side, ... up to `count`, in pieces that hold no edge and on which the exponential falls
+ * by a factor of e at most. Returns -1 where memory is short. */
+static int scores_add(scores_cut *cut, int64_t near, int64_t count, scores_wide excess, scores_wide slope, int side)
+{
+    const double flat = cut->rate * (double)slope;
+    const int64_t longest = flat * 0x1p53 > 1.0 ? (flat >= 1.0 ? 1 : (int64_t)(1.0 / flat)) : INT64_MAX;
+    while (count > 0) {
+        int64_t length = count < longest ? count : longest;
+        ptrdiff_t edge = scores_edges_up_to(cut, near);
+        if (side > 0 && edge < cut->edge_count && cut->edges[edge] - near < length)
+            length = cut->edges[edge] - near;
+        if (side < 0 && edge > 0 && near - cut->edges[edge - 1] + 1 < length)
+            length = near - cut->edges[edge - 1] + 1;
+        if (cut->count == cut->room) {
+            ptrdiff_t room = 2 * cut->room + 64;
+            scores_piece *pieces = realloc(cut->pieces, (size_t)room * sizeof *pieces);
+            if (pieces == NULL)
+                return -1;
+            cut->pieces = pieces;
+            cut->room = room;
+        }
+        const int64_t far = near + side * (length - 1);
+        const scores_wide one = scores_inverse_prior(cut, near), other = scores_inverse_prior(cut, far);
+        cut->pieces[cut->count++] = (scores_piece){near, length, excess, slope, one < other ? one : other, side};
+        near = far + side;
+        excess += slope * length;
+        count -= length;
+    }
+    return 0;
+}
+
+/* S on left..right: value S(left), then linear with the slopes[i] from positions[i] to positions[i + 1], positions[0]
+ * being left; past the last position up to right. */
+typedef struct {
+    const int64_t *positions;
+    scores_wide *values, *slopes;
+    ptrdiff_t count;
+    int64_t left, right, last;
+} scores_line;
+
+static inline scores_wide scores_at(const scores_line *line, ptrdiff_t i, int64_t theta)
+{
+    return line->values[i] + line->slopes[i] * (theta - line->positions[i]);
+}
+
+static inline int64_t scores_end(const scores_line *line, ptrdiff_t i)
+{
+    return i + 1 < line->count ? line->positions[i + 1] : line->right;
+}
+
+/* The pieces of 0..last. Returns 1; 0 where the stretch does not hold all points of an excess below `reach`; -1 where
+ * memory is short. */
+static int scores_sweep(const scores_line *line, scores_wide reach, scores_cut *cut)
+{
+    ptrdiff_t i = 0, root_segment;
+    /* The root: the least theta with S(theta) >= 0, or right + 1, and the segment that leads to it. */
+    while (i + 1 < line->count && line->values[i + 1] < 0)
+        i++;
+    root_segment = i;
+    int64_t root = line->left;
+    if (line->values[i] < 0) {
+        const int64_t steps = scores_end(line, i) - line->positions[i];
+        const scores_wide slope = line->slopes[i], needed = slope ? (-line->values[i] + slope - 1) / slope : 0;
+        root = slope == 0 || needed > steps ? scores_end(line, i) + 1 : line->positions[i] + (int64_t)needed;
+    }
+    /* The least magnitude is next to it, on one side or the other. */
+    if ((root == line->left && line->left > 0) || (root > line->right && line->right < line->last))
+        return 0;
+    scores_wide least = -1;
+    if (root <= line->right)
+        least = scores_at(line, root_segment, root);
+    if (root > line->left) {
+        const scores_wide before = -scores_at(line, root_segment, root - 1);
+        least = least < 0 || before < least ? before : least;
+    }
+    const scores_wide limit = least + reach;
+
+    int64_t theta = root;
+    for (i = root_segment; theta <= line->right; i++) {
+        const int64_t end = i + 1 < line->count ? line->positions[i + 1] - 1 : line->right;
+        if (theta > end)
+            continue;
+        const scores_wide value = scores_at(line, i, theta), slope = line->slopes[i];
+        if (value >= limit)
+            break;
+        int64_t count = end - theta + 1;
+        if (slope && (limit - value - 1) / slope + 1 < count)
+            count = (int64_t)((limit - value - 1) / slope + 1);
+        if (scores_add(cut, theta, count, value - least, slope, 1) < 0)
+            return -1;
+        theta += count;
+        if (theta <= end)
+            break;
+    }
+    if (theta > line->right && line->right < line->last)
+        return 0;
+    if (scores_add(cut, theta, line->last - theta + 1, reach, 0, 1) < 0)
+        return -1;
+
+    theta = root - 1;
+    for (i = root_segment; theta >= line->left; i--) {
+        if (theta < line->positions[i])
+            continue;
+        const scores_wide value = -scores_at(line, i, theta), slope = line->slopes[i];
+        if (value >= limit)
+            break;
+        int64_t count = theta - line->positions[i] + 1;
+        if (slope && (limit - value - 1) / slope + 1 < count)
+            count = (int64_t)((limit - value - 1) / slope + 1);
+        if (scores_add(cut, theta, count, value - least, slope, -1) < 0)
+            return -1;
+        theta -= count;
+        if (theta >= line->positions[i])
+            break;
+    }
+    if (theta < line->left && line->left > 0)
+        return 0;
+    return scores_add(cut, theta, theta + 1, reach, 0, -1) < 0 ? -1 : 1;
+}
+
+/* Twice the error of cumulative / total: a weight is right to 2^-49 (1 + y) + 2^-50, y <= 160, and beyond y = 160 all
+ * weights together are below 2^160 e^-160 of the total. docs/proofs/score-laws.md */
+#define SCORES_ERROR 0x1p-39
+
+/* cumulative[i] = sum of the weights of the pieces 0..i: length times the greatest weight of a point on the piece, in
+ * units of width^2 for the Cauchy prior. */
+static void scores_cumulative(const scores_cut *cut, double *cumulative)
+{
+    dpfast_sum sum = {0.0, 0.0};
+    const double unit = cut->width ? (double)cut->width * (double)cut->width : 1.0;
+    for (ptrdiff_t i = 0; i < cut->count; i++) {
+        const scores_piece *piece = cut->pieces + i;
+        const double weight = dpfast_exp_neg(cut->rate * (double)piece->excess) * (unit / (double)piece->closest);
+        cumulative[i] = dpfast_add(&sum, weight * (double)piece->length);
+        if (i && cumulative[i] < cumulative[i - 1])
+            cumulative[i] = cumulative[i - 1];
+    }
+}
+
+/* ---- the draw ---- */
+
+enum scores_stage {
+    SCORES_CHOOSE,    /* nothing is drawn yet, or the last attempt was rejected */
+    SCORES_CHOSEN,    /* the piece is known */
+    SCORES_KEPT,      /* the point is known, and what the slope leaves of it */
+    SCORES_DONE,
+    SCORES_WHICH,     /* open: which piece `word` says */
+    SCORES_WHETHER    /* open: whether `word` is below exp(-rate slope step) */
+};
+
+typedef struct {
+    uint64_t word;
+    ptrdiff_t piece;
+    int64_t step;
+} scores_draw;
+
+/* Law: 1 with probability numerator / denominator, 0 < numerator <= denominator < 2^110: a uniform integer below the
+ * denominator, by rejection from the least power of two, is compared. */
+static inline int scores_bernoulli(bitgen_t *source, scores_wide numerator, scores_wide denominator)
+{
+    typedef unsigned __int128 word_pair;
+    if (numerator == denominator)
+        return 1;
+    const uint64_t top = (uint64_t)((word_pair)denominator >> 64), low = (uint64_t)denominator;
+    const uint64_t high_mask = top ? ~(uint64_t)0 >> __builtin_clzll(top) : 0;
+    const uint64_t low_mask = top ? ~(uint64_t)0 : ~(uint64_t)0 >> __builtin_clzll(low);
+    for (;;) {
+        word_pair draw = source->next_uint64(source->state) & low_mask;
+        if (high_mask)
+            draw |= (word_pair)(source->next_uint64(source->state) & high_mask) << 64;
+        if (draw < (word_pair)denominator)
+            return draw < (word_pair)numerator;
+    }
+}
+
+/* One attempt, from `stage` on: DONE, CHOOSE after a rejection, or an open decision, which is left to the caller together
+ * with its word. `exact` leaves all of them. */
+static int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw, int stage,
+                          int exact)
+{
+    if (stage == SCORES_CHOOSE) {
+        draw->word = source->next_uint64(source->state);
+        draw->piece = exact ? -1 : dpfast_choose(draw->word, cumulative, cut->count, SCORES_ERROR);
+        if (draw->piece < 0)
+            return SCORES_WHICH;
+        stage = SCORES_CHOSEN;
+    }
+    const scores_piece *piece = cut->pieces + draw->piece;
+    if (stage == SCORES_CHOSEN) {
+        draw->step = (int64_t)dpfast_uniform(source, (uint64_t)piece->length - 1);
+        if (draw->step && piece->slope) {
+            draw->word = source->next_uint64(source->state);
+            int64_t kept = DPFAST_UNDECIDED;
+            if (!exact)
+                kept = dpfast_below_exp_neg(draw->word, cut->rate * (double)piece->slope * (double)draw->step);
+            if (kept == DPFAST_UNDECIDED)
+                return SCORES_WHETHER;
+            if (!kept)
+                return SCORES_CHOOSE;
+        }
+    }
+    const scores_wide inverse = scores_inverse_prior(cut, piece->near + piece->side * draw->step);
+    return scores_bernoulli(source, piece->closest, inverse) ? SCORES_DONE : SCORES_CHOOSE;
+}
+
+#endif
