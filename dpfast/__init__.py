@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 
 from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -30,12 +31,14 @@ __all__ = [
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
+    "Histogram",
     "InverseSensitivity",
     "Mechanism",
     "Privacy",
     "Quantiles",
     "SmoothSensitivity",
     "audit",
+    "histogram",
     "huber",
     "iqr",
     "mean",
@@ -47,6 +50,7 @@ __all__ = [
     "statistics",
     "std",
     "sum",
+    "synthesize",
     "theory",
     "trimmed_mean",
     "variance",

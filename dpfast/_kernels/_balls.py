@@ -218,3 +218,19 @@ def proposed_weight(
         numerator *= _in_least_units(weight)
         denominator *= sum(map(_in_least_units, weights))
     return total * Fraction(numerator, denominator * prod(comb(width + length - 1, length) for width, length in runs))
+
+
+def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
+    """``ceil(2**64 m / (m + n (exp(epsilon / k) - 1)))``: the least weight of the uniform density, in units of 2**-64.
+
+    With it k draws from a smoothed histogram of m cells lose at most epsilon (docs/proofs/smoothed-histogram.md).
+    """
+    if epsilon / k > 700:  # exp(700) n > 2**64 m
+        return 1
+    for precision in accumulate([128] * 2**10):
+        with _bits(precision):
+            least = (arb(cells) * 2**64 / (cells + n * arb(_rational(Fraction(epsilon) / k)).expm1())).ceil()
+            units = least.unique_fmpz()
+        if units is not None:
+            return int(units)
+    raise ArithmeticError(f"epsilon = {epsilon!r} leaves the weight undecided")  # it is no integer: exp is irrational
