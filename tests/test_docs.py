@@ -10,7 +10,8 @@ import pytest
 import dpfast
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["dpfast", *(f"dpfast.{m.name}" for m in pkgutil.iter_modules(dpfast.__path__) if m.name != "__main__")]
+FOUND = [m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.")]
+MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and name != "dpfast.__main__")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -36,6 +37,8 @@ def test_every_public_function_has_an_example():
         "winsorized_mean",
         "iqr",
         "huber",
+        "histogram",
+        "synthesize",
     )
     for name in (*functions, "Grid", "InverseSensitivity", "GlobalSensitivity", "SmoothSensitivity", "Privacy"):
         assert ">>>" in getattr(dpfast, name).__doc__, name
