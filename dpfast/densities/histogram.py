@@ -53,8 +53,8 @@ class Cells:
 
     Notes
     -----
-    Edge i of b bins is the code round(i (size - 1) / b). Bin i holds the codes from its edge up to the next one, the last
-    bin its upper edge too: a record belongs to the bin of its code (docs/proofs/histogram-bins.md).
+    Edge i of b bins is the code round(i (size - 1) / b). Bin i holds the codes from its edge up to the next one, the
+    last bin its upper edge too: a record belongs to the bin of its code (docs/proofs/histogram-bins.md).
     """
 
     grids: tuple[Grid, ...]
@@ -217,7 +217,7 @@ class Histogram:
     @cached_property
     def density(self) -> NDArray[np.float64]:
         """The density on each cell, per data unit; integrates to 1."""
-        return self.weights / self.weights.sum() / self.cells.volumes()
+        return np.asarray(self.weights / self.weights.sum() / self.cells.volumes())
 
     def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """The density at points: an array of any shape, for r columns of shape (..., r); 0 outside the bounds."""
@@ -348,12 +348,12 @@ class PerturbedCounts(Law):
 class PerturbedHistogram(Mechanism):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
 
-    Pure epsilon-differential privacy under one replaced record, n public; or of scale 1 / epsilon under one record added
-    or removed, n private.
+    Pure epsilon-differential privacy under one replaced record, n public; or of scale 1 / epsilon under one record
+    added or removed, n private.
 
     Parameters
     ----------
-    bins : int, or tuple of ints
+    bins : int, or sequence of ints
         Of every axis, or of each; at most 2**24 cells together.
     grid : Grid, or tuple of Grids
         Public bounds and granularity of the one column, or of each of up to 4.
@@ -389,7 +389,7 @@ class PerturbedHistogram(Mechanism):
     (10,)
     """
 
-    bins: int | tuple[int, ...]
+    bins: int | Sequence[int]
     grid: Grid | tuple[Grid, ...] = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     consistency: str = field(kw_only=True, default="clip")
@@ -403,7 +403,7 @@ class PerturbedHistogram(Mechanism):
         if self.consistency not in ("clip", "simplex"):
             raise ValueError(f"consistency must be 'clip' or 'simplex', not {self.consistency!r}")
         if self.consistency == "simplex" and self.neighbors == "add-remove":
-            raise ValueError("consistency='simplex' makes the counts sum to n, which neighbors='add-remove' keeps private")
+            raise ValueError("consistency='simplex' makes counts sum to n, which neighbors='add-remove' keeps private")
         _noise_scale(self.epsilon, self.neighbors)
         _set_cells(self)
 
@@ -438,7 +438,7 @@ class PerturbedHistogram(Mechanism):
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """`size` independent releases of the noisy counts, an array of shape (*size, *bins): EACH ONE spends the budget.
+        """`size` independent releases of the noisy counts, of shape (*size, *bins): EACH ONE spends the budget.
 
         One `Histogram`, as by a call, for None.
         """
@@ -450,9 +450,7 @@ class PerturbedHistogram(Mechanism):
 
     def error(self, n: SupportsIndex, *, roughness: float) -> float:
         """Mean integrated squared error to expect for n records: `dpfast.theory.perturbed_mise`."""
-        return perturbed_mise(
-            n, self.cells.bins, epsilon=self.epsilon, roughness=roughness, neighbors=self.neighbors
-        )
+        return perturbed_mise(n, self.cells.bins, epsilon=self.epsilon, roughness=roughness, neighbors=self.neighbors)
 
     def _histogram(self, counts: NDArray[np.int64], *, n: int | None) -> Histogram:
         """What is released for noisy counts: post-processing."""
@@ -600,7 +598,7 @@ class SmoothedHistogram(Mechanism):
 
     Parameters
     ----------
-    bins : int, or tuple of ints
+    bins : int, or sequence of ints
         Of every axis, or of each; at most 2**24 cells together.
     k : int
         Synthetic records, at least 1.
@@ -616,9 +614,9 @@ class SmoothedHistogram(Mechanism):
 
     Notes
     -----
-    Privacy: each record is, with probability delta, of a uniform cell, else of the cell of a uniform record; then uniform
-    on the grid points of the cell. delta is m / (m + n (exp(epsilon / k) - 1)) for m cells and n records, the least for
-    which k draws lose epsilon, rounded up to a multiple of 2**-64 (docs/proofs/smoothed-histogram.md).
+    Privacy: each record is, with probability delta, of a uniform cell, else of the cell of a uniform record; then
+    uniform on the grid points of the cell. delta is m / (m + n (exp(epsilon / k) - 1)) for m cells and n records, the
+    least for which k draws lose epsilon, rounded up to a multiple of 2**-64 (docs/proofs/smoothed-histogram.md).
     Cost: O(k), no pass over the records. The more draws, the nearer is delta to 1: `dpfast.theory.smoothed_optimum`
     weighs them against bins; for k of the order of n use `PerturbedHistogram`.
 
@@ -635,7 +633,7 @@ class SmoothedHistogram(Mechanism):
     (100,)
     """
 
-    bins: int | tuple[int, ...]
+    bins: int | Sequence[int]
     k: int = field(kw_only=True)
     grid: Grid | tuple[Grid, ...] = field(kw_only=True)
     epsilon: float = field(kw_only=True)
@@ -698,8 +696,8 @@ def histogram(
         Private data, r at most 4: any dtype, any stride, read-only or memory-mapped; never modified. Values outside the
         bounds count at them, NaN at ``grid.missing``. n >= 1 is public, unless `neighbors` is "add-remove".
     bins : int, sequence of ints, or "auto"
-        Of every axis, or of each. "auto" takes the number with the least `dpfast.theory.perturbed_mise` for n, epsilon and
-        `roughness`: c bins an axis, m = c**r cells, R the roughness and v the variance of the noise::
+        Of every axis, or of each. "auto" takes the number with the least `dpfast.theory.perturbed_mise` for n, epsilon
+        and `roughness`: c bins an axis, m = c**r cells, R the roughness and v the variance of the noise::
 
             R / (12 c**2) + m / n + m**2 v / n**2
 
@@ -736,7 +734,7 @@ def histogram(
 
     Notes
     -----
-    Privacy: `PerturbedHistogram`, docs/proofs/perturbed-histogram.md. Cost: one pass, about a tenth of ``np.histogram``.
+    Privacy: `PerturbedHistogram`, docs/proofs/perturbed-histogram.md. Cost: one pass, a tenth of ``np.histogram``.
 
     References
     ----------
@@ -763,7 +761,7 @@ def histogram(
             raise ValueError("bins='auto' needs a public number of records, which neighbors='add-remove' has not")
         bins = automatic_bins(bins, values, grids, epsilon, roughness)
     mechanism = PerturbedHistogram(
-        tuple(bins) if isinstance(bins, Sequence) else bins,
+        bins,
         grid=grids,
         epsilon=epsilon,
         consistency=consistency,

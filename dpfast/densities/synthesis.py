@@ -54,7 +54,7 @@ def _perturbed(request: Request) -> NDArray[np.float64]:
     bins = request.bins
     if isinstance(bins, str):
         bins = automatic_bins(bins, request.values, request.grids, request.epsilon)
-    mechanism = PerturbedHistogram(_tuple(bins), grid=request.grids, epsilon=request.epsilon)
+    mechanism = PerturbedHistogram(bins, grid=request.grids, epsilon=request.epsilon)
     released = mechanism(request.values, rng=request.rng, workers=request.workers)
     return np.asarray(released.sample(request.k, request.rng, workers=request.workers))
 
@@ -69,12 +69,8 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
             _assumed_cdf, _ASSUMED_SQUARE, n=n, epsilon=request.epsilon, k=request.k, dimensions=len(request.grids)
         )
         bins = at_most(best.bins, request.grids)
-    mechanism = SmoothedHistogram(_tuple(bins), k=request.k, grid=request.grids, epsilon=request.epsilon)
+    mechanism = SmoothedHistogram(bins, k=request.k, grid=request.grids, epsilon=request.epsilon)
     return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
-
-
-def _tuple(bins: int | Sequence[int]) -> int | tuple[int, ...]:
-    return tuple(bins) if isinstance(bins, Sequence) else bins
 
 
 def _assumed_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,8 +106,8 @@ def synthesize(
         "perturbed" draws from one `PerturbedHistogram`: any number of records. "smoothed" draws from the
         `SmoothedHistogram`, where every draw takes its share of the budget: for few records from many.
     bins : int, sequence of ints, or "auto"
-        As for `histogram`. "auto" of "smoothed" takes the number with the least `dpfast.theory.smoothed_mise` for n, k and
-        epsilon under a normal density whose three standard deviations reach the bounds.
+        As for `histogram`. "auto" of "smoothed" takes the number with the least `dpfast.theory.smoothed_mise` for n, k
+        and epsilon under a normal density whose three standard deviations reach the bounds.
     rng, workers
         As for `histogram`.
 
@@ -127,7 +123,7 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, docs/proofs/smoothed-histogram.md. Cost: O(n + k), or O(k) for "smoothed".
+    Privacy: docs/proofs/perturbed-histogram.md, docs/proofs/smoothed-histogram.md. Cost: O(n + k); O(k) for "smoothed".
 
     References
     ----------

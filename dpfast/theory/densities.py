@@ -1,8 +1,8 @@
 """Wasserman and Zhou (2010): what histograms and synthetic records lose to privacy; theorems 5 to 8 and both tables.
 
-Densities live on the unit box [0, 1]^r: divide an integrated squared error by the volume of the bounds to have it in data
-units. Letters in the equations: m is the number of cells, r of columns, k of synthetic records, epsilon the paper's alpha.
-Figures are from public parameters and assumed distributions, never from data.
+Densities live on the unit box [0, 1]^r: divide an integrated squared error by the volume of the bounds to have it in
+data units. Letters in the equations: m is the number of cells, r of columns, k of synthetic records, epsilon the
+paper's alpha. Figures are from public parameters and assumed distributions, never from data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 
-# How much one record changes the counts of a histogram, in the l1 norm: replaced, it leaves one cell and enters another.
+# How much one record changes counts, in the l1 norm: replaced, it leaves one cell and enters another.
 CHANGED_COUNTS = {"replace-one": 2, "add-remove": 1}
 _MOST_CELLS = 2**24
 
@@ -293,8 +293,8 @@ def perturbed_mise(
     Returns
     -------
     float
-        ``R / (12 c^2) + m / n + m^2 v / n^2``, c the least number of bins on an axis, m that of cells and v the variance
-        of the noise. An upper bound where axes have unequal numbers of bins.
+        ``R / (12 c^2) + m / n + m^2 v / n^2``, c the least number of bins on an axis, m that of cells and v the
+        variance of the noise. An upper bound where axes have unequal numbers of bins.
 
     Raises
     ------
@@ -303,8 +303,8 @@ def perturbed_mise(
 
     Notes
     -----
-    Bias for narrow bins; sampling, less the small square of the density; noise exactly, v = 1 / (2 sinh(epsilon / 4)^2),
-    about 8 / epsilon^2. Clipping lowers the last term where it is large.
+    Bias for narrow bins; sampling, without the small part -int p^2 / n; noise exactly, v = 1 / (2 sinh(epsilon / 4)^2),
+    about 8 / epsilon^2, under replacement. Clipping lowers the last term where it is large.
 
     References
     ----------
