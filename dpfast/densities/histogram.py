@@ -415,9 +415,14 @@ class PerturbedHistogram(Mechanism):
         return f"<PerturbedHistogram of {_described(self.cells)}, {self.consistency}: {self.privacy}>"
 
     @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grid of each column."""
+        return _several(self.grid)
+
+    @property
     def cells(self) -> Cells:
         """The box and its bins."""
-        return Cells(_several(self.grid), _several(self.bins))
+        return Cells(self.grids, _several(self.bins))
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> PerturbedCounts:
         """The exact law of the noisy counts. PRIVATE."""
@@ -573,6 +578,13 @@ class SmoothedSample(Law):
             index.append(np.clip(np.searchsorted(edges, column, side="right") - 1, 0, edges.size - 2))
         return np.asarray(np.where(inside, self.log_probabilities[tuple(index)], -np.inf).sum(axis=-1))
 
+    def outcomes(self) -> NDArray[np.int64]:
+        """All k that can come out, along the first axis: a ValueError for more than 2**20."""
+        sizes = [grid.size for grid in self.cells.grids] * self.k
+        _checks.outcomes(math.prod(sizes))
+        codes = np.indices(sizes).reshape(len(sizes), -1).T
+        return codes if len(self.cells.bins) == 1 else codes.reshape(len(codes), self.k, -1)
+
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = (*_checks.shape(size), self.k)
 
@@ -651,9 +663,14 @@ class SmoothedHistogram(Mechanism):
         return f"<SmoothedHistogram release of {self.k} draws from {_described(self.cells)}: {self.privacy}>"
 
     @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grid of each column."""
+        return _several(self.grid)
+
+    @property
     def cells(self) -> Cells:
         """The box and its bins."""
-        return Cells(_several(self.grid), _several(self.bins))
+        return Cells(self.grids, _several(self.bins))
 
     def delta(self, n: SupportsIndex) -> Fraction:
         """The weight of the uniform distribution for n records: public, exact."""
