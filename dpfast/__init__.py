@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast import audit, noise, random, robust, smooth, statistics, theory
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
@@ -23,6 +23,7 @@ from dpfast.location import (
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
+from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.smooth import SmoothSensitivity
 
 __version__ = _version("dpfast")
@@ -34,6 +35,7 @@ __all__ = [
     "Histogram",
     "InverseSensitivity",
     "Mechanism",
+    "NestedBoxes",
     "Privacy",
     "Quantiles",
     "SmoothSensitivity",
@@ -46,6 +48,8 @@ __all__ = [
     "noise",
     "quantile",
     "random",
+    "robust",
+    "robust_mean",
     "smooth",
     "statistics",
     "std",

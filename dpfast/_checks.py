@@ -180,6 +180,14 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def matrix(name: str, x: ArrayLike) -> NDArray[Any]:
+    """A two-dimensional array of numbers, a record in each row and at least one column; else as `vector`."""
+    array = numbers(name, x)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name} must be two-dimensional, a record in each row, not of shape {array.shape}")
+    return array
+
+
 def numbers(name: str, x: Any) -> NDArray[Any]:
     """An array of numbers of any shape; else as `vector`.
 
@@ -254,6 +262,13 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not dtype {array.dtype}")
     return array.astype(np.int64, copy=False)
+
+
+def outcomes(count: int) -> int:
+    """How many outcomes a law may have for verification to list them."""
+    if count > 2**20:
+        raise ValueError(f"verify compares laws on at most 2**20 points, not {count}")
+    return count
 
 
 def records(n: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
@@ -22,6 +21,9 @@ _LARGEST_SUPPORT = 2**20
 _LARGEST_TABLE = 2**27
 _TOLERANCE = 1e-12
 _TOTAL_TOLERANCE = 1e-9
+
+
+Record = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Certificate:
     pairs : int
         Ordered pairs of neighbouring datasets compared.
     worst : tuple of two tuples
-        The pair of datasets (values) with the largest loss or divergence.
+        The pair of datasets (values, or rows of values) with the largest loss or divergence.
     holds : bool
         Whether the claim is true on all of them, up to 1e-12.
     claim : Privacy
@@ -47,7 +49,7 @@ class Certificate:
     epsilon: float
     delta: float
     pairs: int
-    worst: tuple[tuple[float, ...], tuple[float, ...]]
+    worst: tuple[tuple[Record, ...], tuple[Record, ...]]
     holds: bool
     claim: Privacy
 
@@ -62,7 +64,14 @@ class Certificate:
         return "\n".join(f"{name:<8} {text}" for name, text in rows)
 
 
-def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
+def verify(
+    mechanism: Mechanism,
+    *,
+    n: int = 3,
+    values: int = 4,
+    grids: Grid | Sequence[Grid] | None = None,
+    ordered: bool = True,
+) -> Certificate:
     """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
 
     Every pair of datasets that differ in one record is compared, both ways, on every value that either can release.
@@ -70,11 +79,19 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     Parameters
     ----------
     mechanism : Mechanism
-        Any object with `grid`, `privacy` and a scalar `law(x)` (`support`, `logpmf`, `value`).
+        Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and `law(x)`. A law has
+        `outcomes()`, an array of all that can come out along its first axis, or for integers their `support`;
+        `logpmf(outcomes)`; and `value(outcomes)`, what is released: a float or a row of floats for each outcome.
+        Outcomes may include a failure; NaN is a value like any other.
     n : int
         Records in a dataset, at least 1.
     values : int
-        Distinct values a record can take, at least 2, both ends of the grid included.
+        Distinct values that a record, or each coordinate of it, can take, at least 2, both ends of the grid included.
+    grids : Grid or sequence of Grids, optional
+        Where the records lie, instead of the mechanism's own: one for numbers, several for rows.
+    ordered : bool
+        False takes one order of each dataset: enough where the law does not depend on the order of the records, which
+        is then not checked, and many times faster.
 
     Returns
     -------
@@ -88,7 +105,8 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
 
     Notes
     -----
-    No privacy is spent: no data are involved. Cost: ``values**n * n * (values - 1)`` comparisons of two laws.
+    No privacy is spent: no data are involved. Cost: ``values**n * n * (values - 1)`` comparisons of two laws, values**d
+    in place of values for d coordinates.
 
     Examples
     --------
@@ -96,13 +114,17 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 20, step=1), epsilon=1.0)
     >>> dpf.audit.verify(mechanism, n=3, values=3).holds
     True
+    >>> mechanism = dpf.NestedBoxes(grid=[dpf.Grid(0, 4, step=1)] * 2, epsilon=1.0)
+    >>> dpf.audit.verify(mechanism, n=2, values=2).holds
+    True
     """
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
     claim = mechanism.privacy
-    records = _spaced_values(_grid(mechanism), values)
-    laws = _laws(mechanism, list(itertools.product(records, repeat=n)))
+    records = _records(getattr(mechanism, "grids", None) or _grid(mechanism) if grids is None else grids, values)
+    datasets = itertools.product(records, repeat=n) if ordered else itertools.combinations_with_replacement(records, n)
+    laws = _laws(mechanism, list(datasets))
     loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
-    for data, other in _neighbors(records, n):
+    for data, other in _neighbors(laws, records, ordered):
         pairs += 1
         pair_loss, pair_divergence = laws[data].against(laws[other], claim.epsilon)
         if worst is None or (pair_divergence > divergence if claim.delta else pair_loss > loss):
@@ -114,9 +136,9 @@ def verify(mechanism: Mechanism, *, n: int = 3, values: int = 4) -> Certificate:
     return Certificate(loss, divergence, pairs, worst, loss <= claim.epsilon + _TOLERANCE, claim)
 
 
-def _laws(mechanism: Mechanism, datasets: list[tuple[float, ...]]) -> dict[tuple[float, ...], _Outcomes]:
+def _laws(mechanism: Mechanism, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
     """The law on each dataset; equal arrays of values, the usual case, are kept once."""
-    laws: dict[tuple[float, ...], _Outcomes] = {}
+    laws: dict[tuple[Record, ...], _Outcomes] = {}
     values = np.empty(0)
     for data in datasets:
         laws[data] = outcomes = _Outcomes.of(mechanism.law(np.array(data)), values)
@@ -136,39 +158,56 @@ def _grid(mechanism: Any) -> Grid:
     return grid
 
 
+def _records(grids: Grid | Sequence[Grid], values: int) -> list[Record]:
+    """The numbers, or rows of them, that a record can be."""
+    if isinstance(grids, Grid):
+        return list(_spaced_values(grids, values))
+    return list(itertools.product(*(_spaced_values(grid, values) for grid in grids)))
+
+
 def _spaced_values(grid: Grid, values: int) -> list[float]:
     codes = sorted({round(i * (grid.size - 1) / (values - 1)) for i in range(values)})
     return [float(value) for value in grid.decode(codes)]
 
 
-def _neighbors(records: list[float], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
-    for data in itertools.product(records, repeat=n):
-        for i, record in itertools.product(range(n), records):
-            if record != data[i]:
-                yield data, (*data[:i], record, *data[i + 1 :])
+def _neighbors(
+    datasets: Iterable[tuple[Record, ...]], records: list[Record], ordered: bool
+) -> Iterator[tuple[tuple[Record, ...], tuple[Record, ...]]]:
+    for data in datasets:
+        for i, record in itertools.product(range(len(data)), records):
+            if record == data[i] or (not ordered and i and data[i] == data[i - 1]):
+                continue
+            other = (*data[:i], record, *data[i + 1 :])
+            yield data, other if ordered else tuple(sorted(other))
 
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Released values and their log-probabilities."""
+    """Released values (rows as the bytes they are) and their log-probabilities."""
 
-    values: NDArray[np.float64]
+    values: NDArray[Any]
     logpmf: NDArray[np.float64]
+    distinct: bool  # whether no value occurs twice
     proper: bool  # whether the probabilities sum to 1
 
     @classmethod
-    def of(cls, law: Law, usual_values: NDArray[np.float64]) -> _Outcomes:
-        if not hasattr(law, "support"):
-            raise TypeError("verify compares scalar laws, not laws of vectors")
-        first, last = law.support
-        if last - first >= _LARGEST_SUPPORT:
-            raise ValueError(f"verify compares laws on at most 2**20 points, not {last - first + 1}")
-        points = np.arange(first, last + 1)
+    def of(cls, law: Any, usual_values: NDArray[Any]) -> _Outcomes:
+        if hasattr(law, "outcomes"):
+            points = law.outcomes()
+        else:
+            first, last = law.support
+            _checks.outcomes(last - first + 1)
+            points = np.arange(first, last + 1)
         values = np.asarray(law.value(points), dtype=np.float64)
+        if values.ndim > 1:
+            values = _rows(values)
         if np.array_equal(values, usual_values):
             values = usual_values
         logpmf = np.asarray(law.logpmf(points), dtype=np.float64)
-        return cls(values, logpmf, proper=abs(math.fsum(np.exp(np.minimum(logpmf, 1.0))) - 1) < _TOTAL_TOLERANCE)
+        distinct = np.unique(values).size == values.size
+        return cls(
+            values, logpmf, distinct, proper=abs(math.fsum(np.exp(np.minimum(logpmf, 1.0))) - 1) < _TOTAL_TOLERANCE
+        )
 
     def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
         """Largest log-ratio, and hockey-stick divergence at epsilon, of this law over the other."""
@@ -182,7 +221,7 @@ class _Outcomes:
 
     def _aligned(self, other: _Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Both laws on the values of either: a value that one cannot release has probability 0 there."""
-        if np.array_equal(self.values, other.values) and np.all(self.values[1:] > self.values[:-1]):
+        if np.array_equal(self.values, other.values) and self.distinct:
             return self.logpmf, other.logpmf
         union = np.union1d(self.values, other.values)
         return self._on(union), other._on(union)
@@ -191,6 +230,12 @@ class _Outcomes:
         spread = np.full(union.size, -np.inf)
         np.logaddexp.at(spread, np.searchsorted(union, self.values), self.logpmf)
         return spread
+
+
+def _rows(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Rows of floats as one item each, equal where their bytes are: -0.0 is made 0.0, and all NaN are one."""
+    rows = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).reshape(len(values), -1)
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
 
 
 def distinguish(

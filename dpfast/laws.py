@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _levels, _samplers
+from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast.grid import Grid
-from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
 
 class Law(ABC):
@@ -28,6 +28,10 @@ class Law(ABC):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         """Exact draws, as arrays of int64 of shape `size`; one draw for None."""
 
+    def outcomes(self) -> NDArray[np.int64]:
+        """All k that can come out, along the first axis: a ValueError for more than 2**20."""
+        raise TypeError(f"the outcomes of {type(self).__name__} cannot be listed")
+
     @abstractmethod
     def value(self, k: ArrayLike) -> Any:
         """The floats that are released for k."""
@@ -37,6 +41,11 @@ class ScalarLaw(Law):
     """A distribution on the integers first..last of `support`."""
 
     support: tuple[int, int]
+
+    def outcomes(self) -> NDArray[np.int64]:
+        first, last = self.support
+        _checks.outcomes(last - first + 1)
+        return np.arange(first, last + 1)
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """P(K = k)."""
@@ -136,6 +145,131 @@ class NestedIntervals(ScalarLaw):
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+class Boxes(Law):
+    """P(k) proportional to ``exp(-epsilon / 2 * score(k))`` on the vectors k of the last of several nested boxes.
+
+    score(k) is the least t with lower[t] <= k <= upper[t] in every coordinate.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of int64, shape (boxes, d)
+        Least and greatest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
+    epsilon : float
+    decode : callable
+        Turns vectors of codes, an array of shape (..., d), into values.
+
+    Notes
+    -----
+    Drawn as a mixture (docs/proofs/nested-boxes.md): with q = exp(-epsilon / 2), box t with weight ``(1 - q) q**t
+    volume(t)``, the last with ``q**t volume(t)``; then a uniform point.
+    """
+
+    def __init__(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        decode: Callable[[NDArray[np.int64]], Any],
+    ) -> None:
+        self.lower, self.upper, self.epsilon, self._decode = lower, upper, epsilon, decode
+        self._volumes = _boxes.Volumes(len(lower))
+        for low, high in zip(lower.T, upper.T, strict=True):
+            self._volumes.add_ranges(np.ascontiguousarray(low), np.ascontiguousarray(high))
+        logs = np.log(self._volumes.mantissa) + math.log(2) * self._volumes.exponent
+        logs -= epsilon / 2 * np.arange(len(lower))
+        logs[:-1] += math.log(-math.expm1(-epsilon / 2))
+        self._log_total = float(logs.max() + math.log(math.fsum(np.exp(logs - logs.max()))))
+
+    def score(self, k: ArrayLike) -> NDArray[np.int64]:
+        """The least t whose box holds k; the number of boxes for vectors outside all."""
+        codes = _checks.integers("k", k)
+        scores = np.zeros(codes.shape[:-1], np.int64)
+        for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):
+            too_low = len(low) - np.searchsorted(low[::-1], column, side="right")
+            too_high = np.searchsorted(high, column, side="left")
+            scores = np.maximum(scores, np.maximum(too_low, too_high))
+        return scores
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        scores = self.score(k)
+        return np.where(scores < len(self.lower), -self.epsilon / 2 * scores - self._log_total, -np.inf)
+
+    def outcomes(self) -> NDArray[np.int64]:
+        low, high = self.lower[-1], self.upper[-1]
+        _checks.outcomes(math.prod((high - low + 1).tolist()))
+        axes = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        levels = np.empty(math.prod(shape), np.int64)
+        out = np.empty((levels.size, self.lower.shape[1]), np.int64)
+        if size is None:
+            self._fill(bit_generator(rng), levels, out)
+            return out[0]
+        for i, (source, block) in enumerate(blocks(rng, levels)):
+            self._fill(source, block, out[i * BLOCK : (i + 1) * BLOCK])
+        return out.reshape(*shape, -1) if out.size else out.reshape(*shape, out.shape[1])
+
+    def _fill(self, source: np.random.BitGenerator, levels: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        self._volumes.fill_levels(source, self.epsilon, lambda: (self.upper - self.lower + 1).T, levels)
+        lower, upper = np.ascontiguousarray(self.lower), np.ascontiguousarray(self.upper)
+        _boxes.fill_points(source, lower, upper, levels, out)
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._decode(_checks.integers("k", k))
+
+
+class BehindTest(Law):
+    """A law of vectors behind a noisy test: `FAILURE` in every coordinate where the test fails.
+
+    It passes if discrete Laplace noise, P(Z = z) proportional to ``exp(-epsilon |z|)``, is at least `margin`. The value
+    of a failure is None for one draw, and NaN in every coordinate among several.
+
+    Parameters
+    ----------
+    law : Boxes
+        Where the test passes.
+    margin : int
+    epsilon : float
+        Of the test.
+    """
+
+    FAILURE = -(2**63)
+
+    def __init__(self, law: Boxes, *, margin: int, epsilon: float) -> None:
+        self.law, self.margin, self.epsilon = law, margin, epsilon
+        # P(Z >= m) = exp(-epsilon m) / (1 + exp(-epsilon)) for m >= 0, and P(Z >= m) = 1 - P(Z >= 1 - m).
+        log_tail = -epsilon * max(margin, 1 - margin) - math.log1p(math.exp(-epsilon))
+        self._log_pass, self._log_fail = log_tail, math.log1p(-math.exp(log_tail))
+        if margin < 1:
+            self._log_pass, self._log_fail = self._log_fail, self._log_pass
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _checks.integers("k", k)
+        return np.where(self._failed(codes), self._log_fail, self._log_pass + self.law.logpmf(codes))
+
+    def _failed(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray(np.all(codes == self.FAILURE, axis=-1))
+
+    def outcomes(self) -> NDArray[np.int64]:
+        inside = self.law.outcomes()
+        return np.concatenate([np.full((1, inside.shape[1]), self.FAILURE), inside])
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        noise = np.empty(math.prod(_checks.shape(size)), np.int64)
+        _samplers.fill_discrete_laplace(bit_generator(rng), 1 / Fraction(self.epsilon), noise)
+        codes = self.law.sample(size, rng)
+        return np.where(noise.reshape(*codes.shape[:-1], 1) >= self.margin, codes, self.FAILURE)
+
+    def value(self, k: ArrayLike) -> Any:
+        codes = _checks.integers("k", k)
+        failed = self._failed(codes)[..., None]
+        values = np.where(failed, np.nan, self.law.value(np.where(failed, 0, codes)))
+        return None if codes.ndim == 1 and failed[0] else values
 
 
 class RoundedNoise(ABC):

@@ -19,7 +19,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.histogram import SmoothedSample, _nearest_with_sum, _units
+from dpfast.densities.histogram import SmoothedSample, _nearest_with_sum, _units, automatic_bins
 from dpfast.densities.synthesis import METHODS
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
@@ -204,6 +204,21 @@ class TestDraws:
         assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 6 / math.sqrt(k)
 
 
+class Windowed:
+    """A mechanism that releases noisy counts, on a window of them; what is claimed is one record replaced."""
+
+    def __init__(self, mechanism, reach):
+        self.grid, self.privacy = mechanism.grid, Privacy(mechanism.epsilon)
+        cells = len(mechanism.cells)
+        self._window = np.indices([2 * reach + 1] * cells).reshape(cells, -1).T - reach
+        self._law = mechanism.law
+
+    def law(self, x):
+        law = self._law(x)
+        law.outcomes, law.value = lambda: self._window, lambda counts: counts
+        return law
+
+
 class TestPerturbed:
     def test_the_law_is_a_product_of_discrete_laplaces(self):
         law = PerturbedHistogram((1, 2), grid=(Grid(0, 1), Grid(0, 1)), epsilon=0.7).law([[0.1, 0.1], [0.2, 0.7]])
@@ -246,6 +261,14 @@ class TestPerturbed:
         losses = self.losses(laws, pairs)
         assert max(losses) <= epsilon + 1e-12
         assert abs(max(losses) - (epsilon if bins > 1 else 0)) < 1e-12
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_certificate(self, neighbors):
+        """On a window that leaves out less than 1e-9 of every law; the second loses 2 epsilon under replacement."""
+        mechanism = PerturbedHistogram(2, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors=neighbors)
+        certificate = dpf.audit.verify(Windowed(mechanism, 46))
+        assert certificate.holds == (neighbors == "replace-one")
+        assert abs(certificate.epsilon - (1 if certificate.holds else 2)) < 1e-12
 
     def test_privacy_of_one_added_record_on_every_small_data_set(self):
         mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
@@ -424,6 +447,30 @@ class TestSmoothed:
         assert epsilon - rounding - 1e-12 < smoothed_losses(mechanism, n) <= epsilon + 1e-12
         assert smoothed_losses(mechanism, n, Fraction(99, 100)) > epsilon + min(0.009 * epsilon, 0.009 * k)
 
+    def test_certificate(self):
+        grids = (Grid(0, 2, step=1), Grid(0, 1, step=1))
+        for mechanism in (
+            SmoothedHistogram(3, k=2, grid=Grid(0, 4, step=1), epsilon=0.5),
+            SmoothedHistogram((2, 1), k=2, grid=grids, epsilon=0.5),
+        ):
+            certificate = dpf.audit.verify(mechanism, n=2, values=3)
+            assert certificate.holds
+            assert abs(certificate.epsilon - 0.5) < 1e-12
+
+    def test_control_a_smaller_delta_is_refused_a_certificate(self):
+        class Eager(SmoothedHistogram):
+            def law(self, x, *, workers=1):
+                exact = super().law(x)
+                return smoothed_law(self, np.ravel(x), exact.units * 99 // 100)
+
+        certificate = dpf.audit.verify(Eager(3, k=2, grid=Grid(0, 4, step=1), epsilon=0.5), n=2, values=3)
+        assert not certificate.holds
+        assert certificate.epsilon > 0.5 + 1e-3
+
+    def test_too_many_outcomes_to_list(self):
+        with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
+            SmoothedHistogram(3, k=3, grid=Grid(0, 1), epsilon=0.5).law([0.5]).outcomes()
+
     def test_one_cell_tells_nothing(self):
         assert smoothed_losses(SmoothedHistogram(1, k=2, grid=Grid(0, 4, step=1), epsilon=1.0), 2) == 0
 
@@ -561,7 +608,7 @@ class TestAutomaticBins:
         wide = dpf.histogram([0.5] * 1000, bounds=(0, 1), epsilon=1.0, roughness=99.5652)
         assert wide.cells.bins == (23,)
         assert dpf.histogram(np.ones(1000, int), bounds=(0, 5), epsilon=1.0).cells.bins == (5,)
-        assert dpf.histogram(np.zeros((10**5, 4)), bounds=(0, 1), epsilon=1.0, roughness=1e30).cells.bins == (64,) * 4
+        assert automatic_bins("auto", np.zeros((10**5, 4)), (Grid(0, 1),) * 4, 1.0, 1e30) == (64,) * 4
 
     def test_assumed_roughness(self):
         from dpfast.densities.histogram import _ASSUMED_ROUGHNESS, _ASSUMED_SQUARE

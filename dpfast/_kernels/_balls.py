@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from math import comb, prod
 
@@ -171,6 +172,35 @@ def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsi
     return _choose(word, more, weights, len(widths) + 1)
 
 
+def choose_box(
+    word: int,
+    more: Callable[[], int],
+    columns: Callable[[], Iterable[Sequence[int]]],
+    epsilon: float,
+    count: int,
+) -> int:
+    """The box t drawn with weight (1 - q) q**t volume(t), t < count - 1, or the last with q**t volume(t).
+
+    q = exp(-epsilon / 2); a volume is the product of its widths, of which `columns()` gives an array for each column.
+    """
+    rate = _rational(Fraction(epsilon) / 2)
+
+    @lru_cache(maxsize=1)
+    def products(precision: int) -> list[arb]:
+        q, power = (-arb(rate)).exp(), arb(1)
+        loss = -((-arb(rate)).expm1())
+        volumes = []
+        for _ in range(count - 1):
+            volumes.append(loss * power)
+            power *= q
+        volumes.append(power)
+        for widths in columns():
+            volumes = [volume * int(width) for volume, width in zip(volumes, widths, strict=True)]
+        return volumes
+
+    return _choose(word, more, lambda: iter(products(ctx.prec)), count)
+
+
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
     """The index i drawn with probability w_i / sum_j w_j, in integers: the doubles count as they are."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
@@ -227,10 +257,28 @@ def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
     """
     if epsilon / k > 700:  # exp(700) n > 2**64 m
         return 1
-    for precision in accumulate([128] * 2**10):
+    rate, precision = _rational(Fraction(epsilon) / k), 128
+    while True:  # the quotient is no integer: exp is irrational
         with _bits(precision):
-            least = (arb(cells) * 2**64 / (cells + n * arb(_rational(Fraction(epsilon) / k)).expm1())).ceil()
-            units = least.unique_fmpz()
+            units = (arb(cells) * 2**64 / (cells + n * arb(rate).expm1())).ceil().unique_fmpz()
         if units is not None:
             return int(units)
-    raise ArithmeticError(f"epsilon = {epsilon!r} leaves the weight undecided")  # it is no integer: exp is irrational
+        precision *= 2
+
+
+def tested_bound(epsilon: float, delta: float, score: int, base: int) -> int:
+    """The bound delta e^(epsilon score / 2) base / (e^(epsilon / 2) + e^epsilon), rounded down to an integer."""
+    rate = _rational(Fraction(epsilon) / 2)
+    with _bits(192):
+        bound = _rational(delta) * arb(rate * score).exp() * base / (arb(rate).exp() + arb(2 * rate).exp())
+        mantissa, exponent = map(int, bound.lower().man_exp())
+    return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
+
+
+def tested_threshold(epsilon: float, delta: float) -> int:
+    """The least m >= 0, or one more, with e^(-epsilon m) / (1 + e^-epsilon) <= delta."""
+    rate = _rational(epsilon)
+    with _bits(192):
+        least = -(_rational(delta) * (1 + (-arb(rate)).exp())).log() / rate
+        mantissa, exponent = map(int, least.upper().man_exp())
+    return max(0, mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent))

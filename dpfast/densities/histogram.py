@@ -579,7 +579,6 @@ class SmoothedSample(Law):
         return np.asarray(np.where(inside, self.log_probabilities[tuple(index)], -np.inf).sum(axis=-1))
 
     def outcomes(self) -> NDArray[np.int64]:
-        """All k that can come out, along the first axis: a ValueError for more than 2**20."""
         sizes = [grid.size for grid in self.cells.grids] * self.k
         _checks.outcomes(math.prod(sizes))
         codes = np.indices(sizes).reshape(len(sizes), -1).T
