@@ -31,7 +31,7 @@ class Request:
 
     Attributes
     ----------
-    values : ndarray of shape (n, r)
+    values : ndarray of shape (n,) or (n, r)
         Private.
     grids : tuple of r Grids
     k : int
@@ -144,4 +144,4 @@ def synthesize(
     bit_generator(rng)  # all told before data are looked at
     values, grids = table(X, bounds, grid)
     records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
-    return records.reshape(k, len(grids)) if np.ndim(X) == 2 else records.reshape(k)
+    return records.reshape(k, len(grids)) if values.ndim == 2 else records.reshape(k)
