@@ -756,7 +756,8 @@ class TestTheory:
             draws = mechanism(rng.beta(10, 10, n), rng=rng)
             q = np.histogram(draws, m, (0, 1))[0] / k
             errors.append(self.SQUARE - 2 * m * (q * shares).sum() + m * (q * q).sum())
-        exact = dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=float(mechanism.delta(n)))
+        exact = mechanism.error(n, probabilities=shares, square_integral=self.SQUARE)
+        assert exact == dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=float(mechanism.delta(n)))
         assert abs(np.mean(errors) - exact) < 5 * np.std(errors) / math.sqrt(1500)
         without = dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=0.0)
         assert abs(np.mean(errors) - without) > 5 * np.std(errors) / math.sqrt(1500)

@@ -21,7 +21,7 @@ from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
-from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise
+from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise, smoothed_mise
 
 MOST_CELLS = 2**24
 MOST_COLUMNS = 4
@@ -678,6 +678,10 @@ class SmoothedHistogram(Mechanism):
     def delta(self, n: SupportsIndex) -> Fraction:
         """The weight of the uniform distribution for n records: public, exact."""
         return Fraction(_units(len(self.cells), _checks.whole("n", n, least=1), self.k, self.epsilon), 2**64)
+
+    def error(self, n: SupportsIndex, *, probabilities: ArrayLike, square_integral: float) -> float:
+        """Mean integrated squared error to expect of the draws' histogram: `dpfast.theory.smoothed_mise`."""
+        return smoothed_mise(probabilities, square_integral, n=n, k=self.k, delta=float(self.delta(n)))
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> SmoothedSample:
         """The exact law of the k records. PRIVATE."""
