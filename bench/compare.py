@@ -206,6 +206,21 @@ def m_estimates(size) -> Iterator[Job]:
     yield Job(f"Huber's M-estimate, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
 
 
+def histograms(size) -> Iterator[Job]:
+    """Histograms of a long array and of two columns, and synthetic records."""
+    n, rng = size(10**7), np.random.default_rng(1)
+    x, public = data.pay(n), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+    floor = Floor("np.histogram", lambda: np.histogram(x, bins=1000, range=data.BOUNDS), 0.35)
+    yield Job(f"histogram, 1000 bins, n = {_power(n)}", lambda: dpf.histogram(x, 1000, **public), (floor,))
+    X, unit = rng.random((n, 2)), [(0.0, 1.0), (0.0, 1.0)]
+    floor = Floor("np.histogram2d", lambda: np.histogram2d(X[:, 0], X[:, 1], bins=100, range=unit), 0.25)
+    run = lambda: dpf.histogram(X, 100, bounds=unit, epsilon=data.EPSILON)  # noqa: E731
+    yield Job(f"histogram, 100 x 100 bins, n = {_power(n)}", run, (floor,))
+    released = dpf.histogram(x, 1000, **public)
+    floor = Floor("Generator.random", lambda: rng.random(n), 3.0)
+    yield Job(f"synthetic records of 1000 bins, k = {_power(n)}", lambda: released.sample(n), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -218,6 +233,7 @@ GROUPS = {
     "robust": robust,
     "selection": selection,
     "m-estimates": m_estimates,
+    "histograms": histograms,
 }
 
 

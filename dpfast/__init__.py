@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 
 from dpfast import audit, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -33,6 +34,7 @@ __all__ = [
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
+    "Histogram",
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
@@ -42,6 +44,7 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "audit",
+    "histogram",
     "huber",
     "iqr",
     "m_estimate",
@@ -59,6 +62,7 @@ __all__ = [
     "statistics",
     "std",
     "sum",
+    "synthesize",
     "theory",
     "trimmed_mean",
     "variance",

@@ -1,4 +1,4 @@
-"""The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | verify``.
+"""The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | histogram | synthesize | verify``.
 
 Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
 mechanism broken.
@@ -12,7 +12,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,10 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, audit
+from dpfast.densities import Histogram, synthesize
+from dpfast.densities.histogram import histogram
+from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid
 from dpfast.location import _mechanism
 from dpfast.mechanism import Mechanism
+from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.statistics import (
     InterquartileRange,
@@ -94,6 +99,22 @@ def _parser() -> argparse.ArgumentParser:
     _common(several)
     several.set_defaults(run=_quantiles)
 
+    bars = commands.add_parser("histogram", help="release a histogram of a column")
+    _column(bars)
+    bars.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
+    bars.add_argument("--plot", metavar="FILE", help="draw it there, too: .png, .svg or .pdf, with matplotlib")
+    _common(bars)
+    bars.set_defaults(run=_histogram)
+
+    twins = commands.add_parser("synthesize", help="write synthetic records that resemble a column")
+    _column(twins)
+    twins.add_argument("-k", type=int, required=True, help="how many")
+    twins.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    twins.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
+    twins.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
+    _common(twins)
+    twins.set_defaults(run=_synthesize)
+
     check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
     check.add_argument("mechanism", metavar="MECHANISM", choices=_CERTIFIED, help=f"{', '.join(_CERTIFIED)}")
     check.add_argument("--trim", type=float, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
@@ -122,6 +143,10 @@ def _column(parser: argparse.ArgumentParser) -> None:
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="reproducible, hence not private")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _bins(text: str) -> int | str:
+    return text if text == "auto" else int(text)
 
 
 def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
@@ -190,8 +215,95 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _context(mechanism: Mechanism, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    privacy = mechanism.privacy
+def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
+    grid, rng, options = _grid(arguments), _rng(arguments), {"bins": arguments.bins, "epsilon": arguments.epsilon}
+    save = _saver(arguments.plot) if arguments.plot else None
+    histogram([grid.lower], grid=grid, **options)  # a bad parameter is told before a long read
+    released = histogram(_read(arguments), grid=grid, rng=rng, **options)
+    if save:
+        save(released)
+    return {
+        "statistic": "histogram",
+        "column": arguments.column,
+        "edges": released.edges.tolist(),
+        "counts": released.counts.tolist(),
+        "density": released.density.tolist(),
+        "noise_dominates": released.noise_dominates,
+        **_context(released, grid, released.n or 0, arguments),
+        "text": _bars(released),
+    }
+
+
+_MOST_LINES, _BAR = 40, 50
+
+
+def _bars(released: Histogram) -> str:
+    """A line for each bin, or for each few bins, with their noisy counts added up."""
+    weights, edges = released.weights, released.edges
+    starts = range(0, weights.size, -(-weights.size // _MOST_LINES))
+    sums = [int(weights[i : i + starts.step].sum()) for i in starts]
+    most = max(sums)
+    ends = [edges[min(i + starts.step, weights.size)] for i in starts]
+    rows = [
+        f"{edges[i]:>12.6g} .. {end:<12.6g}{total:>12,} {'#' * round(_BAR * total / most)}"
+        for i, end, total in zip(starts, ends, sums, strict=True)
+    ]
+    warning = ["the noise exceeds the error of a uniform density: use fewer bins"] if released.noise_dominates else []
+    return "\n".join([*rows, *warning, f"({released.n:,} records in {weights.size} bins; {released.privacy})"])
+
+
+def _saver(path: str) -> Callable[[Histogram], None]:
+    """What draws a histogram into a file."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise TableError("a plot needs matplotlib: pip install 'dpfast[plot]'") from None
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    if Path(path).suffix[1:] not in figure.canvas.get_supported_filetypes():
+        raise TableError(f"cannot draw {path}: use .png, .svg or .pdf")
+
+    def save(released: Histogram) -> None:
+        released.plot(figure.subplots())
+        with _writing(path):
+            figure.savefig(path)
+
+    return save
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
+    grid, rng, k = _grid(arguments), _rng(arguments), _checks.whole("k", arguments.k, least=1)
+    options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
+    synthesize([grid.lower], 1, **options)  # a bad parameter is told before a long read
+    x = _read(arguments)
+    records = synthesize(x, k, **options, rng=rng)
+    with _writing(arguments.output), Path(arguments.output).open("w") as file:
+        file.write(f"{arguments.column or 'value'}\n")
+        file.writelines(f"{value!r}\n" for value in records.tolist())
+    privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
+    return {
+        "statistic": "synthesize",
+        "column": arguments.column,
+        "k": k,
+        "method": arguments.method,
+        "output": arguments.output,
+        **_context_of(privacy, grid, x.size, arguments),
+        "text": f"{k:,} synthetic records in {arguments.output}  (from {x.size:,} records; {privacy})",
+    }
+
+
+def _context(mechanism: Mechanism | Histogram, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    return _context_of(mechanism.privacy, grid, n, arguments)
+
+
+def _context_of(privacy: Privacy, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "n": n,
         "epsilon": privacy.epsilon,

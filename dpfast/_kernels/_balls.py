@@ -321,6 +321,22 @@ def keeps_path(
         u.refine()
 
 
+def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
+    """``ceil(2**64 m / (m + n (exp(epsilon / k) - 1)))``: the least weight of the uniform density, in units of 2**-64.
+
+    With it k draws from a smoothed histogram of m cells lose at most epsilon (docs/proofs/smoothed-histogram.md).
+    """
+    if epsilon / k > 700:  # exp(700) n > 2**64 m
+        return 1
+    rate, precision = _rational(Fraction(epsilon) / k), 128
+    while True:  # the quotient is no integer: exp is irrational
+        with _bits(precision):
+            units = (arb(cells) * 2**64 / (cells + n * arb(rate).expm1())).ceil().unique_fmpz()
+        if units is not None:
+            return int(units)
+        precision *= 2
+
+
 def tested_bound(epsilon: float, delta: float, score: int, base: int) -> int:
     """The bound delta e^(epsilon score / 2) base / (e^(epsilon / 2) + e^epsilon), rounded down to an integer."""
     rate = _rational(Fraction(epsilon) / 2)

@@ -1,5 +1,16 @@
-"""Distributions released whole: synthetic records that follow the data."""
+"""Histograms, densities and synthetic records: release once, then plot, evaluate and draw as often as wanted."""
 
+from dpfast.densities.histogram import Cells, Histogram, PerturbedHistogram, SmoothedHistogram, histogram
 from dpfast.densities.kolmogorov import KolmogorovSmirnov, KolmogorovSmirnovLaw
+from dpfast.densities.synthesis import synthesize
 
-__all__ = ["KolmogorovSmirnov", "KolmogorovSmirnovLaw"]
+__all__ = [
+    "Cells",
+    "Histogram",
+    "KolmogorovSmirnov",
+    "KolmogorovSmirnovLaw",
+    "PerturbedHistogram",
+    "SmoothedHistogram",
+    "histogram",
+    "synthesize",
+]

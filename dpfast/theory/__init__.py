@@ -4,6 +4,17 @@ Every bound takes public parameters and assumptions about the distribution, neve
 `influence_function` and `gross_error_sensitivity` look at a sample; what they return is as private as the sample.
 """
 
+from dpfast.theory.densities import (
+    density_rate,
+    noise_variance,
+    perturbed_bins,
+    perturbed_mise,
+    smoothed_delta,
+    smoothed_epsilon,
+    smoothed_mise,
+    smoothed_optimum,
+    smoothed_orders,
+)
 from dpfast.theory.influence import gross_error_sensitivity, influence_function
 from dpfast.theory.location import (
     linear_upper_bound,
@@ -18,6 +29,7 @@ from dpfast.theory.quantiles import quantile_error, sample_size
 from dpfast.theory.robust import gaussian_mean_error, gaussian_mean_sample_size, robust_sample_size
 
 __all__ = [
+    "density_rate",
     "gaussian_mean_error",
     "gaussian_mean_sample_size",
     "gross_error_sensitivity",
@@ -26,10 +38,18 @@ __all__ = [
     "lower_bound",
     "lower_bound_scale",
     "m_estimator_sample_size",
+    "noise_variance",
+    "perturbed_bins",
+    "perturbed_mise",
     "pure_lower_bound",
     "quantile_error",
     "robust_sample_size",
     "sample_size",
     "smooth_sensitivity_bound",
     "smooth_upper_bound",
+    "smoothed_delta",
+    "smoothed_epsilon",
+    "smoothed_mise",
+    "smoothed_optimum",
+    "smoothed_orders",
 ]

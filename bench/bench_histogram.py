@@ -1,0 +1,95 @@
+"""``dpfast.densities``: histograms and synthetic records against NumPy's counts and uniform draws."""
+
+import numpy as np
+from numpy.random import PCG64
+
+import dpfast as dpf
+from bench import data
+
+
+class Histogram:
+    """One release in 1000 bins against `np.histogram`."""
+
+    params = (["dpf.histogram", "np.histogram"], [10_000, 10_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        x = data.pay(n)
+        self.run = {
+            "dpf.histogram": lambda: dpf.histogram(x, 1000, bounds=data.BOUNDS, epsilon=data.EPSILON),
+            "np.histogram": lambda: np.histogram(x, bins=1000, range=data.BOUNDS),
+        }[line]
+
+    def time_histogram(self, line, n):
+        self.run()
+
+
+class HistogramTypes:
+    """Other dtypes, a stride, missing values."""
+
+    params = (["dpf.histogram", "np.histogram"], list(data.TYPES))
+    param_names = ("line", "type")
+
+    def setup(self, line, type):
+        x = data.TYPES[type](data.pay(1_000_000))
+        self.run = {
+            "dpf.histogram": lambda: dpf.histogram(x, 1000, bounds=data.BOUNDS, epsilon=data.EPSILON),
+            "np.histogram": lambda: np.histogram(x, bins=1000, range=data.BOUNDS),
+        }[line]
+
+    def time_histogram(self, line, type):
+        self.run()
+
+
+class Histogram2d:
+    """100 x 100 bins against `np.histogram2d`."""
+
+    params = ("dpf.histogram", "np.histogram2d")
+    param_names = ("line",)
+
+    def setup(self, line):
+        X = np.random.default_rng(0).random((1_000_000, 2))
+        self.run = {
+            "dpf.histogram": lambda: dpf.histogram(X, 100, bounds=(0, 1), epsilon=data.EPSILON),
+            "np.histogram2d": lambda: np.histogram2d(*X.T, bins=100, range=[(0, 1), (0, 1)]),
+        }[line]
+
+    def time_histogram(self, line):
+        self.run()
+
+
+class Sample:
+    """Synthetic records from a released histogram, from the secure generator and from PCG64."""
+
+    params = ("secure", "PCG64", "Generator.random")
+    param_names = ("line",)
+
+    def setup(self, line):
+        k, uniform = 1_000_000, np.random.default_rng(1)
+        released = dpf.histogram(data.pay(100_000), 1000, bounds=data.BOUNDS, epsilon=data.EPSILON)
+        self.run = {
+            "secure": lambda: released.sample(k),
+            "PCG64": lambda: released.sample(k, PCG64(1)),
+            "Generator.random": lambda: uniform.random(k),
+        }[line]
+
+    def time_sample(self, line):
+        self.run()
+
+
+class Smoothed:
+    """Few records of a smoothed histogram: no pass over the data; a choice of records reads as much."""
+
+    params = ("dpf.synthesize", "Generator.choice")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, rng = data.pay(10_000_000), np.random.default_rng(1)
+        options = {"bounds": data.BOUNDS, "epsilon": data.EPSILON, "method": "smoothed", "bins": 20}
+        self.run = {
+            "dpf.synthesize": lambda: dpf.synthesize(x, 1000, **options),
+            "Generator.choice": lambda: rng.choice(x, 1000),
+        }[line]
+
+    def time_synthesize(self, line):
+        self.run()

@@ -1,0 +1,39 @@
+from typing import Any
+
+from numpy import float64, int32, int64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+class Axis:
+    def __init__(
+        self, thresholds: NDArray[float64], *, lower: float, upper: float, step: float, missing: float
+    ) -> None: ...
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def step(self) -> float: ...
+    @property
+    def bins(self) -> int: ...
+    @property
+    def certified(self) -> bool: ...
+
+class Weights:
+    def __init__(self, weights: NDArray[int64]) -> None: ...
+    def fill(self, bit_generator: BitGenerator, out: NDArray[int32]) -> None: ...
+
+def count(values: NDArray[Any], axes: list[Axis], out: NDArray[int64], *, workers: int = 1) -> None: ...
+def locate(values: NDArray[Any], axes: list[Axis], out: NDArray[int32]) -> None: ...
+def fill_points(
+    bit_generator: BitGenerator,
+    cells: NDArray[int32],
+    edges: NDArray[int64],
+    divisor: int,
+    first: int,
+    step: float,
+    out: NDArray[float64],
+) -> None: ...
+def fill_smoothed(
+    bit_generator: BitGenerator, values: NDArray[Any], axes: list[Axis], last: int, cells: int, out: NDArray[int32]
+) -> None: ...

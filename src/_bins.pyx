@@ -1,0 +1,279 @@
+"""Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities/histogram.py.
+
+The loops are in ``bins.h``. Here are the tables they look at, and the threads.
+"""
+
+cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from numpy.random cimport bitgen_t
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from dpfast._kernels._samplers import fill_words
+from dpfast._kernels._secure import SecureBitGenerator
+
+cnp.import_array()
+
+cdef extern from "bins.h" nogil:
+    enum select_kind:
+        SELECT_UNSUPPORTED
+        SELECT_FLOAT64
+
+    struct select_keys:
+        const char *data
+        Py_ssize_t n
+        Py_ssize_t stride
+        select_kind kind
+        bint in_place
+
+    struct bins_axis:
+        const double *thresholds
+        double origin
+        double scale
+        double missing
+        int32_t bins
+        bint certified
+
+    struct bins_weights:
+        const uint64_t *cumulative
+        const int32_t *cells
+        const int32_t *guide
+        int shift
+        uint64_t total
+
+    Py_ssize_t BINS_BLOCK
+    Py_ssize_t BINS_LANES
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
+    bint bins_certified(const bins_axis *axis)
+    void bins_locate(const select_keys *keys, const bins_axis *axes, int dimensions, Py_ssize_t start, Py_ssize_t count,
+                     int32_t *cells)
+    void bins_count(const select_keys *keys, const bins_axis *axes, int dimensions, Py_ssize_t start, Py_ssize_t stop,
+                    uint32_t *counts, Py_ssize_t size, int lanes)
+    uint64_t bins_uniform(bitgen_t *source, uint64_t word, uint64_t n)
+    void bins_draw_cells(bitgen_t *source, const bins_weights *law, const uint64_t *words, int32_t *cells, Py_ssize_t n)
+    void bins_draw_points(bitgen_t *source, const uint64_t *words, const int32_t *cells, Py_ssize_t n,
+                          const int64_t *edges, int32_t bins, int32_t divisor, int64_t first, double step, double *out,
+                          Py_ssize_t stride)
+
+
+cdef enum:
+    MOST_DIMENSIONS = 8
+    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    SHARED_CELLS = 1 << 12      # up to here four tables fit a second-level cache
+    PRIVATE_COUNTS = 1 << 24    # of all threads together, 64 MB, unless one table alone is longer
+
+
+cdef class Axis:
+    """The bins of one column: its thresholds, and whether a guess finds them.
+
+    **Law** the bin of a key is the number of `thresholds` that are not above it; NaN counts as `missing`.
+    **Assumes** increasing finite `thresholds`, one fewer than bins; the grid that they were made for.
+    **Cost** O(bins). **Reference** docs/proofs/histogram-bins.md.
+    """
+
+    cdef bins_axis axis
+    cdef object table
+    cdef readonly double lower
+    cdef readonly double upper
+    cdef readonly double step
+
+    def __init__(self, const double[::1] thresholds not None, *, double lower, double upper, double step,
+                 double missing):
+        cdef Py_ssize_t i, bins = thresholds.shape[0] + 1
+        cdef double[::1] table = np.empty(bins + 1)
+        cdef double scale = bins / (upper - lower), late = -INFINITY
+        table[0], table[bins] = -INFINITY, NAN
+        for i in range(1, bins):
+            table[i] = thresholds[i - 1]
+            late = max(late, (table[i] - lower) * scale - i)
+        self.table = np.asarray(table)
+        self.lower, self.upper, self.step = lower, upper, step
+        # The guess is put so late that no key below a threshold is taken for one above it, with 2**-20 to spare.
+        self.axis = bins_axis(&table[0], lower + (late + 2.0 ** -20) / scale if bins > 1 else lower, scale, missing,
+                              <int32_t> bins, False)
+        self.axis.certified = bins_certified(&self.axis)
+
+    @property
+    def bins(self):
+        """Their number."""
+        return self.axis.bins
+
+    @property
+    def certified(self):
+        """Whether a guess and one comparison find the bin of every key; else a search does."""
+        return self.axis.certified
+
+
+cdef class _Records:
+    """The columns, described for the loops."""
+
+    cdef cnp.ndarray values
+    cdef list axes
+    cdef select_keys keys[MOST_DIMENSIONS]
+    cdef bins_axis described[MOST_DIMENSIONS]
+    cdef int dimensions
+    cdef Py_ssize_t n
+
+    def __init__(self, cnp.ndarray values, list axes):
+        cdef int a
+        cdef Axis axis
+        self.values, self.axes, self.dimensions = values, axes, len(axes)
+        if values.ndim != 2 or cnp.PyArray_DIM(values, 1) != self.dimensions or not 1 <= self.dimensions <= 8:
+            raise ValueError("values must have a column for each of 1 to 8 axes")
+        self.n = cnp.PyArray_DIM(values, 0)
+        for a in range(self.dimensions):
+            axis = axes[a]
+            self.described[a] = axis.axis
+            self.keys[a].kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+            if self.keys[a].kind == SELECT_UNSUPPORTED:
+                raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
+            self.keys[a].data = <const char *> cnp.PyArray_DATA(values) + a * cnp.PyArray_STRIDE(values, 1)
+            self.keys[a].n = self.n
+            self.keys[a].stride = cnp.PyArray_STRIDE(values, 0)
+            self.keys[a].in_place = (self.keys[a].kind == SELECT_FLOAT64 and self.keys[a].stride == sizeof(double)
+                                     and cnp.PyArray_ISALIGNED(values))
+            select_set_grid(&self.keys[a], axis.lower, axis.upper, axis.step, axis.axis.missing)
+
+    def count(self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
+        """The counts of one slice of records."""
+        cdef int lanes = BINS_LANES if size <= SHARED_CELLS else 1
+        cdef uint32_t[::1] tables = np.zeros(lanes * size, np.uint32)
+        with nogil:
+            bins_count(self.keys, self.described, self.dimensions, start, stop, &tables[0], size, lanes)
+        return np.asarray(tables).reshape(lanes, size)
+
+
+def count(cnp.ndarray values not None, list axes not None, int64_t[::1] out not None, *, Py_ssize_t workers=1):
+    """Fill `out` with the number of records in each cell, the bin of the last column varying fastest.
+
+    **Law** deterministic and exact: it depends on the multiset of the records only, not on order, strides, `workers` or
+    machine. **Assumes** `values` 2-d of native byte order, a column for each axis (`Axis`), which nobody writes to
+    meanwhile; len(out) the product of the numbers of bins, below 2**31. **Cost** one pass; private tables of at most 64
+    MB for all threads together, or one table as long as `out`. The GIL is released. **Reference** ``bins.h``.
+    """
+    cdef _Records records = _Records(values, axes)
+    cdef Py_ssize_t size = out.shape[0], slices
+    total = np.asarray(out)
+    total[:] = 0
+    threads = max(1, min(workers, records.n // RECORDS_A_WORKER, PRIVATE_COUNTS // size))
+    slices = max(threads, records.n // 2**31 + 1)
+    cuts = [records.n * i // slices for i in range(slices + 1)]
+    if threads == 1:
+        for i in range(slices):
+            _add(total, records.count(cuts[i], cuts[i + 1], size))
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for tables in pool.map(lambda i: records.count(cuts[i], cuts[i + 1], size), range(slices)):
+            _add(total, tables)
+
+
+def _add(total, tables):
+    for table in tables:
+        total += table
+
+
+def locate(cnp.ndarray values not None, list axes not None, int32_t[::1] out not None):
+    """Fill `out` with the cell of every record.
+
+    **Law**, **Assumes**, **Reference** as `count`; len(out) == len(values). **Cost** one pass.
+    """
+    cdef _Records records = _Records(values, axes)
+    cdef Py_ssize_t i = 0
+    with nogil:
+        while i < records.n:
+            bins_locate(records.keys, records.described, records.dimensions, i, min(BINS_BLOCK, records.n - i), &out[i])
+            i += BINS_BLOCK
+
+
+cdef uint64_t[::1] _words(bit_generator, Py_ssize_t n):
+    words = np.empty(n, np.uint64)
+    if isinstance(bit_generator, SecureBitGenerator):
+        bit_generator.fill(words)
+    else:
+        fill_words(bit_generator, words)
+    return words
+
+
+cdef bitgen_t *_unwrap(object bit_generator) except NULL:
+    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+cdef class Weights:
+    """A law on cells: each with probability proportional to its weight, an integer.
+
+    **Law** exact. **Assumes** nonnegative weights, of a positive sum below 2**63. **Cost** O(cells) to build, O(1) a
+    draw, expected: a guide table of at least two entries for each cell of positive weight. **Reference** Chen and Asau
+    1974, the method of guide tables.
+    """
+
+    cdef bins_weights law
+    cdef object tables
+
+    def __init__(self, const int64_t[::1] weights not None):
+        cdef uint64_t[::1] cumulative
+        cdef int32_t[::1] cells, guide
+        array = np.asarray(weights)
+        positive = np.flatnonzero(array).astype(np.int32)
+        sums = np.cumsum(array[positive]).astype(np.uint64)
+        total = int(array.sum())
+        shift = max(0, total.bit_length() - (4 * positive.size).bit_length())
+        ranks = np.arange(((total - 1) >> shift) + 1, dtype=np.uint64) << np.uint64(shift)
+        cumulative, cells = sums, positive
+        guide = np.searchsorted(sums, ranks, side="right").astype(np.int32)
+        self.tables = (sums, positive, np.asarray(guide))
+        self.law = bins_weights(&cumulative[0], &cells[0], &guide[0], shift, total)
+
+    def fill(self, bit_generator, int32_t[::1] out not None):
+        """Fill with independent cells, a word each, a further one with probability below total / 2**64."""
+        cdef bitgen_t *source = _unwrap(bit_generator)
+        cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+        if out.shape[0]:
+            with bit_generator.lock, nogil:
+                bins_draw_cells(source, &self.law, &words[0], &out[0], out.shape[0])
+
+
+def fill_points(bit_generator, const int32_t[::1] cells not None, const int64_t[::1] edges not None, int32_t divisor,
+                int64_t first, double step, double[:] out not None):
+    """Fill with the coordinate, on one axis, of a point uniform on the grid points of each cell.
+
+    **Law** exact: the codes edges[b] to edges[b + 1] - 1 of the bin b = cell / divisor % bins are equally likely, in
+    the last bin edges[bins] too; the value of a code is (first + code) * step. **Assumes** len(out) == len(cells),
+    increasing `edges`, codes that are exact as doubles. **Cost** a word each, a further one with probability below
+    2**-12.
+    """
+    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef Py_ssize_t n = out.shape[0]
+    cdef uint64_t[::1] words = _words(bit_generator, n)
+    if n:
+        with bit_generator.lock, nogil:
+            bins_draw_points(source, &words[0], &cells[0], n, &edges[0], <int32_t> (edges.shape[0] - 1), divisor, first,
+                             step, &out[0], out.strides[0] // <Py_ssize_t> sizeof(double))
+
+
+def fill_smoothed(bit_generator, cnp.ndarray values not None, list axes not None, uint64_t last, uint64_t cells,
+                  int32_t[::1] out not None):
+    """Fill with cells: with probability (last + 1) / 2**64 a uniform one, else that of a record chosen at random.
+
+    **Law** exact, independent draws. **Assumes** as `count`; at least one record; `cells` the product of the numbers of
+    bins. **Cost** O(1) a draw: two words, always, but for a third with probability below 2**-20.
+    """
+    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef _Records records = _Records(values, axes)
+    cdef uint64_t[::1] coins = _words(bit_generator, out.shape[0])
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef Py_ssize_t i
+    cdef uint64_t record, cell
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            if coins[i] <= last:
+                cell = bins_uniform(source, words[i], cells)
+                out[i] = <int32_t> cell
+            else:
+                record = bins_uniform(source, words[i], records.n)
+                bins_locate(records.keys, records.described, records.dimensions, record, 1, &out[i])

@@ -1,0 +1,118 @@
+"""The commands that release a histogram and synthetic records."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+from dpfast.cli import main
+
+PUBLIC = ["--bounds", "0", "100", "--step", "1", "--epsilon", "1"]
+GRID = dpf.Grid(0, 100, step=1)
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(1).integers(0, 100, 500).astype(float)
+
+
+@pytest.fixture
+def file(tmp_path, x):
+    path = tmp_path / "ages.csv"
+    path.write_text("age,name\n" + "\n".join(f"{v},secret" for v in x))
+    return str(path)
+
+
+def test_histogram(file, x, capsys):
+    arguments = ["histogram", file, "--column", "age", *PUBLIC, "--bins", "7", "--seed", "7"]
+    assert main([*arguments, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    expected = dpf.histogram(x, 7, grid=GRID, epsilon=1.0, rng=Generator(PCG64(7)))
+    assert report["counts"] == expected.counts.tolist()
+    assert report["edges"] == expected.edges.tolist()
+    assert (report["n"], report["epsilon"], report["private"], report["noise_dominates"]) == (500, 1.0, False, False)
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    assert [int(line.split()[3]) for line in lines[:-1]] == expected.weights.tolist()
+    assert max(line.count("#") for line in lines) == 50
+    assert "500 records in 7 bins; epsilon = 1" in lines[-1]
+
+
+def test_many_bins_share_lines(file, capsys):
+    assert main(["histogram", file, "--column", "age", *PUBLIC, "--bins", "100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 35
+    assert lines[0].split()[:3] == ["0", "..", "3"]
+    assert lines[33].split()[:3] == ["99", "..", "100"]
+
+
+def test_the_terminal_says_where_noise_dominates(file, capsys):
+    arguments = ["--column", "age", "--bounds", "0", "100", "--step", "1", "--epsilon", "0.01", "--bins", "50"]
+    assert main(["histogram", file, *arguments]) == 0
+    assert "use fewer bins" in capsys.readouterr().out
+
+
+def test_automatic_bins(file, capsys):
+    assert main(["histogram", file, "--column", "age", *PUBLIC, "--json"]) == 0
+    found = len(json.loads(capsys.readouterr().out)["counts"])
+    assert (found,) == dpf.histogram(np.zeros(500), grid=GRID, epsilon=1.0).cells.bins
+
+
+def test_plot(file, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    for name, start in (("x.png", b"\x89PNG"), ("x.svg", b"<?xml")):
+        assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+    capsys.readouterr()
+    for name, message in (("x.exe", "cannot draw"), ("nowhere/x.png", "cannot write")):
+        assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert message in err
+
+
+@pytest.mark.parametrize("method", ["perturbed", "smoothed"])
+def test_synthesize(file, x, tmp_path, capsys, method):
+    out = tmp_path / "twins.csv"
+    arguments = ["synthesize", file, "--column", "age", *PUBLIC, "-k", "30", "-o", str(out), "--method", method]
+    assert main([*arguments, "--bins", "5", "--seed", "7", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["k"], report["n"], report["epsilon"], report["method"]) == (30, 500, 1.0, method)
+    expected = dpf.synthesize(x, 30, grid=GRID, epsilon=1.0, bins=5, method=method, rng=Generator(PCG64(7)))
+    assert out.read_text().split() == ["age", *map(repr, expected.tolist())]
+    assert main(arguments) == 0
+    assert "30 synthetic records" in capsys.readouterr().out
+    assert len(out.read_text().split()) == 31
+
+
+BAD = {
+    "bins": ["histogram", "FILE", *PUBLIC, "--bins", "0"],
+    "bins of text": ["histogram", "FILE", *PUBLIC, "--bins", "many"],
+    "more bins than steps": ["histogram", "FILE", *PUBLIC, "--bins", "101"],
+    "epsilon": ["histogram", "FILE", "--bounds", "0", "1", "--epsilon", "0"],
+    "k": ["synthesize", "FILE", *PUBLIC, "-k", "0", "-o", "OUT"],
+    "method": ["synthesize", "FILE", *PUBLIC, "-k", "5", "-o", "OUT", "--method", "magic"],
+    "bins of synthesize": ["synthesize", "FILE", *PUBLIC, "-k", "5", "-o", "OUT", "--bins", "101"],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_parameters_are_checked_before_the_file(capsys, tmp_path, name):
+    arguments = ["nowhere.csv" if a == "FILE" else str(tmp_path / "out") if a == "OUT" else a for a in BAD[name]]
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "nowhere" not in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_written(file, tmp_path, capsys):
+    out = str(tmp_path / "nowhere" / "x.csv")
+    assert main(["synthesize", file, "--column", "age", *PUBLIC, "-k", "5", "-o", out]) == 2
+    assert capsys.readouterr().err == f"dpfast: error: cannot write {out}: No such file or directory\n"
