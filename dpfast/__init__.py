@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 
 from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast.densities import SeriesCoefficients, SeriesDensity, density
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -34,8 +35,11 @@ __all__ = [
     "Mechanism",
     "Privacy",
     "Quantiles",
+    "SeriesCoefficients",
+    "SeriesDensity",
     "SmoothSensitivity",
     "audit",
+    "density",
     "huber",
     "iqr",
     "mean",

@@ -15,6 +15,13 @@ from dpfast.theory.location import (
 )
 from dpfast.theory.mestimation import m_estimator_sample_size
 from dpfast.theory.quantiles import quantile_error, sample_size
+from dpfast.theory.series import (
+    series_error,
+    series_published_loss,
+    series_rate,
+    series_sensitivity,
+    series_terms,
+)
 
 __all__ = [
     "gross_error_sensitivity",
@@ -26,6 +33,11 @@ __all__ = [
     "pure_lower_bound",
     "quantile_error",
     "sample_size",
+    "series_error",
+    "series_published_loss",
+    "series_rate",
+    "series_sensitivity",
+    "series_terms",
     "smooth_sensitivity_bound",
     "smooth_upper_bound",
 ]
