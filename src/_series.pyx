@@ -1,4 +1,4 @@
-"""Counts at public nodes, their integer cosine sums, and draws from a series density; serves dpfast/densities/series.py."""
+"""Counts at public nodes, their integer cosine sums, draws from a series; serves dpfast/densities/series.py."""
 
 import numpy as np
 
@@ -95,9 +95,10 @@ def fill_density(bit_generator, const double[::1] cosines not None, const double
     """Fill with grid points whose cells hold draws from the density max(s, 0) / total, s the sum of `evaluate`.
 
     **Law** of a position in [0, 1), as of s in doubles: a cell in proportion to its envelope, a point in it, accepted
-    with probability s / envelope; the point is (first_code + floor(position * size)) * step. **Assumes** 2**10 to 2**24 equal cells, a power of two; squeeze <= s / envelope <= 1 on
-    each; keep and other Walker's table of the envelopes; size >= 1. **Cost** two words and O(1) each for a tight
-    envelope: a third word, and s, only between squeeze and envelope.
+    with probability s / envelope; out is (first_code + floor(position * size)) * step. **Assumes** 2**10 to 2**24 equal
+    cells, a power of two; squeeze <= s / envelope <= 1 on each; keep and other Walker's table of the envelopes; size >=
+    1. **Cost** two words and O(1) each for a tight envelope: a third word, and s, only between squeeze and envelope.
+    **Reference** Devroye 1986, II.3 and III.4.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t cell, filled = 0, cells = keep.shape[0], terms = cosines.shape[0] - 1

@@ -24,9 +24,8 @@ from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
-from dpfast.theory.series import series_error, series_terms
+from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
-_BASES = ("cosine", "trigonometric")
 _BITS = 20  # a table entry is a multiple of 2**-20
 _NODES = 2**14
 _MOST_TERMS = 2**10
@@ -99,8 +98,8 @@ class SeriesCoefficients(Mechanism):
         most = _most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")
-        if self.basis not in _BASES:
-            raise ValueError(f"basis must be {' or '.join(map(repr, _BASES))}, not {self.basis!r}")
+        if self.basis not in BASES:
+            raise ValueError(f"basis must be {' or '.join(map(repr, BASES))}, not {self.basis!r}")
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.scale(self.scale)
@@ -137,8 +136,10 @@ class SeriesCoefficients(Mechanism):
         `dpfast.theory.series_error` divided by the width of the bounds; n, smoothness and roughness are public
         assumptions.
         """
-        assumed = {"epsilon": self.epsilon, "smoothness": smoothness, "roughness": roughness, "basis": self.basis}
-        return series_error(self.terms, n, **assumed) / _width(self.grid)  # type: ignore[arg-type]
+        bound = series_error(
+            self.terms, n, epsilon=self.epsilon, smoothness=smoothness, roughness=roughness, basis=self.basis
+        )
+        return bound / _width(self.grid)
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> NoisySums:
         """The exact law of the release. PRIVATE."""
@@ -240,10 +241,10 @@ def _phases(terms: int, basis: str, nodes: int) -> tuple[NDArray[np.int64], NDAr
 def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
     """An integer that sum_j |phi_j(a) - phi_j(b)| never exceeds, phi_j the table at any nodes a and b.
 
-    Few nodes are compared pair by pair. Else, with u and v half the sum and half the difference of the two angles, all
-    multiples of pi / nodes or of half of that, the sum is 2 sum_j |sin j u sin j v| (cosine: at most its value at u = v)
-    or 2 sum_l |sin l v| (|sin l u| + |cos l u|) (at most sqrt(2) in brackets): a maximum over one angle. The last
-    summand is for the rounding of the table (docs/proofs/series.md).
+    Few nodes are compared pair by pair. Else, with u and v half the sum and half the difference of the two angles, the
+    sum is 2 sum_j |sin j u sin j v| (cosine: at most its value at u = v) or 2 sum_l |sin l v| (|sin l u| + |cos l u|)
+    (at most sqrt(2) in brackets): a maximum over one angle, a multiple of pi / nodes. The last summand is for the
+    rounding of the table (docs/proofs/series.md).
     """
     table, period = _table(nodes, bits).astype(np.int64), 4 * nodes
     if nodes <= _COARSE:
@@ -253,10 +254,10 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
     angle = np.arange(nodes + 1)
     if basis == "cosine":
         total = sum((1 << bits) - table[2 * j * angle % period] for j in range(1, terms + 1))
-        return int(np.max(total)) + 2 * terms
+        return int(np.max(total)) + 3 * terms
     sines = [np.abs(table[(2 * j * angle - nodes) % period]) for j in range(1, (terms + 1) // 2 + 1)]
     paired, last = sum(sines[: terms // 2]), sines[-1] * (terms % 2)
-    return math.ceil(float(np.max(2 * (_SQRT2 * paired + last)))) + 2 * terms
+    return math.ceil(float(np.max(2 * (_SQRT2 * paired + last)))) + 3 * terms
 
 
 def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArray[np.int64]:
@@ -272,7 +273,7 @@ def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArr
     if workers == 1:
         return count(values)
     with ThreadPoolExecutor(workers) as pool:
-        return np.sum(list(pool.map(count, np.array_split(values, workers))), axis=0)
+        return np.asarray(np.sum(list(pool.map(count, np.array_split(values, workers))), axis=0))
 
 
 # ---- the density ----
@@ -333,8 +334,8 @@ class SeriesDensity:
     def __repr__(self) -> str:
         grid, m = self.grid, self.coefficients.size
         return (
-            f"<SeriesDensity of {m} {self.basis} {'term' if m == 1 else 'terms'} from {grid.lower!r} to {grid.upper!r}, "
-            f"n = {self.n}: {self.privacy}>"
+            f"<SeriesDensity of {m} {self.basis} {'term' if m == 1 else 'terms'} from {grid.lower!r} to "
+            f"{grid.upper!r}, n = {self.n}: {self.privacy}>"
         )
 
     def pdf(self, x: ArrayLike) -> Any:
@@ -375,11 +376,10 @@ class SeriesDensity:
             Grid points: each with the probability that `cdf` gives to its cell.
         """
         out = np.empty(_checks.whole("k", k))
-        grid = {"size": self.grid.size, "first_code": self.grid.first, "step": self.grid.step}
         parts = streams(rng, -(-out.size // BLOCK))
         for i in range(len(parts)):
             block = out[i * BLOCK : (i + 1) * BLOCK]
-            _series.fill_density(parts[i], *self._waves, **self._envelope, **grid, out=block)
+            _series.fill_density(parts[i], **self._envelope, out=block)
         return out
 
     def error(self, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
@@ -387,18 +387,21 @@ class SeriesDensity:
 
         `dpfast.theory.series_error`: bias for the assumed smoothness and roughness, sampling error, and noise.
         """
-        assumed = {"smoothness": smoothness, "roughness": roughness, "basis": self.basis}
-        bound = series_error(self.coefficients.size, self.n, epsilon=self.privacy.epsilon, **assumed)  # type: ignore[arg-type]
-        return bound / _width(self.grid)
+        mechanism = SeriesCoefficients(
+            self.coefficients.size, grid=self.grid, epsilon=self.privacy.epsilon, basis=self.basis
+        )
+        return mechanism.error(self.n, smoothness=smoothness, roughness=roughness)
 
     @property
     def informative(self) -> bool:
-        """Whether the noise alone is expected to be less than a quarter of the square of the uniform density.
+        """Whether the noise is expected to change the series by less than the uniform density's square, 1.
 
-        False: the parameters, not the data, say that the release is mostly noise; take fewer terms or more budget.
+        A function of public numbers. False: take fewer terms or more budget, or expect no more than the uniform density
+        gives.
         """
-        noise = self.error(roughness=1e-300) * _width(self.grid) - self.coefficients.size / self.n
-        return bool(noise < 0.25)
+        m = self.coefficients.size
+        scale = series_sensitivity(m, basis=self.basis) / (self.n * self.privacy.epsilon)
+        return 2 * m * scale**2 < 1
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the density; needs matplotlib.
@@ -486,7 +489,7 @@ class SeriesDensity:
 
     @cached_property
     def _envelope(self) -> dict[str, Any]:
-        """Cells with bounds of q from its value in the middle and a bound of its slope; what `fill_density` takes."""
+        """What `fill_density` takes: q, bounds of q in cells from the middle and a bound of the slope, the grid."""
         a, b, w = self._waves
         cells = 1 << max(12, (64 * self.coefficients.size - 1).bit_length())
         middle = self._series((np.arange(cells) + 0.5) / cells)
@@ -496,7 +499,18 @@ class SeriesDensity:
         squeeze = np.maximum(middle - margin, 0) / np.where(envelope > 0, envelope, 1)
         keep, other = np.empty(cells, np.uint64), np.empty(cells, np.int32)
         _series.alias(envelope / np.mean(envelope), keep, other)
-        return {"keep": keep, "other": other, "envelope": envelope, "squeeze": squeeze}
+        return {
+            "cosines": a,
+            "sines": b,
+            "frequency": w,
+            "keep": keep,
+            "other": other,
+            "envelope": envelope,
+            "squeeze": squeeze,
+            "size": self.grid.size,
+            "first_code": self.grid.first,
+            "step": self.grid.step,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -617,7 +631,8 @@ record replaced (the number of records is public)>
     if isinstance(terms, str):
         if terms != "auto":
             raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")
-        assumed = {"smoothness": smoothness, "roughness": roughness, "basis": basis, "most": _most_terms(grid)}
-        terms = series_terms(n, epsilon=epsilon, **assumed)  # type: ignore[arg-type]
+        terms = series_terms(
+            n, epsilon=epsilon, smoothness=smoothness, roughness=roughness, basis=basis, most=_most_terms(grid)
+        )
     mechanism = SeriesCoefficients(terms, grid=grid, epsilon=epsilon, basis=basis)
     return SeriesDensity(mechanism(values, rng=rng, workers=workers), grid, n, mechanism.privacy, basis)

@@ -1,7 +1,7 @@
 """Wasserman and Zhou (2010), orthogonal series: sensitivities, errors, rates, and what their constants really give.
 
 Letters in the equations: m is the number of terms, gamma the smoothness and C the roughness of the Sobolev ellipsoid
-``sum_j j^(2 gamma) beta_j^2 <= C^2``, c0 = sqrt(2) the bound of the basis functions. Everything is on the unit interval.
+``sum_j j^(2 gamma) beta_j^2 <= C^2``, c0 = sqrt(2) the bound of the basis functions. All is on the unit interval.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 
-_BASES = ("cosine", "trigonometric")
+BASES = ("cosine", "trigonometric")
 _POINTS = 2**12
 
 
@@ -72,13 +72,14 @@ def _sensitivity(terms: int, basis: str, norm: int) -> float:
         ("trigonometric", 1): _trigonometric_l1,
         ("trigonometric", 2): _trigonometric_l2,
     }[basis, norm]
-    return math.sqrt(2) * float(np.max(change(terms))) ** (1 / norm)
+    largest = float(np.max(change(terms)))
+    return math.sqrt(2) * (largest if norm == 1 else math.sqrt(largest))
 
 
 def _cosine_l1(terms: int) -> NDArray[np.float64]:
-    """m + 1/2 - sin((m + 1/2) t) / (2 sin(t / 2)) on the first negative lobe, which is the deepest."""
+    """On the first negative lobe, the deepest, of sum_j cos(j t) = sin((m + 1/2) t) / (2 sin(t / 2)) - 1/2."""
     z = np.linspace(math.pi, min(2 * math.pi, (terms + 0.5) * math.pi), _POINTS)
-    return terms + 0.5 - np.sin(z) / (2 * np.sin(z / (2 * terms + 1)))
+    return np.asarray(terms + 0.5 - np.sin(z) / (2 * np.sin(z / (2 * terms + 1))))
 
 
 def _cosine_l2(terms: int) -> NDArray[np.float64]:
@@ -98,7 +99,7 @@ def _trigonometric_l1(terms: int) -> NDArray[np.float64]:
 def _trigonometric_l2(terms: int) -> NDArray[np.float64]:
     frequencies = (terms + 1) // 2
     v = np.linspace(0, min(2 * math.pi / (frequencies + 0.5), math.pi), _POINTS)
-    return np.asarray(sum(4 * np.sin(l * v) ** 2 for l in range(1, frequencies + 1)))
+    return np.asarray(sum(4 * np.sin(j * v) ** 2 for j in range(1, frequencies + 1)))
 
 
 def series_error(
@@ -149,10 +150,10 @@ def series_error(
 
 
 def _error(terms: int, n: int, epsilon: float, gamma: float, c: float, basis: str) -> float:
-    bias = c**2 * (terms + 1.0) ** (-2 * gamma)
+    bias = c**2 * math.pow(terms + 1, -2 * gamma)
     even = 2.0 * np.arange(1, terms + 1)
     sampling = (terms + c / math.sqrt(2) * math.sqrt(float(np.sum(even ** (-2 * gamma))))) / n
-    return bias + sampling + 2 * terms * (_sensitivity(terms, basis, 1) / (n * epsilon)) ** 2
+    return bias + sampling + 2 * terms * math.pow(_sensitivity(terms, basis, 1) / (n * epsilon), 2)
 
 
 def series_terms(
@@ -244,9 +245,10 @@ def series_published_loss(
     Returns
     -------
     float
-        Perturbation, Laplace noise of scale c0 m / (n epsilon): the exact loss ``epsilon S1 / (c0 m)``, 2 epsilon for one
-        term. Exponential mechanism (17), exp(-epsilon xi / Delta) with Delta = 2 c0^2 m / n and without the 2 of (8):
-        the provable loss ``epsilon S2 / (2 m)``, sqrt(2) epsilon for one term, below epsilon from two on.
+        Perturbation, Laplace noise of scale c0 m / (n epsilon): the exact loss ``epsilon S1 / (c0 m)``, 2 epsilon for
+        one term (with the bound that `series_sensitivity` gives for the trigonometric basis). Exponential mechanism
+        (17), exp(-epsilon xi / Delta) with Delta = 2 c0^2 m / n and without the 2 of (8): the provable loss ``epsilon
+        S2 / (2 m)``, sqrt(2) epsilon for one term, below epsilon from two on.
 
     Notes
     -----
@@ -271,8 +273,8 @@ def series_published_loss(
 
 
 def _known(basis: str) -> str:
-    if basis not in _BASES:
-        raise ValueError(f"basis must be {' or '.join(map(repr, _BASES))}, not {basis!r}")
+    if basis not in BASES:
+        raise ValueError(f"basis must be {' or '.join(map(repr, BASES))}, not {basis!r}")
     return basis
 
 
