@@ -38,6 +38,7 @@ def _rates(quick):
     sizes = [10_000, 31_623, 100_000, 316_228, 1_000_000]
     runs, rng = 6 if quick else 60, np.random.default_rng(1)
     yield f"Mean integrated squared error from n = 1e4 to 1e6 ({runs} runs each), terms by the rule, cosine basis.\n"
+    yield "Where the noise, of order terms^3 / (n epsilon)^2, is not yet small the error falls faster than the rate.\n"
     yield "| smoothness | epsilon | terms | error at 1e4 | error at 1e6 | slope | Theorem 15 | Theorem 14 |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for smoothness in SMOOTHNESS:

@@ -439,6 +439,10 @@ class TestDensity:
             d.n = 3
         assert repr(d).startswith("<SeriesDensity of 2 cosine terms from 0.0 to 1.0, n = 1000: epsilon = 1 ")
 
+    def test_bounds_too_wide(self):
+        with pytest.raises(ValueError, match="the width of the bounds must be finite, not inf"):
+            density_of([0.3], grid=Grid(-1.5e308, 1.5e308))
+
     def test_shapes(self):
         d = density_of([0.3, -0.2])
         for method in (d.pdf, d.cdf, d.quantile):
@@ -542,6 +546,15 @@ class TestTheory:
             errors = [series_error(m, n, **public) for m in range(1, 200)]
             assert series_terms(n, **public) == 1 + int(np.argmin(errors))
         assert series_terms(10**6, most=3) == 3
+
+    @pytest.mark.parametrize("s", [0.05, 0.1])
+    def test_roughness_of_a_normal_density(self, s):
+        """What the docstring of `density` says to assume."""
+        u = (np.arange(4000) + 0.5) / 4000
+        p = np.exp(-((u - 0.5) ** 2) / (2 * s * s))
+        j = np.arange(1, 200)
+        beta = SQRT2 * np.cos(np.pi * np.outer(j, u)) @ p / p.sum()
+        assert math.sqrt(np.sum(j**4.0 * beta**2)) == pytest.approx(0.047 * s**-2.5, rel=0.02)
 
     @pytest.mark.parametrize("gamma", [0.75, 1.5, 2.0])
     def test_rates_of_the_bound(self, gamma):

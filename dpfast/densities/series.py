@@ -63,7 +63,7 @@ class SeriesCoefficients(Mechanism):
     table of ``round(2**20 phi_j)`` holds there. The sums of those vectors are integers, the same in any order of the
     records; one record changes them by at most `sensitivity` in the l1 norm, which is about 1.217 (terms + 1/2) 2**20
     for the cosine basis and follows from the table itself. Each gets discrete Laplace noise of exactly the scale
-    sensitivity / epsilon (docs/proofs/series.md). The published scale is half of that for one term, and 0.81 of it for
+    sensitivity / epsilon (docs/proofs/series.md). The published scale is half of that for one term, and 0.82 of it for
     many: not private (`dpfast.theory.series_published_loss`).
     A record moves by at most one node, 2**-14 of the range: coefficient j of a smooth density is damped by ``(pi j /
     2**14)**2 / 24``, 4e-6 for j = 50.
@@ -300,7 +300,7 @@ class SeriesDensity:
     Notes
     -----
     Privacy: none is spent by anything here, however often (post-processing).
-    Cost: O(terms) a point for `pdf` and `cdf`, 40 times that for `quantile`; O(1) a draw.
+    Cost: O(terms) a point for `pdf` and `cdf`, 45 times that for `quantile`; O(1) a draw.
 
     References
     ----------
@@ -327,6 +327,7 @@ class SeriesDensity:
         coefficients = np.array(self.coefficients, dtype=np.float64)
         coefficients.flags.writeable = False
         object.__setattr__(self, "coefficients", coefficients)
+        _checks.real("the width of the bounds", _width(self.grid))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.coefficients, self.grid, self.n, self.privacy, self.basis)
@@ -583,8 +584,8 @@ def density(
         of `dpfast.theory.series_error` (there with its small constants) over m, from public numbers only.
     smoothness, roughness : float
         gamma > 1/2 and C > 0 of that rule: ``sum_j j^(2 gamma) beta_j^2 <= C^2``, about gamma derivatives. Assumptions,
-        not estimates; a rougher density wants a larger C. C = 1 suits one broad mode; a mode of standard deviation s
-        (in units of the range) has C about ``0.026 s^(-5/2)`` for gamma = 2.
+        not estimates; a rougher density wants a larger C. A normal density of standard deviation s, in units of the
+        range, has ``C = 0.047 s^(-5/2)`` for gamma = 2: 1 for s = 0.29, 15 for s = 0.1.
     basis : {"cosine", "trigonometric"}
         The trigonometric basis is for periodic data.
     grid : Grid, optional

@@ -209,7 +209,7 @@ def series_rate(n: int, *, smoothness: float, mechanism: str = "perturbation") -
     Notes
     -----
     The theorems ask for gamma > 1; the perturbed coefficients themselves have the rate for gamma > 1/2: with m =
-    n^(1 / (2 gamma + 1)) the noise m^3 / (n epsilon)^2 is below m / n where m^2 < n.
+    n^(1 / (2 gamma + 1)) the noise of order m^3 / (n epsilon)^2 is below m / n once m^2 < n epsilon^2.
 
     References
     ----------
