@@ -101,7 +101,7 @@ def fill_density(bit_generator, const double[::1] cosines not None, const double
     **Reference** Devroye 1986, II.3 and III.4.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
-    cdef Py_ssize_t cell, filled = 0, cells = keep.shape[0], terms = cosines.shape[0] - 1
+    cdef Py_ssize_t cell, exchanged, filled = 0, cells = keep.shape[0], terms = cosines.shape[0] - 1
     cdef int bits = 0  # of a position within its cell
     cdef uint64_t first, second, position
     cdef double accept, x, s
@@ -112,7 +112,8 @@ def fill_density(bit_generator, const double[::1] cosines not None, const double
         while filled < out.shape[0]:
             first, second = source.next_uint64(source.state), source.next_uint64(source.state)
             cell = <Py_ssize_t> (first >> bits)
-            cell = cell if first << (64 - bits) < keep[cell] else other[cell]
+            exchanged = other[cell]  # read in any case: a branch would be mispredicted
+            cell = cell if first << (64 - bits) < keep[cell] else exchanged
             position = (<uint64_t> cell << bits) + (second >> (64 - bits))
             accept = (second & 1023) * 2.0 ** -10
             if accept + 2.0 ** -10 > squeeze[cell]:

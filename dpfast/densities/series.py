@@ -584,8 +584,8 @@ def density(
         of `dpfast.theory.series_error` (there with its small constants) over m, from public numbers only.
     smoothness, roughness : float
         gamma > 1/2 and C > 0 of that rule: ``sum_j j^(2 gamma) beta_j^2 <= C^2``, about gamma derivatives. Assumptions,
-        not estimates; a rougher density wants a larger C. A normal density of standard deviation s, in units of the
-        range, has ``C = 0.047 s^(-5/2)`` for gamma = 2: 1 for s = 0.29, 15 for s = 0.1.
+        not estimates; a rougher density wants a larger C. A normal density well within the bounds, of standard
+        deviation s times their width, has ``C = 0.047 s^(-5/2)`` for gamma = 2: 15 for s = 0.1.
     basis : {"cosine", "trigonometric"}
         The trigonometric basis is for periodic data.
     grid : Grid, optional
