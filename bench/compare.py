@@ -221,6 +221,17 @@ def histograms(size) -> Iterator[Job]:
     yield Job(f"synthetic records of 1000 bins, k = {_power(n)}", lambda: released.sample(n), (floor,))
 
 
+def series(size) -> Iterator[Job]:
+    """Coefficients of an orthogonal series, and synthetic records."""
+    x, rng = data.beta(size(10**6)), np.random.default_rng(1)
+    mechanism = dpf.SeriesCoefficients(50, grid=dpf.Grid(0, 1), epsilon=data.EPSILON)
+    floor = Floor("np.cos(np.pi * j * x).mean(), each j", lambda: data.cosine_means_in_numpy(x, 50), 0.2)
+    yield Job(f"series of 50 terms, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
+    density, k = dpf.density(x, bounds=(0, 1), epsilon=data.EPSILON), size(10**7)
+    uniform = Floor("Generator.random", lambda: rng.random(k))
+    yield Job(f"synthetic records of a series, k = {_power(k)}", lambda: density.sample(k, rng), (uniform,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -234,6 +245,7 @@ GROUPS = {
     "selection": selection,
     "m-estimates": m_estimates,
     "histograms": histograms,
+    "series": series,
 }
 
 

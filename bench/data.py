@@ -65,3 +65,13 @@ def encode_in_numpy(grid, x):
     """`Grid.encode` as lines of NumPy."""
     x = np.where(np.isnan(x), grid.missing, x)
     return np.rint(np.clip(x, grid.lower, grid.upper) / grid.step).astype(np.int64) - grid.first
+
+
+def beta(n):
+    """Values in [0, 1] with a smooth density."""
+    return np.random.default_rng(0).beta(2, 3, n)
+
+
+def cosine_means_in_numpy(x, terms):
+    """The coefficients of a cosine series without noise."""
+    return [np.sqrt(2) * np.cos(np.pi * j * x).mean() for j in range(1, terms + 1)]

@@ -3,7 +3,17 @@
 from importlib.metadata import version as _version
 
 from dpfast import audit, noise, prior, psi, random, robust, smooth, statistics, theory
-from dpfast.densities import Histogram, histogram, synthesize
+from dpfast.densities import (
+    Histogram,
+    KolmogorovSmirnov,
+    PerturbedHistogram,
+    SeriesCoefficients,
+    SeriesDensity,
+    SmoothedHistogram,
+    density,
+    histogram,
+    synthesize,
+)
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -36,14 +46,20 @@ __all__ = [
     "Grid",
     "Histogram",
     "InverseSensitivity",
+    "KolmogorovSmirnov",
     "MEstimator",
     "Mechanism",
     "NestedBoxes",
+    "PerturbedHistogram",
     "Privacy",
     "Quantiles",
     "Selection",
+    "SeriesCoefficients",
+    "SeriesDensity",
     "SmoothSensitivity",
+    "SmoothedHistogram",
     "audit",
+    "density",
     "histogram",
     "huber",
     "iqr",

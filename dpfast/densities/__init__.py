@@ -2,6 +2,7 @@
 
 from dpfast.densities.histogram import Cells, Histogram, PerturbedHistogram, SmoothedHistogram, histogram
 from dpfast.densities.kolmogorov import KolmogorovSmirnov, KolmogorovSmirnovLaw
+from dpfast.densities.series import SeriesCoefficients, SeriesDensity, density
 from dpfast.densities.synthesis import synthesize
 
 __all__ = [
@@ -10,7 +11,10 @@ __all__ = [
     "KolmogorovSmirnov",
     "KolmogorovSmirnovLaw",
     "PerturbedHistogram",
+    "SeriesCoefficients",
+    "SeriesDensity",
     "SmoothedHistogram",
+    "density",
     "histogram",
     "synthesize",
 ]

@@ -27,6 +27,13 @@ from dpfast.theory.location import (
 from dpfast.theory.mestimation import m_estimator_sample_size
 from dpfast.theory.quantiles import quantile_error, sample_size
 from dpfast.theory.robust import gaussian_mean_error, gaussian_mean_sample_size, robust_sample_size
+from dpfast.theory.series import (
+    series_error,
+    series_published_loss,
+    series_rate,
+    series_sensitivity,
+    series_terms,
+)
 
 __all__ = [
     "density_rate",
@@ -45,6 +52,11 @@ __all__ = [
     "quantile_error",
     "robust_sample_size",
     "sample_size",
+    "series_error",
+    "series_published_loss",
+    "series_rate",
+    "series_sensitivity",
+    "series_terms",
     "smooth_sensitivity_bound",
     "smooth_upper_bound",
     "smoothed_delta",
