@@ -242,10 +242,10 @@ def fill_points(bit_generator, const int32_t[::1] cells not None, const int64_t[
                 int64_t first, double step, double[:] out not None):
     """Fill with the coordinate, on one axis, of a point uniform on the grid points of each cell.
 
-    **Law** exact: the codes edges[b] to edges[b + 1] - 1 of the bin b = cell / divisor % bins are equally likely, in
-    the last bin edges[bins] too; the value of a code is (first + code) * step. **Assumes** len(out) == len(cells),
-    increasing `edges`, codes that are exact as doubles. **Cost** a word each, a further one with probability below
-    2**-12.
+    **Law** exact: the codes edges[b] to edges[b + 1] - 1 of the bin b = cell / divisor % bins (b = cell for divisor 0)
+    are equally likely, in the last bin edges[bins] too; the value of a code is (first + code) * step. **Assumes**
+    len(out) == len(cells), increasing `edges`, codes that are exact as doubles. **Cost** a word each, a further one
+    with probability below 2**-12.
     """
     cdef bitgen_t *source = _unwrap(bit_generator)
     cdef Py_ssize_t n = out.shape[0]

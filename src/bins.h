@@ -151,19 +151,26 @@ static void bins_draw_cells(bitgen_t *source, const struct bins_weights *law, co
     }
 }
 
-/* Law: the coordinate, on one axis, of a uniform grid point of each cell. The bin of a cell is cell / divisor % bins; bin b
- * has the codes edges[b]..edges[b+1]-1, the last one edges[bins] too; `edges` count from 0 as codes do from `first`. */
+/* A uniform grid point of bin b: codes edges[b]..edges[b+1]-1, of the last bin edges[bins] too. */
+static inline double bins_point(bitgen_t *source, uint64_t word, const int64_t *edges, int32_t b, int32_t bins,
+                                int64_t first, double step)
+{
+    uint64_t width = (uint64_t)(edges[b + 1] - edges[b]) + (b == bins - 1);
+    return (double)(first + edges[b] + (int64_t)bins_uniform(source, word, width)) * step;
+}
+
+/* Law: the coordinate, on one axis, of a uniform grid point of each cell. The bin of a cell is cell / divisor % bins, or
+ * the cell itself for divisor 0; `edges` count from 0 as codes do from `first`. */
 static void bins_draw_points(bitgen_t *source, const uint64_t *words, const int32_t *cells, ptrdiff_t n,
                              const int64_t *edges, int32_t bins, int32_t divisor, int64_t first, double step, double *out,
                              ptrdiff_t stride)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        int32_t bin = divisor == 1 ? cells[i] : cells[i] / divisor;
-        bin = bin < bins ? bin : bin % bins;
-        uint64_t width = (uint64_t)(edges[bin + 1] - edges[bin]) + (bin == bins - 1);
-        uint64_t code = (uint64_t)edges[bin] + bins_uniform(source, words[i], width);
-        out[i * stride] = (double)(first + (int64_t)code) * step;
-    }
+    if (divisor == 0)
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i * stride] = bins_point(source, words[i], edges, cells[i], bins, first, step);
+    else
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i * stride] = bins_point(source, words[i], edges, cells[i] / divisor % bins, bins, first, step);
 }
 
 #endif

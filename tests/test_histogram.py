@@ -170,6 +170,9 @@ class TestDraws:
             expected.append((int(edges[b]) + (word * width >> 64) - 7) * 0.5)
         np.testing.assert_array_equal(out[:, 1], expected)
         assert (out[:, 0] == 0).all()
+        alone = np.empty(300)
+        _bins.fill_points(ScriptedBits(words), cells // 3 % 4, edges, 0, -7, 0.5, alone)
+        np.testing.assert_array_equal(alone, expected)
 
     def test_samples_of_a_histogram(self):
         grid = Grid(0, 10, step=1)

@@ -117,7 +117,7 @@ class Cells:
             fill(source, cells)
             divisor = len(self)
             for a, (grid, count) in enumerate(zip(self.grids, self.bins, strict=True)):
-                divisor //= count
+                divisor = divisor // count if len(self.bins) > 1 else 0
                 first, step = (0, 1.0) if codes else (grid.first, grid.step)
                 _bins.fill_points(source, cells, self.codes[a], divisor, first, step, part[:, a])
 
