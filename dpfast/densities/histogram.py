@@ -25,6 +25,7 @@ from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bi
 
 MOST_CELLS = 2**24
 MOST_COLUMNS = 4
+_CHUNK = 2**13  # draws whose words stay in the cache and need no new pages
 
 # Of a normal density whose three standard deviations each way fill the unit interval: the integrals of the squared
 # derivative and of the square.
@@ -112,8 +113,12 @@ class Cells:
         sources = streams(rng, -(-k // BLOCK))
 
         def draw(block: int) -> None:
-            part = points[block * BLOCK : (block + 1) * BLOCK]
-            source, cells = sources[block], np.empty(len(part), np.int32)
+            source = sources[block]
+            for start in range(block * BLOCK, min((block + 1) * BLOCK, k), _CHUNK):
+                draw_chunk(source, points[start : min(start + _CHUNK, (block + 1) * BLOCK)])
+
+        def draw_chunk(source: BitGenerator, part: NDArray[np.float64]) -> None:
+            cells = np.empty(len(part), np.int32)
             fill(source, cells)
             divisor = len(self)
             for a, (grid, count) in enumerate(zip(self.grids, self.bins, strict=True)):
