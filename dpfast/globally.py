@@ -15,14 +15,14 @@ from dpfast._kernels import _select
 from dpfast.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
-from dpfast.mechanism import Mechanism
+from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import Mean, MomentStatistic, Sum
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
 @dataclass(frozen=True, repr=False)
-class GlobalSensitivity(Mechanism):
+class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.

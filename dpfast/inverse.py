@@ -15,7 +15,7 @@ from dpfast._kernels import _levels, _select
 from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import NestedIntervals
-from dpfast.mechanism import Mechanism
+from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
@@ -26,7 +26,7 @@ _TAIL = 42.0
 
 
 @dataclass(frozen=True, repr=False)
-class InverseSensitivity(Mechanism):
+class InverseSensitivity(StatisticMechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
     score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the

@@ -70,6 +70,54 @@ class Mechanism(ABC):
         values: Any = law.value(law.sample(shape, rng=rng))
         return np.asarray(values, dtype=np.float64)
 
+    def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
+        """The error to expect of a release of n records, from public assumptions: it never sees data, costs no privacy.
+
+        What can be assumed, and which error is told, is each mechanism's own.
+
+        Raises
+        ------
+        TypeError
+            An assumption that says nothing about this release, or a mechanism for which no theory tells the error.
+        """
+        raise TypeError(f"no error is known for a {type(self).__name__} release")
+
+    def sample_size(self, error: float, **assumptions: Any) -> int:
+        """Records with which the error of a release is at most `error`: the inverse of `Mechanism.error`.
+
+        Parameters
+        ----------
+        error : float
+            Positive, in the units of `Mechanism.error`; where that is an array, the worst entry must reach it.
+        **assumptions
+            As for `Mechanism.error`.
+
+        Returns
+        -------
+        int
+            The least n with ``error(n, ...) <= error``, within 1/200 for an assumed `distribution`; if the error does
+            not always fall with n, one such n.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `error`, or where no n up to 2**50 is enough: the bounds may cut off too much.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=0.5)
+        >>> mean.sample_size(1.0, deviation=15.0)
+        1142
+        """
+        wanted = _checks.positive("error", error)
+        exact = assumptions.get("distribution") is None
+        return least_n(lambda n: bool(np.max(self.error(n, **assumptions)) <= wanted), exact=exact)
+
+
+class StatisticMechanism(Mechanism):
+    """A mechanism that releases a statistic of scalar records."""
+
     def error(
         self,
         n: SupportsIndex,
@@ -151,35 +199,3 @@ class Mechanism(ABC):
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> Any:
         raise TypeError("a deviation tells the error of a mean or sum by GlobalSensitivity only: give distribution=")
-
-    def sample_size(self, error: float, **assumptions: Any) -> int:
-        """Records with which a release comes within `error` of the population value: the inverse of `error`.
-
-        Parameters
-        ----------
-        error : float
-            Positive, in data units; of several quantiles the worst must reach it.
-        **assumptions
-            As for `error`: `distribution`, `density` or `deviation`, and `confidence`.
-
-        Returns
-        -------
-        int
-            The least n with ``error(n, ...) <= error``, within 1/200 for an assumed `distribution`; if the error does
-            not always fall with n, one such n.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `error`, or where no n up to 2**50 is enough: the bounds may cut off too much.
-
-        Examples
-        --------
-        >>> import dpfast as dpf
-        >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=0.5)
-        >>> mean.sample_size(1.0, deviation=15.0)
-        1142
-        """
-        wanted = _checks.positive("error", error)
-        exact = assumptions.get("distribution") is None
-        return least_n(lambda n: bool(np.max(self.error(n, **assumptions)) <= wanted), exact=exact)

@@ -19,7 +19,7 @@ from dpfast._kernels._samplers import next_word
 from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.grid import Grid
 from dpfast.laws import Law
-from dpfast.mechanism import Mechanism
+from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
@@ -30,7 +30,7 @@ _DRAWS = 16  # on each imagined sample, where an error is predicted
 
 
 @dataclass(frozen=True, repr=False)
-class Quantiles(Mechanism):
+class Quantiles(StatisticMechanism):
     """Release several quantiles together: each sorted vector o of grid points with weight ``exp(-epsilon / 2 * S(o))``.
 
     S(o) is the least number of records to replace so that the order statistics of all ranks ``max(1, ceil(q * n))``

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.selection import select
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
+from dpfast.theory.robust import gaussian_mean_error
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
 _TAIL = 42.0
@@ -401,6 +402,52 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             lower[:-1, j], upper[:-1, j] = column.ranges(values, levels)
             upper[-1, j] = column.last
         return Boxes(lower, upper, epsilon=self.epsilon, decode=lambda codes: self._decode(n, codes))
+
+    def error(
+        self,
+        n: SupportsIndex,
+        *,
+        deviation: float,
+        dimension: SupportsIndex | None = None,
+        confidence: float = 0.95,
+        contamination: float = 0.0,
+    ) -> float:
+        """Upper bound on the greatest error of a coordinate, for normal records: `dpfast.theory.gaussian_mean_error`.
+
+        Parameters
+        ----------
+        n : int
+            Records, at least 1.
+        deviation : float
+            Positive: the assumed standard deviation of each coordinate, in data units.
+        dimension : int, optional
+            d; needed where one grid serves all columns.
+        confidence : float
+            In (0, 1).
+        contamination : float
+            In [0, 0.5): the fraction of the records that an adversary replaces.
+
+        Raises
+        ------
+        TypeError
+            Another statistic than the median, a radius, scale or transform: no theory tells their error.
+        """
+        if self.statistic != Median() or self.radius or self.scale is not None or self.transform is not None:
+            raise TypeError("the error is known for medians without radius, scale and transform only")
+        deviation = _checks.positive("deviation", deviation)
+        if dimension is None:
+            if isinstance(self.grid, Grid):
+                raise TypeError("give dimension=, the number of columns, as one grid serves them all")
+            dimension = len(self.grids)
+        return deviation * gaussian_mean_error(
+            n,
+            dimension=dimension,
+            epsilon=self.epsilon,
+            width=max(grid.upper - grid.lower for grid in self.grids) / deviation,
+            confidence=confidence,
+            contamination=contamination,
+            step=max(grid.step for grid in self.grids) / deviation,
+        )
 
     def _dimensions(self) -> Iterator[tuple[str, int]]:
         yield from super()._dimensions()

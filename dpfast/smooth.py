@@ -15,7 +15,7 @@ from dpfast._kernels import _gaps
 from dpfast.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStudent3
-from dpfast.mechanism import Mechanism
+from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
 
@@ -411,7 +411,7 @@ def _bounded(statistic: RankStatistic, summary: Summary, plan: _Plan) -> tuple[i
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothSensitivity(Mechanism):
+class SmoothSensitivity(StatisticMechanism):
     """Release a statistic with noise in proportion to its smooth sensitivity: ``clamp(T + round(scale S X))``.
 
     (epsilon, delta)-differentially private under one replaced record; the number of records is public. X is Laplace for

@@ -562,6 +562,10 @@ class TestSynthesize:
             (rng.random((500, 2)), [(0, 1), (0.25, 3)], (7, 2)),
             (rng.random((500, 4)), (0, 1), (7, 4)),
         ):
+            if x.shape[1:] > (1,) and method in ("ks", "series"):
+                with pytest.raises(ValueError, match=f"method='{method}' is for one column"):
+                    dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method)
+                continue
             draws = dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method, rng=PCG64(1))
             assert (draws.shape, draws.dtype) == (shape, np.float64)
             grid = Grid(0, 1)
@@ -582,15 +586,28 @@ class TestSynthesize:
         expected = SmoothedHistogram(5, k=10, grid=Grid(0, 1), epsilon=1.0)(x, rng=PCG64(5))
         options = {"bounds": (0, 1), "epsilon": 1.0, "bins": [5], "method": "smoothed"}
         np.testing.assert_array_equal(dpf.synthesize(x, 10, **options, rng=PCG64(5)), expected)
+        expected = dpf.KolmogorovSmirnov(10, grid=Grid(0, 1), epsilon=1.0)(x, rng=PCG64(5))
+        found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, method="ks", rng=PCG64(5))
+        np.testing.assert_array_equal(found, expected)
+        rng = Generator(PCG64(5))
+        expected = dpf.density(x, bounds=(0, 1), epsilon=1.0, rng=rng).sample(10, rng)
+        found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, method="series", rng=Generator(PCG64(5)))
+        np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("method", ["ks", "series"])
+    def test_bins_are_for_histograms(self, method):
+        with pytest.raises(ValueError, match="has no bins"):
+            dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method=method, bins=5)
 
     def test_synthetic_records_resemble(self):
         x = np.random.default_rng(1).beta(5, 2, 100_000)
-        for method, k, close in (("perturbed", 50_000, 0.01), ("smoothed", 200, 0.12)):
+        cases = (("perturbed", 50_000, 0.01), ("smoothed", 200, 0.12), ("ks", 200, 0.12), ("series", 50_000, 0.01))
+        for method, k, close in cases:
             draws = dpf.synthesize(x, k, bounds=(0, 1), epsilon=1.0, method=method, rng=PCG64(1))
             assert abs(draws.mean() - x.mean()) < close
 
     def test_unknown_methods(self):
-        with pytest.raises(ValueError, match="method must be 'perturbed' or 'smoothed', not 'magic'"):
+        with pytest.raises(ValueError, match="method must be 'perturbed' or .*, not 'magic'"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method="magic")
 
 

@@ -691,6 +691,39 @@ class TestReduce:
         assert law.score(np.arange(9)).tolist() == list(scores.values())
 
 
+class TestError:
+    MECHANISM = NestedBoxes(grid=Grid(-1000, 1000), epsilon=1.0)
+
+    def test_covers_normal_records(self):
+        """In data units, contaminated or not; the bound is at most six times what happens."""
+        rng = np.random.default_rng(3)
+        for n, d, deviation in ((2000, 2, 3.0), (8000, 5, 0.5)):
+            bound = self.MECHANISM.error(n, deviation=deviation, dimension=d)
+            errors = [np.abs(self.MECHANISM(rng.normal(0, deviation, (n, d)), rng=rng)).max() for _ in range(40)]
+            assert max(errors) < bound < 6 * max(errors)
+            assert bound < self.MECHANISM.error(n, deviation=deviation, dimension=d, contamination=0.05)
+
+    def test_is_the_theorem(self):
+        grids = (Grid(0, 100), Grid(0, 400))
+        found = NestedBoxes(grid=grids, epsilon=0.5).error(5000, deviation=2.0)
+        expected = dpf.theory.gaussian_mean_error(
+            5000, dimension=2, epsilon=0.5, width=200.0, step=max(g.step for g in grids) / 2
+        )
+        assert found == 2 * expected
+
+    def test_sample_size_is_the_inverse(self):
+        n = self.MECHANISM.sample_size(0.5, deviation=1.0, dimension=3)
+        assert self.MECHANISM.error(n, deviation=1.0, dimension=3) <= 0.5
+        assert self.MECHANISM.error(n - 1, deviation=1.0, dimension=3) > 0.5
+
+    def test_what_no_theory_tells(self):
+        with pytest.raises(TypeError, match="dimension="):
+            self.MECHANISM.error(100, deviation=1.0)
+        for options in ({"statistic": Mean()}, {"radius": 1.0}, {"scale": 2.0}):
+            with pytest.raises(TypeError, match="medians"):
+                NestedBoxes(**{"grid": Grid(0, 1), "epsilon": 1.0, **options}).error(100, deviation=1.0, dimension=2)
+
+
 def test_exports():
     assert (dpf.robust.reduce, dpf.robust_mean, dpf.NestedBoxes) == (
         robust.reduce,

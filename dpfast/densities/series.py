@@ -130,7 +130,7 @@ class SeriesCoefficients(Mechanism):
             f"from {grid.lower!r} to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
-    def error(self, n: int, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
+    def error(self, n: SupportsIndex, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
         """Upper bound on the mean integrated squared error, in data units, before the series is made a density.
 
         `dpfast.theory.series_error` divided by the width of the bounds; n, smoothness and roughness are public

@@ -20,6 +20,8 @@ from dpfast.densities.histogram import (
     automatic_bins,
     table,
 )
+from dpfast.densities.kolmogorov import KolmogorovSmirnov
+from dpfast.densities.series import density
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.densities import smoothed_optimum
@@ -73,11 +75,37 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
     return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
 
 
+def _column(request: Request, method: str) -> NDArray[Any]:
+    """The one column of records, for the methods of one dimension, which have no bins."""
+    if len(request.grids) != 1:
+        raise ValueError(f"method={method!r} is for one column, not for {len(request.grids)}: use 'perturbed'")
+    if request.bins != "auto":
+        raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
+    return request.values.reshape(-1)
+
+
+def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:
+    column = _column(request, "ks")
+    mechanism = KolmogorovSmirnov(request.k, grid=request.grids[0], epsilon=request.epsilon)
+    return np.asarray(mechanism(column, rng=request.rng, workers=request.workers))
+
+
+def _series(request: Request) -> NDArray[np.float64]:
+    column, [grid] = _column(request, "series"), request.grids
+    released = density(column, grid=grid, epsilon=request.epsilon, rng=request.rng, workers=request.workers)
+    return np.asarray(released.sample(request.k, request.rng))
+
+
 def _assumed_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(ndtr((x - 0.5) / _DEVIATION))
 
 
-METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {"perturbed": _perturbed, "smoothed": _smoothed}
+METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {
+    "perturbed": _perturbed,
+    "smoothed": _smoothed,
+    "ks": _kolmogorov_smirnov,
+    "series": _series,
+}
 
 
 def synthesize(
@@ -102,12 +130,15 @@ def synthesize(
         Synthetic records, at least 1.
     epsilon, bounds, grid
         As for `histogram`.
-    method : {"perturbed", "smoothed"}
+    method : {"perturbed", "smoothed", "ks", "series"}
         "perturbed" draws from one `PerturbedHistogram`: any number of records. "smoothed" draws from the
-        `SmoothedHistogram`, where every draw takes its share of the budget: for few records from many.
+        `SmoothedHistogram`, where every draw takes its share of the budget: for few records from many. "ks" is the
+        exponential mechanism `KolmogorovSmirnov`, at most 8191 records, and "series" draws from `density`, any number;
+        both for one column.
     bins : int, sequence of ints, or "auto"
-        As for `histogram`. "auto" of "smoothed" takes the number with the least `dpfast.theory.smoothed_mise` for n, k
-        and epsilon under a normal density whose three standard deviations reach the bounds.
+        As for `histogram`; for "perturbed" and "smoothed" only. "auto" of "smoothed" takes the number with the least
+        `dpfast.theory.smoothed_mise` for n, k and epsilon under a normal density whose three standard deviations reach
+        the bounds.
     rng, workers
         As for `histogram`.
 
@@ -123,7 +154,8 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, docs/proofs/smoothed-histogram.md. Cost: O(n + k); O(k) for "smoothed".
+    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md. Cost: O(n + k); O(k)
+    for "smoothed"; for "ks" see `KolmogorovSmirnov`.
 
     References
     ----------

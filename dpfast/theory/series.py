@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def _trigonometric_l2(terms: int) -> NDArray[np.float64]:
 
 def series_error(
     terms: int,
-    n: int,
+    n: SupportsIndex,
     *,
     epsilon: float = math.inf,
     smoothness: float = 2.0,
