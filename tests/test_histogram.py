@@ -607,7 +607,7 @@ class TestSynthesize:
             assert abs(draws.mean() - x.mean()) < close
 
     def test_unknown_methods(self):
-        with pytest.raises(ValueError, match="method must be 'perturbed' or .*, not 'magic'"):
+        with pytest.raises(ValueError, match=r"method must be 'perturbed' or .*, not 'magic'"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method="magic")
 
 
