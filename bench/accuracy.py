@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import dpfast as dpf
-from bench import location_accuracy, peer_accuracy, peers, quantile_accuracy
+from bench import location_accuracy, peer_accuracy, peers, quantile_accuracy, robust_accuracy
 from bench.populations import populations
 from bench.tables import paragraph
 
@@ -47,6 +47,7 @@ SECTIONS = {
     "smooth": location_accuracy.smooth,
     "peers": peer_accuracy.section,
     "quantiles": quantile_accuracy.section,
+    "robust": robust_accuracy.section,
     "method": method,
     "everything": location_accuracy.everything,
 }

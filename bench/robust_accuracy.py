@@ -1,15 +1,12 @@
-"""Accuracy of robust means in d dimensions: records needed against the calculator, adversaries, Gaussian means.
+"""Robust means in d dimensions: records needed against the calculator, adversaries, Gaussian means; fixed seeds."""
 
-``python -m bench.robust_accuracy [--quick]``; fixed seeds, nothing private.
-"""
-
-import argparse
 import math
 
 import numpy as np
 from numpy.random import default_rng
 
 import dpfast as dpf
+from bench.tables import paragraph, table
 from dpfast.theory import gaussian_mean_sample_size
 
 EPSILON = 1.0
@@ -18,8 +15,8 @@ SEED = 20231120
 
 
 def section(quick: bool) -> str:
-    """The tables, in Markdown."""
-    return "\n\n".join([_records(quick), _gaussian_mean(quick)])
+    """Records needed, and Gaussian means without a useful range."""
+    return "\n".join(["## Robust means in d dimensions", "", _records(quick), _gaussian_mean(quick)])
 
 
 def _records(quick: bool) -> str:
@@ -41,11 +38,13 @@ def _records(quick: bool) -> str:
             least = round(1.1**high)
             row = f"{contamination:.0%}", alpha, promised, f"{error_there:.3f}", least, f"{promised / least:.1f}"
             rows.append((d, *row))
-    return (
-        f"Records of N(mu, I) for an error of at most alpha in every coordinate with probability 0.95, epsilon = "
-        f"{EPSILON:g}, bounds +-{BOUND:g}; adversarial rows all lie at one corner of the bounds.\n\n"
-        + _table(("d", "adversarial", "alpha", "calculator", "error there", "simulated", "ratio"), rows)
+    words = paragraph(
+        f"""Records of N(mu, I) for an error of at most alpha in every coordinate with probability 0.95, epsilon =
+        {EPSILON:g}, bounds +-{BOUND:g}: `dpf.theory.gaussian_mean_sample_size`, which promises for every adversary, and
+        the least n that is enough in simulation, where the adversarial rows all lie at one corner of the bounds."""
     )
+    headings = ("d", "adversarial", "alpha", "calculator", "error there", "simulated", "ratio")
+    return words + "\n" + table(headings, rows)
 
 
 def _error(n: int, d: int, contamination: float, runs: int) -> float:
@@ -87,22 +86,8 @@ def _gaussian_mean(quick: bool) -> str:
             errors.setdefault(name, []).append(math.inf if lost else float(np.abs(release - center).max()))
     base = np.median(errors["coordinate medians, not private"])
     rows = [(name, f"{np.median(e):.3g}", f"{np.median(e) / base:.3g}") for name, e in errors.items()]
-    title = (
-        f"Gaussian mean, d = {d}, bounds +-{bound:g}, n = {n}, epsilon = {EPSILON:g}: greatest error of a coordinate."
+    words = paragraph(
+        f"""Gaussian mean, d = {d}, bounds +-{bound:g}, n = {n}, epsilon = {EPSILON:g}: greatest error of a coordinate,
+        the median over data sets."""
     )
-    return title + "\n\n" + _table(("estimate", "median error", "ratio to the first"), rows)
-
-
-def _table(headings, rows) -> str:
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (headings, ["---"] * len(headings), *rows)]
-    return "\n".join(lines)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    print(section(parser.parse_args().quick))
-
-
-if __name__ == "__main__":
-    main()
+    return words + "\n" + table(("estimate", "median error", "ratio to the first"), rows)
