@@ -602,8 +602,9 @@ class TestRobust:
             assert theory.gaussian_mean_sample_size(0.1, **base | {name: value}) > n
         assert theory.gaussian_mean_error(5, **base) == 2e6
         options = {"epsilon": 0.05, "width": 100.0}
-        terms = [theory.gaussian_mean_sample_size(0.1, dimension=d, **options) for d in (25, 50)]
-        assert 1.8 < terms[1] / terms[0] < 2.2
+        terms = [theory.gaussian_mean_sample_size(0.1, dimension=d, **options) for d in (25, 50, 100, 200)]
+        growth = [more / fewer for fewer, more in itertools.pairwise(terms)]  # towards d / (alpha epsilon): 2
+        assert 1.6 < growth[0] < growth[1] < growth[2] < 2
 
     def test_a_step_bounds_what_an_adversary_can_do(self):
         options = {"dimension": 2, "epsilon": 1.0, "width": 100.0, "contamination": 0.1}
