@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, random, smooth, statistics, theory
+from dpfast import audit, local, noise, random, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -38,6 +38,7 @@ __all__ = [
     "audit",
     "huber",
     "iqr",
+    "local",
     "mean",
     "median",
     "noise",
