@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -105,7 +106,7 @@ class Binary(ScalarRandomizer):
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         p = self.coin.probability
         ends = np.array([float((p - 1) / (2 * p - 1)), float(p / (2 * p - 1))])
-        return ends[self._rows(reports)].reshape(reports.shape)
+        return np.asarray(ends[self._rows(reports)].reshape(reports.shape))
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
         """Unbiased estimate of the share of ones; may lie outside [0, 1]."""
@@ -159,7 +160,8 @@ class Categorical(ScalarRandomizer):
     - "olh": a line over the field of 2**32 - 5 elements that is below an edge at the true category, E times as likely
       as one that is not; another category is below it with probability ``edge / (2**32 - 5)`` exactly. 8 bytes. This is
       local hashing with hash functions that are pairwise independent, so that estimates are unbiased without an
-      assumption, and with a number of cells that need not be whole: of the accuracy of "oue". Counting takes n k steps.
+      assumption, and with the best number of cells, which is not whole: at least the accuracy of "oue". Counting takes
+      n k steps.
     - "hadamard": a random row of the Hadamard matrix and its entry at the true category, flipped or not. 1 to 4 bytes.
       Counting takes one fast transform. Good for small epsilon.
 
@@ -446,10 +448,14 @@ class _Packed(_Method):
         return bool((reports[:, -1] >> np.uint64((self.k - 1) % 64) <= 1).all())
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """Unpacked some rows at a time, and 255 of them added in bytes."""
         total = np.zeros(self.k, np.int64)
-        rows = max(1, 2**20 // self.k)
+        rows = 255 * max(1, 2**12 // self.k)
         for first in range(0, len(reports), rows):
-            total += self._bits(reports[first : first + rows]).sum(axis=0, dtype=np.int64)
+            bits = self._bits(reports[first : first + rows])
+            whole = len(bits) // 255 * 255
+            for part in (bits[:whole].reshape(-1, 255, self.k), bits[None, whole:]):
+                total += part.sum(axis=1, dtype=np.uint8).sum(axis=0, dtype=np.int64)
         return total
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -506,11 +512,24 @@ class _Subset(_Packed):
         _randomize.fill_subsets(source, codes, self.width, self.k, self.coin.threshold, out)
 
     def law(self, code: int) -> FiniteLaw:
-        sets = list(itertools.combinations(range(self.k), self.width))
         inside = self.p / math.comb(self.k - 1, self.width - 1)
         outside = (1 - self.p) / math.comb(self.k - 1, self.width)
-        words = np.array([sum(1 << z for z in members) for members in sets], np.uint64)
-        return FiniteLaw(words[:, None], tuple(inside if code in members else outside for members in sets))
+        sets = sorted(sum(1 << v for v in members) for members in itertools.combinations(range(self.k), self.width))
+        return FiniteLaw(
+            np.array(sets, np.uint64)[:, None], tuple(inside if members >> code & 1 else outside for members in sets)
+        )
+
+
+def _best_edge(k: int, ratio: Fraction) -> int:
+    """The edge of least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E = `ratio`.
+
+    In integers, so the same for client and server. Many categories: q = 1 / (1 + E), and half of the reports support
+    the truth.
+    """
+    c = ratio / (k - 1)
+    square = (c + ratio**2) / (c + 1)
+    root = math.isqrt((square.numerator << 128) // square.denominator)
+    return max(1, (PRIME << 64) // ((1 << 64) + root))
 
 
 class _Lines(_Method):
@@ -518,8 +537,7 @@ class _Lines(_Method):
 
     def __init__(self, k: int, epsilon: float) -> None:
         super().__init__(k)
-        # The best q is 1 / (e^epsilon + 1), where half of the reports support the truth.
-        self.edge = max(1, PRIME * (2**64 - coin(epsilon).threshold) >> 64)
+        self.edge = _best_edge(k, coin(epsilon).ratio)
         self.coin = coin(epsilon, Fraction(self.edge, PRIME - self.edge))
         self.p, self.q = self.coin.probability, Fraction(self.edge, PRIME)
         self.report, self.outcomes = np.dtype((np.uint32, (2,))), PRIME**2
@@ -548,10 +566,16 @@ def _parity(words: NDArray[Any]) -> NDArray[Any]:
     bits = words.dtype.itemsize * 8
     while (bits := bits // 2) > 0:
         words = words ^ (words >> words.dtype.type(bits))
-    return words & words.dtype.type(1)
+    return np.asarray(words & words.dtype.type(1))
 
 
-_METHODS = {"k-rr": _Response, "subset": _Subset, "oue": _Unary, "olh": _Lines, "hadamard": _Hadamard}
+_METHODS: dict[str, Callable[[int, float], _Method]] = {
+    "k-rr": _Response,
+    "subset": _Subset,
+    "oue": _Unary,
+    "olh": _Lines,
+    "hadamard": _Hadamard,
+}
 
 
 @lru_cache(maxsize=256)

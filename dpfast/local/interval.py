@@ -34,8 +34,10 @@ _SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
     (4, (21, 68, 656, 2020, 3010, 4100, 5358, 6172, 7075, 8077, 8626, 9210, 9889, 10064, 10285, 10557)),
     (
         3,
-        (369, 1071, 1829, 2510, 3231, 3918, 4564, 5242, 5826, 6442)
-        + (6995, 7507, 8026, 8440, 8880, 9232, 9546, 9846, 10038, 10250),
+        (
+            *(369, 1071, 1829, 2510, 3231, 3918, 4564, 5242, 5826, 6442),
+            *(6995, 7507, 8026, 8440, 8880, 9232, 9546, 9846, 10038, 10250),
+        ),
     ),
 )
 
@@ -44,7 +46,7 @@ _CODEBOOKS_UP_TO = 11.0  # beyond, the finest table is too coarse
 _PIECES = 4094  # symbols of "piecewise": with the two points of "hybrid" 2**12
 _CELLS = 2**12  # of the grid of "laplace"
 _HYBRID_FROM = 0.6093524930  # where the mixture begins to be better than two points (Wang et al. 2019)
-_MOST_NOISE = 2**62
+_MOST = 2**62  # a report of "laplace", in grid points
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,13 @@ class Interval(ScalarRandomizer):
 
     - "two-point": M = 2, w = 1: randomised response on the bounds.
     - "codebook": M of 2 to 40, values optimised for the worst record; of ten shapes the best at this epsilon.
-    - "piecewise": M = 4094 equally spaced values, w / M nearest to 1 / (e^(epsilon / 2) + 1): the piecewise mechanism on
-      a grid, hence without its floats.
+    - "piecewise": M = 4094 equally spaced values, w / M nearest to 1 / (e^(epsilon / 2) + 1): the piecewise mechanism
+      on a grid, hence without its floats.
     - "hybrid": "piecewise" with probability 1 - e^(-epsilon / 2), else "two-point", for epsilon > 0.609; the report
       tells which.
     - "laplace": not a window. The number goes to one of 4097 grid points, and rounded Laplace noise of scale 4096 /
-      epsilon is added, exactly; a report is an int64, the grid point, unbounded. Never the best below epsilon = 2.3.
+      epsilon is added, exactly; a report is an int64, the grid point, within +-2**62. Worse than "codebook" for every
+      epsilon up to 11.
 
     The sums of an aggregate count the symbols; for "laplace" they are those of the upper and of the lower 32 bits of
     the reports.
@@ -327,7 +330,7 @@ class _Symbols(_Plan):
         return math.fsum(total.sums * self.values) / total.n
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        return self.values[reports]
+        return np.asarray(self.values[reports])
 
     def _second_moment(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """E[value^2] in units where the range is [-1, 1]: linear between the means of the windows."""
@@ -343,7 +346,7 @@ class _Symbols(_Plan):
     def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         half = float(self._half)
         u = np.clip((x - self._knots[0][0]) / half - 1, -1.0, 1.0)
-        return half * half * (self._second_moment(u) - u * u)
+        return np.asarray(half * half * (self._second_moment(u) - u * u))
 
     def law(self, x: float) -> FiniteLaw:
         pmf: list[Fraction] = []
@@ -351,7 +354,8 @@ class _Symbols(_Plan):
             s = min(int(np.searchsorted(knots, x, side="right")) - 1, len(knots) - 2)
             part = (x - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # the doubles of the kernel
             up = Fraction(math.ceil(part * 2**53), 2**53)
-            pmf += [weight * ((1 - up) * a + up * b) for a, b in zip(book.pmf(s), book.pmf(s + 1), strict=True)]
+            mixed = {(a, b): weight * ((1 - up) * a + up * b) for a in book.density for b in book.density}
+            pmf += [mixed[pair] for pair in zip(book.pmf(s), book.pmf(s + 1), strict=True)]
         return FiniteLaw(np.arange(self.size, dtype=self.report), tuple(pmf))
 
 
@@ -359,13 +363,12 @@ class _Laplace(_Plan):
     """Rounded Laplace noise on the grid points 0.._CELLS, scale _CELLS / epsilon."""
 
     def __init__(self, epsilon: float, bounds: tuple[float, float]) -> None:
-        self._lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
-        self._step = (upper - self._lower) / _CELLS
+        self._lower = Fraction(bounds[0])
+        self._step = (Fraction(bounds[1]) - self._lower) / _CELLS
         self._scale = _CELLS / Fraction(epsilon)
         self._knots = np.array([float(self._lower + i * self._step) for i in range(_CELLS + 1)])
         self.report, self.size, self.values = np.dtype(np.int64), 2, np.empty(0)
-        farthest = (_MOST_NOISE + _CELLS) * self._step
-        self.ends = float(self._lower - farthest), float(upper + farthest)
+        self.ends = float(self._lower - _MOST * self._step), float(self._lower + _MOST * self._step)
         rate = float(1 / self._scale)
         # the second moment of round(scale * Laplace(1)): cosh(1 / 2s) / (2 sinh(1 / 2s)^2)
         self._noise = math.cosh(rate / 2) / (2 * math.sinh(rate / 2) ** 2) if rate < 1400 else 0.0
@@ -375,11 +378,12 @@ class _Laplace(_Plan):
         starts = np.empty(len(x), np.uint32)
         _randomize.fill_dither(source, x, self._knots, starts)
         _samplers.fill_rounded_laplace(source, self._scale, out)
-        np.clip(out, -_MOST_NOISE, _MOST_NOISE, out=out)
+        np.clip(out, -_MOST - _CELLS, _MOST + _CELLS, out=out)  # before the sum, which could overflow
         out += starts
+        np.clip(out, -_MOST, _MOST, out=out)  # the same range whatever the record
 
     def valid(self, reports: NDArray[Any]) -> bool:
-        return bool(((reports >= -_MOST_NOISE) & (reports <= _MOST_NOISE + _CELLS)).all())
+        return bool(((reports >= -_MOST) & (reports <= _MOST)).all())
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return np.array([(reports >> 32).sum(), (reports & 0xFFFFFFFF).sum()], np.int64)

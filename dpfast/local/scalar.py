@@ -29,7 +29,7 @@ class FiniteLaw:
     outcomes : ndarray, shape (m, ...)
         Every report there can be.
     pmf : tuple of Fraction
-        The probability of each.
+        The probability of each, at least 2**-1000.
     """
 
     outcomes: NDArray[Any]
@@ -38,7 +38,7 @@ class FiniteLaw:
     @property
     def logpmf(self) -> NDArray[np.float64]:
         """Natural logarithm of `pmf`."""
-        return np.array([math.log(p.numerator) - math.log(p.denominator) for p in self.pmf])
+        return np.array([math.log(float(p)) for p in self.pmf])
 
 
 class ScalarRandomizer(Randomizer):
