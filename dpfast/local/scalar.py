@@ -115,7 +115,7 @@ class ScalarRandomizer(Randomizer):
         numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
         return self._rows(numbers.reshape((-1, *kind.shape)))
 
-    def error(self, n: SupportsIndex, *, confidence: float = 0.95) -> float:
+    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
         """Half the width of a confidence interval around an estimate from n reports, from public numbers only.
 
         Normal approximation with the variance of the worst record: with about this probability the estimate, or that
