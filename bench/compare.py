@@ -186,7 +186,7 @@ def local_privacy(size) -> Iterator[Job]:
     floor = Floor("random((n, k)) < q", lambda: data.encode_unary_in_numpy(few), 0.5)
     yield Job(f"unary encoding (OUE), {_power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
     reports = surveys["olh"].randomize(few)
-    floor = Floor("count_nonzero(seed * v + b < edge), each v", lambda: data.count_hashes_in_numpy(reports), 0.5)
+    floor = Floor("NumPy hash and count, each category", lambda: data.count_hashes_in_numpy(reports), 0.5)
     yield Job(f"count of hashed reports, {_power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
 
 

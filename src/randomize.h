@@ -8,22 +8,9 @@
 #define DPFAST_RANDOMIZE_H
 
 #include <string.h>
-#include <numpy/random/bitgen.h>
 
 #include "clones.h"
-#include <stdint.h>
-
-/* Law: uniform on 0..n-1, n >= 1, over uniform words: Lemire's method, `word` the first one. */
-static inline uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
-{
-    unsigned __int128 product = (unsigned __int128)word * n;
-    if ((uint64_t)product < n) {
-        uint64_t unfair = -n % n;
-        while ((uint64_t)product < unfair)
-            product = (unsigned __int128)source->next_uint64(source->state) * n;
-    }
-    return (uint64_t)(product >> 64);
-}
+#include "draws.h"
 
 /* Law: with probability threshold / 2^64 uniform on the window start..start+width-1 of 0..size-1, else on the rest.
  * words: the coin, the place. Assumes 1 <= width < size, start <= size - width. */

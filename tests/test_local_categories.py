@@ -313,6 +313,13 @@ def test_table_of_total_variances(k, epsilon, table, hashing):
     assert best.method == ("k-rr" if (k, epsilon) == (16, 4) else "subset")
 
 
+def test_auto_is_subset_selection_or_its_case_of_one():
+    for k in (2, 3, 5, 12, 40, 1000):
+        for epsilon in (0.01, 0.3, 1.0, 2.2, 5.0, 9.0):
+            survey = local.Categorical(k, epsilon)
+            assert survey.method == ("k-rr" if local.Categorical(k, epsilon, "subset")._method.width == 1 else "subset")
+
+
 # ---- what enters, what leaves ----
 
 

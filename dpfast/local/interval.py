@@ -247,7 +247,7 @@ def _worst_variance(means: NDArray[np.float64], second_moments: NDArray[np.float
     return float((second_moments[:-1] + slopes * (x - means[:-1]) - x * x).max())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def codebook(method: str, epsilon: float) -> Codebook:
     """The symbols of "two-point", "codebook" or "piecewise" at this epsilon."""
     if method == "two-point":
@@ -404,7 +404,7 @@ class _Laplace(_Plan):
         raise ValueError('the law of method="laplace" is not finite: write its grid point plus dpfast.noise.laplace')
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _plan(method: str, epsilon: float, bounds: tuple[float, float]) -> _Plan:
     if method == "laplace":
         return _Laplace(epsilon, bounds)
