@@ -21,6 +21,7 @@ from dpfast.random import BLOCK
 from tests.reference import local as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
+from tests.test_inverse import Untouchable
 
 METHODS = ("k-rr", "subset", "oue", "olh", "hadamard")
 FINITE = ("k-rr", "subset", "oue", "hadamard")
@@ -510,6 +511,13 @@ def test_reports_that_are_none_are_refused():
 def test_parameters_are_checked(arguments, error, match):
     with pytest.raises(error, match=match):
         local.Categorical(*arguments)
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 1.5}, {"rng": 3}])
+def test_arguments_are_checked_before_data(options):
+    for survey in (local.Binary(1.0), local.Categorical(5, 1.0), local.Interval(1.0, bounds=(0, 1))):
+        with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+            survey.randomize(Untouchable(), **options)
 
 
 def test_docstring_examples():
