@@ -25,6 +25,7 @@ from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data, memory, peers
+from dpfast import local
 from dpfast.random import SecureBitGenerator
 
 SECONDS_A_ROW = 2.5  # of turns, where three turns take no longer
@@ -232,6 +233,19 @@ def series(size) -> Iterator[Job]:
     yield Job(f"synthetic records of a series, k = {_power(k)}", lambda: density.sample(k, rng), (uniform,))
 
 
+def local_privacy(size) -> Iterator[Job]:
+    """Local randomisers, k = 100, against lines of NumPy that are neither exact nor secure."""
+    x, few = data.categories(size(10**6)), data.categories(size(10**5))
+    surveys = {m: local.Categorical(data.CATEGORIES, data.EPSILON, m) for m in ("k-rr", "oue", "olh")}
+    floor = Floor("where(random < p, x, (x + integers) % k)", lambda: data.respond_in_numpy(x), 1.0)
+    yield Job(f"k-ary randomised response, {_power(x.size)}", lambda: surveys["k-rr"].randomize(x), (floor,))
+    floor = Floor("random((n, k)) < q", lambda: data.encode_unary_in_numpy(few), 0.5)
+    yield Job(f"unary encoding (OUE), {_power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
+    reports = surveys["olh"].randomize(few)
+    floor = Floor("NumPy hash and count, each category", lambda: data.count_hashes_in_numpy(reports), 0.5)
+    yield Job(f"count of hashed reports, {_power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -246,6 +260,7 @@ GROUPS = {
     "m-estimates": m_estimates,
     "histograms": histograms,
     "series": series,
+    "local": local_privacy,
 }
 
 

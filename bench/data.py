@@ -75,3 +75,34 @@ def beta(n):
 def cosine_means_in_numpy(x, terms):
     """The coefficients of a cosine series without noise."""
     return [np.sqrt(2) * np.cos(np.pi * j * x).mean() for j in range(1, terms + 1)]
+
+
+CATEGORIES = 100
+
+
+def categories(n):
+    """Uniform categories 0..`CATEGORIES` - 1."""
+    return np.random.default_rng(3).integers(0, CATEGORIES, n)
+
+
+_reproducible = np.random.default_rng(4)
+
+
+def respond_in_numpy(x, k=CATEGORIES, epsilon=EPSILON):
+    """k-ary randomised response as a line of NumPy, with a probability rounded to a double."""
+    p = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
+    return np.where(_reproducible.random(x.size) < p, x, (x + _reproducible.integers(1, k, x.size)) % k)
+
+
+def encode_unary_in_numpy(x, k=CATEGORIES, epsilon=EPSILON):
+    """Unary encoding as lines of NumPy."""
+    bits = _reproducible.random((x.size, k)) < 1 / (np.exp(epsilon) + 1)
+    bits[np.arange(x.size), x] = _reproducible.random(x.size) < 0.5
+    return bits
+
+
+def count_hashes_in_numpy(reports, k=CATEGORIES):
+    """How many of n seeds hash each category below an edge, by the cheapest of hashes, one category at a time."""
+    seed, offset = (reports[:, i].astype(np.uint64) for i in (0, 1))
+    edge = np.uint64(2**30)
+    return np.array([np.count_nonzero((seed * np.uint64(v) + offset) & np.uint64(2**32 - 1) < edge) for v in range(k)])

@@ -2,18 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, noise, prior, psi, random, robust, smooth, statistics, theory
-from dpfast.densities import (
-    Histogram,
-    KolmogorovSmirnov,
-    PerturbedHistogram,
-    SeriesCoefficients,
-    SeriesDensity,
-    SmoothedHistogram,
-    density,
-    histogram,
-    synthesize,
-)
+from dpfast import audit, local, noise, prior, psi, random, robust, smooth, statistics, theory
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
@@ -63,6 +52,7 @@ __all__ = [
     "histogram",
     "huber",
     "iqr",
+    "local",
     "m_estimate",
     "mean",
     "median",

@@ -44,7 +44,8 @@ def laplace(
     Returns
     -------
     int, or ndarray of int64
-        Saturated at +-(2**63 - 1).
+        Saturated at +-(2**63 - 1), which a scale of 2**56 reaches with probability e**-128: clamp what they are added
+        to, or that event tells the sum.
 
     Notes
     -----
@@ -144,8 +145,10 @@ def add_laplace(
     array = _checks.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
-    np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)
+    np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)  # the sum may not overflow,
     noise += codes
+    limit = _MOST_NOISE - grid.size
+    np.clip(noise, -limit, limit, out=noise)  # nor may it show what was added at a limit of the noise
     with np.errstate(over="ignore"):  # 2**62 steps may be beyond the doubles
         return grid.decode(noise).reshape(array.shape)
 

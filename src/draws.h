@@ -12,20 +12,24 @@
 
 #include "certified.h"
 
-/* Law: uniform on 0..last (inclusive, so that the whole word range can be named). Lemire's multiplication method:
- * of the words, 2^64 mod n give a low half below that number and are drawn again, which leaves n equal shares. */
-static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
+/* Law: uniform on 0..n-1, n >= 1, `word` being the first word drawn. Lemire's multiplication method: of the words, 2^64
+ * mod n give a low half below that number and are drawn again, which leaves n equal shares. */
+static inline uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
 {
-    uint64_t n = last + 1;
-    if (n == 0)
-        return source->next_uint64(source->state);
-    unsigned __int128 product = (unsigned __int128)source->next_uint64(source->state) * n;
+    unsigned __int128 product = (unsigned __int128)word * n;
     if ((uint64_t)product < n) {
         uint64_t unfair = -n % n;
         while ((uint64_t)product < unfair)
             product = (unsigned __int128)source->next_uint64(source->state) * n;
     }
     return (uint64_t)(product >> 64);
+}
+
+/* Law: uniform on 0..last (inclusive, so that the whole word range can be named). */
+static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
+{
+    uint64_t word = source->next_uint64(source->state);
+    return last + 1 == 0 ? word : dpfast_below(source, word, last + 1);
 }
 
 /* floor(scale * E + 1/2 + offset), E the exponential -log(U) of the uniform U whose first 63 bits are the word's, or

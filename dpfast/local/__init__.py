@@ -3,6 +3,9 @@
 One file per estimation problem. Neighbours here are any two values of one person's record.
 """
 
+from dpfast.local.categories import Binary, Categorical
+from dpfast.local.interval import Interval
 from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.scalar import FiniteLaw
 
-__all__ = ["Aggregate", "Randomizer"]
+__all__ = ["Aggregate", "Binary", "Categorical", "FiniteLaw", "Interval", "Randomizer"]

@@ -1,0 +1,73 @@
+"""``dpfast.local``: exact randomisers on the secure generator against NumPy's lines, which are neither."""
+
+from functools import partial
+
+from bench import data
+from dpfast import local
+
+
+class Randomize:
+    """Reports of many people; NumPy's lines have the probabilities as doubles."""
+
+    params = (["dpfast", "numpy"], ["k-rr", "oue"])
+    param_names = ("line", "method")
+
+    def setup(self, line, method):
+        n = 1_000_000 if method == "k-rr" else 100_000
+        x = data.categories(n)
+        numpy = {"k-rr": data.respond_in_numpy, "oue": data.encode_unary_in_numpy}[method]
+        survey = local.Categorical(data.CATEGORIES, data.EPSILON, method)
+        self.run = {"dpfast": partial(survey.randomize, x), "numpy": partial(numpy, x)}[line]
+
+    def time_randomize(self, line, method):
+        self.run()
+
+
+class Others:
+    """Reports for which NumPy has no line."""
+
+    params = ("subset", "olh", "hadamard", "codebook", "piecewise", "hybrid", "laplace")
+    param_names = ("method",)
+
+    def setup(self, method):
+        n = 100_000
+        if method in ("subset", "olh", "hadamard"):
+            survey, x = local.Categorical(data.CATEGORIES, data.EPSILON, method), data.categories(n)
+        else:
+            survey, x = local.Interval(data.EPSILON, bounds=data.BOUNDS, method=method), data.pay(n)
+        self.run = partial(survey.randomize, x)
+
+    def time_randomize(self, method):
+        self.run()
+
+
+class CountLines:
+    """The server's count of hashed reports against a loop of NumPy's over categories."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        survey = local.Categorical(data.CATEGORIES, data.EPSILON, "olh")
+        reports = survey.randomize(data.categories(100_000))
+        self.run = {
+            "dpfast": partial(survey.aggregate, reports),
+            "numpy": partial(data.count_hashes_in_numpy, reports),
+        }[line]
+
+    def time_count(self, line):
+        self.run()
+
+
+class Aggregate:
+    """The sums of the other reports."""
+
+    params = ("k-rr", "subset", "oue", "hadamard")
+    param_names = ("method",)
+
+    def setup(self, method):
+        self.survey = local.Categorical(data.CATEGORIES, data.EPSILON, method)
+        self.reports = self.survey.randomize(data.categories(100_000))
+
+    def time_aggregate(self, method):
+        self.survey.aggregate(self.reports)

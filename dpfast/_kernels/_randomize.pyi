@@ -1,0 +1,32 @@
+from numpy import float64, int64, uint8, uint16, uint32, uint64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+def fill_windows(
+    bit_generator: BitGenerator,
+    starts: NDArray[uint32],
+    width: int,
+    size: int,
+    threshold: int,
+    out: NDArray[uint8] | NDArray[uint16] | NDArray[uint32],
+) -> None: ...
+def fill_rows(
+    bit_generator: BitGenerator,
+    x: NDArray[uint32],
+    last: int,
+    threshold: int,
+    out: NDArray[uint8] | NDArray[uint16] | NDArray[uint32],
+) -> None: ...
+def fill_dither(
+    bit_generator: BitGenerator, x: NDArray[float64], knots: NDArray[float64], out: NDArray[uint32]
+) -> None: ...
+def fill_unary(
+    bit_generator: BitGenerator, x: NDArray[uint32], threshold: int, size: int, out: NDArray[uint64]
+) -> None: ...
+def fill_subsets(
+    bit_generator: BitGenerator, x: NDArray[uint32], width: int, size: int, threshold: int, out: NDArray[uint64]
+) -> None: ...
+def fill_lines(
+    bit_generator: BitGenerator, x: NDArray[uint32], edge: int, threshold: int, out: NDArray[uint32]
+) -> None: ...
+def count_lines(lines: NDArray[uint32], edge: int, out: NDArray[int64]) -> None: ...

@@ -1,0 +1,414 @@
+"""A bounded number from each person: reports whose mean is the number."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import BitGenerator
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast._kernels import _randomize, _samplers
+from dpfast.local.coin import Coin, coin
+from dpfast.local.randomizer import Aggregate
+from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
+
+# Shapes for a design epsilon (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8): width of the window, and the positive half of the
+# values of the symbols, in 1e-4. Only their proportions matter: they are scaled to the epsilon in use.
+_SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (1, (1,)),
+    (8, (71941, 74219, 76555, 78979, 81466, 84044, 86691, 89434)),
+    (8, (32621, 34711, 36872, 39226, 41676, 44330, 47104, 50098)),
+    (8, (13902, 15727, 17536, 19779, 22106, 24887, 27856, 31323)),
+    (7, (204, 11797, 12711, 15068, 17909, 19413, 19413, 19643)),
+    (6, (714, 3621, 12848, 13976, 14105, 14105, 14362, 15647)),
+    (5, (1695, 3913, 6098, 10460, 10934, 11744, 12125, 13121)),
+    (6, (195, 2504, 4173, 5729, 6600, 7650, 9814, 10111, 10555, 10846, 11242, 11910)),
+    (4, (21, 68, 656, 2020, 3010, 4100, 5358, 6172, 7075, 8077, 8626, 9210, 9889, 10064, 10285, 10557)),
+    (
+        3,
+        (
+            *(369, 1071, 1829, 2510, 3231, 3918, 4564, 5242, 5826, 6442),
+            *(6995, 7507, 8026, 8440, 8880, 9232, 9546, 9846, 10038, 10250),
+        ),
+    ),
+)
+
+_METHODS = ("two-point", "codebook", "piecewise", "hybrid", "laplace")
+_CODEBOOKS_UP_TO = 11.0  # beyond, the finest table is too coarse
+_PIECES = 4094  # symbols of "piecewise": with the two points of "hybrid" 2**12
+_CELLS = 2**12  # of the grid of "laplace"
+_HYBRID_FROM = 0.6093524930  # where the mixture begins to be better than two points (Wang et al. 2019)
+_MOST = 2**62  # a report of "laplace", in grid points
+
+
+@dataclass(frozen=True)
+class Interval(ScalarRandomizer):
+    """A number between public bounds from each person; the mean of the reports is the mean of the numbers.
+
+    Pure epsilon-local differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 2**-40; rounded down to a double.
+    bounds : pair of float
+        Public, in data units. A number outside counts as the nearer bound; NaN and missing as 0, or as the bound
+        nearest to 0.
+    method : {"auto", "two-point", "codebook", "piecewise", "hybrid", "laplace"}
+        "auto" is "codebook" up to epsilon = 11, where it has the least variance at the worst record, "piecewise" above,
+        which has the least of the others to within 1 %.
+
+    Attributes
+    ----------
+    method : str
+        The method in use, never "auto".
+
+    Raises
+    ------
+    TypeError, ValueError
+        Before any data are looked at.
+
+    Notes
+    -----
+    A report is one of M public symbols (1 byte, or 2), drawn in two steps. The number goes to one of the two nearest
+    windows of w consecutive symbols, at random so that nothing is lost on average. Then a coin decides whether the
+    symbol is uniform in the window or uniform outside it. `decode` looks up the value of a symbol; the values are
+    scaled so that the mean of a window at the end of the range is the bound.
+
+    - "two-point": M = 2, w = 1: randomised response on the bounds.
+    - "codebook": M of 2 to 40, values optimised for the worst record; of ten shapes the best at this epsilon.
+    - "piecewise": M = 4094 equally spaced values, w / M nearest to 1 / (e^(epsilon / 2) + 1): the piecewise mechanism
+      on a grid, hence without its floats.
+    - "hybrid": "piecewise" with probability 1 - e^(-epsilon / 2), else "two-point", for epsilon > 0.609; the report
+      tells which.
+    - "laplace": not a window. The number goes to one of 4097 grid points, and rounded Laplace noise of scale 4096 /
+      epsilon is added, exactly; a report is an int64, the grid point, within +-2**62. Worse than "codebook" for every
+      epsilon up to 11.
+
+    The sums of an aggregate count the symbols; for "laplace" they are those of the upper and of the lower 32 bits of
+    the reports.
+
+    Privacy: the coin is exact, its probability rounded towards privacy; floats choose the window, and no choice of it
+    can break the guarantee (docs/proofs/local-interval.md). Estimates are unbiased but for the rounding of the public
+    values and of the choice between two windows to 53 bits. Cost: three random words for a report.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright 2018; Wang et al. 2019, "Collecting and analyzing multidimensional data with local
+    differential privacy" (piecewise, hybrid); mechanisms-b 1.2, 1.3 and 17 of the specification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast import local
+    >>> hours = np.random.default_rng(0).uniform(0, 10, 100_000)
+    >>> survey = local.Interval(epsilon=1.0, bounds=(0, 10))
+    >>> estimate = survey.estimate(survey.randomize(hours))
+    >>> bool(abs(estimate - hours.mean()) < 0.2)
+    True
+    """
+
+    epsilon: float
+    bounds: tuple[float, float] = field(kw_only=True)
+    method: str = field(default="auto", kw_only=True)
+
+    def __post_init__(self) -> None:
+        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        coin(epsilon)
+        lower, upper = map(float, _checks.pair("bounds", self.bounds))
+        if not lower < upper:
+            raise ValueError(f"bounds must be a lower and a greater upper one, not {self.bounds!r}")
+        if self.method not in ("auto", *_METHODS):
+            raise ValueError(f"method must be one of {', '.join(map(repr, ('auto', *_METHODS)))}, not {self.method!r}")
+        method = self.method
+        if method == "auto":
+            method = "codebook" if epsilon <= _CODEBOOKS_UP_TO else "piecewise"
+        for name, value in (("epsilon", epsilon), ("bounds", (lower, upper)), ("method", method)):
+            object.__setattr__(self, name, value)
+        _checks.released_range(lambda: self._plan.ends)
+
+    @property
+    def _plan(self) -> _Plan:
+        return _plan(self.method, self.epsilon, self.bounds)
+
+    @property
+    def report(self) -> np.dtype[Any]:
+        return self._plan.report
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """What each symbol decodes to, in data units; none for "laplace"."""
+        return self._plan.values.copy()
+
+    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+        with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
+            numbers = np.ascontiguousarray(x, dtype=np.float64)
+        self._plan.fill(source, numbers, out)
+
+    def _valid(self, reports: NDArray[Any]) -> bool:
+        return self._plan.valid(reports)
+
+    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        return self._plan.sums(reports)
+
+    def law(self, x: ArrayLike) -> FiniteLaw:
+        """The exact law of the report of one record. PRIVATE.
+
+        Raises
+        ------
+        ValueError
+            The method is "laplace", of infinitely many reports.
+        """
+        return self._plan.law(self._clamped(record(x))[0])
+
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        return self._plan.decode(self._rows(reports)).reshape(reports.shape)
+
+    def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
+        """Unbiased estimate of the mean of the records; may lie outside the bounds."""
+        total = self._aggregated(reports, self._plan.size)
+        return self._plan.mean(total)
+
+    def variance(self, x: ArrayLike | None = None) -> Any:
+        if x is None:
+            return self._plan.worst_variance
+        values = _checks.numbers("x", x if hasattr(x, "__len__") else [x])
+        variances = self._plan.variance(self._clamped(values.reshape(-1)))
+        return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
+
+    def _clamped(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Records as the kernel takes them."""
+        with np.errstate(all="ignore"):
+            numbers = x.astype(np.float64)
+        return np.clip(np.where(np.isnan(numbers), 0.0, numbers), *self.bounds)
+
+
+class Codebook:
+    """M symbols, the M - w + 1 windows of w of them, and a coin that says whether the symbol is inside the window.
+
+    In units in which the range of the data is [-1, 1]. Everything is rational.
+
+    Parameters
+    ----------
+    width : int
+    half : sequence of int
+        Values of the upper half of the symbols, in any unit; the lower half is their mirror image.
+    epsilon : float
+    """
+
+    def __init__(self, width: int, half: Sequence[int], epsilon: float) -> None:
+        heights = (*(-y for y in reversed(half)), *half)
+        self.width, self.size = width, len(heights)
+        self.coin: Coin = coin(epsilon, Fraction(width, self.size - width))
+        inside = self.coin.probability
+        self.density = inside / width, (1 - inside) / (self.size - width)
+        # Inside the window a symbol is likelier by `surplus`; the values add up to 0.
+        surplus = self.density[0] - self.density[1]
+        sums, squares = _window_sums(heights, width), _window_sums([y * y for y in heights], width)
+        self.scale = 1 / (surplus * sums[-1])
+        self.values = [y * self.scale for y in heights]
+        self.means = [Fraction(s, sums[-1]) for s in sums]
+        # E[value^2] at each window: in doubles, for variances only
+        everywhere = float(self.density[1] * sum(y * y for y in heights) * self.scale**2)
+        factor = float(surplus * self.scale**2)
+        self.second_moments = np.array([everywhere + factor * s for s in squares])
+
+    def worst_variance(self) -> float:
+        """The largest variance of a decoded report: on a segment between two means it is a parabola."""
+        means = np.array([float(mean) for mean in self.means])
+        return _worst_variance(means, self.second_moments)
+
+    def pmf(self, start: int) -> list[Fraction]:
+        """The law of the symbol of a window."""
+        inside, outside = self.density
+        return [inside if start <= j < start + self.width else outside for j in range(self.size)]
+
+
+def _window_sums(values: Sequence[int], width: int) -> list[int]:
+    total = sum(values[:width])
+    sums = [total]
+    for old, new in zip(values, values[width:], strict=False):
+        total += new - old
+        sums.append(total)
+    return sums
+
+
+def _worst_variance(means: NDArray[np.float64], second_moments: NDArray[np.float64]) -> float:
+    slopes = np.diff(second_moments) / np.diff(means)
+    x = np.clip(slopes / 2, means[:-1], means[1:])
+    return float((second_moments[:-1] + slopes * (x - means[:-1]) - x * x).max())
+
+
+@lru_cache(maxsize=32)
+def codebook(method: str, epsilon: float) -> Codebook:
+    """The symbols of "two-point", "codebook" or "piecewise" at this epsilon."""
+    if method == "two-point":
+        return Codebook(*_SHAPES[0], epsilon)
+    if method == "codebook":
+        return min((Codebook(*shape, epsilon) for shape in _SHAPES), key=Codebook.worst_variance)
+    # P(lie) of the coin of epsilon / 2 is 1 / (e^(epsilon / 2) + 1), in integers
+    lie = 2**64 - coin(max(epsilon / 2, 2.0**-40)).threshold
+    return Codebook(max(1, (_PIECES * lie + 2**63) >> 64), range(1, _PIECES, 2), epsilon)
+
+
+class _Plan(ABC):
+    """A method at its epsilon, in the units of the data."""
+
+    report: np.dtype[Any]
+    size: int  # of the sums of an aggregate
+    values: NDArray[np.float64]
+    ends: tuple[float, float]
+    worst_variance: float
+
+    @abstractmethod
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None: ...
+
+    @abstractmethod
+    def valid(self, reports: NDArray[Any]) -> bool: ...
+
+    @abstractmethod
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
+
+    @abstractmethod
+    def mean(self, total: Aggregate) -> float: ...
+
+    @abstractmethod
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """At records inside the bounds."""
+
+    @abstractmethod
+    def law(self, x: float) -> FiniteLaw: ...
+
+
+class _Symbols(_Plan):
+    """One codebook, or two of which a public coin of probability first / 2**64 chooses: their symbols in a row."""
+
+    def __init__(self, books: Sequence[Codebook], first: int, bounds: tuple[float, float]) -> None:
+        lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
+        center, self._half = (lower + upper) / 2, (upper - lower) / 2
+        self._books, self._first = books, first
+        self._knots = [np.array([float(center + self._half * mean) for mean in book.means]) for book in books]
+        self.size = sum(book.size for book in books)
+        self.report = symbols(self.size)
+        exact = [center + self._half * value for book in books for value in book.values]
+        self.ends = float(min(exact)), float(max(exact))
+        self.values = np.array([float(value) for value in exact])
+        self._weights = [Fraction(first, 2**64), 1 - Fraction(first, 2**64)][: len(books)]
+        self.worst_variance = float(self._half) ** 2 * self._worst()
+
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
+        chosen = np.ones(len(x), np.uint8)
+        if len(self._books) > 1:
+            _samplers.fill_bernoulli_dyadic(source, self._first, chosen)
+        starts, offset = np.empty(len(x), np.uint32), 0
+        for i, (book, knots) in enumerate(zip(self._books, self._knots, strict=True)):
+            drawn = out if i == 0 else np.empty_like(out)
+            _randomize.fill_dither(source, x, knots, starts)
+            _randomize.fill_windows(source, starts, book.width, book.size, book.coin.threshold, drawn)
+            if i:
+                np.copyto(out, drawn + out.dtype.type(offset), where=chosen == 0)
+            offset += book.size
+
+    def valid(self, reports: NDArray[Any]) -> bool:
+        return bool((reports < self.size).all())
+
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        return np.bincount(reports, minlength=self.size)
+
+    def mean(self, total: Aggregate) -> float:
+        return math.fsum(total.sums * self.values) / total.n
+
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(self.values[reports])
+
+    def _second_moment(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E[value^2] in units where the range is [-1, 1]: linear between the means of the windows."""
+        total = np.zeros(u.shape)
+        for weight, book in zip(self._weights, self._books, strict=True):
+            total += float(weight) * np.interp(u, [float(mean) for mean in book.means], book.second_moments)
+        return total
+
+    def _worst(self) -> float:
+        means = np.unique([float(mean) for book in self._books for mean in book.means])
+        return _worst_variance(means, self._second_moment(means))
+
+    def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        half = float(self._half)
+        u = np.clip((x - self._knots[0][0]) / half - 1, -1.0, 1.0)
+        return np.asarray(half * half * (self._second_moment(u) - u * u))
+
+    def law(self, x: float) -> FiniteLaw:
+        pmf: list[Fraction] = []
+        for weight, book, knots in zip(self._weights, self._books, self._knots, strict=True):
+            s = min(int(np.searchsorted(knots, x, side="right")) - 1, len(knots) - 2)
+            part = (x - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # the doubles of the kernel
+            up = Fraction(math.ceil(part * 2**53), 2**53)
+            mixed = {(a, b): weight * ((1 - up) * a + up * b) for a in book.density for b in book.density}
+            pmf += [mixed[pair] for pair in zip(book.pmf(s), book.pmf(s + 1), strict=True)]
+        return FiniteLaw(np.arange(self.size, dtype=self.report), tuple(pmf))
+
+
+class _Laplace(_Plan):
+    """Rounded Laplace noise on the grid points 0.._CELLS, scale _CELLS / epsilon."""
+
+    def __init__(self, epsilon: float, bounds: tuple[float, float]) -> None:
+        self._lower = Fraction(bounds[0])
+        self._step = (Fraction(bounds[1]) - self._lower) / _CELLS
+        self._scale = _CELLS / Fraction(epsilon)
+        self._knots = np.array([float(self._lower + i * self._step) for i in range(_CELLS + 1)])
+        self.report, self.size, self.values = np.dtype(np.int64), 2, np.empty(0)
+        self.ends = float(self._lower - _MOST * self._step), float(self._lower + _MOST * self._step)
+        rate = float(1 / self._scale)
+        # the second moment of round(scale * Laplace(1)): cosh(1 / 2s) / (2 sinh(1 / 2s)^2)
+        self._noise = math.cosh(rate / 2) / (2 * math.sinh(rate / 2) ** 2) if rate < 1400 else 0.0
+        self.worst_variance = float(self._step) ** 2 * (self._noise + 0.25)
+
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
+        starts = np.empty(len(x), np.uint32)
+        _randomize.fill_dither(source, x, self._knots, starts)
+        _samplers.fill_rounded_laplace(source, self._scale, out)
+        np.clip(out, -_MOST - _CELLS, _MOST + _CELLS, out=out)  # before the sum, which could overflow
+        out += starts
+        np.clip(out, -_MOST, _MOST, out=out)  # the same range whatever the record
+
+    def valid(self, reports: NDArray[Any]) -> bool:
+        return bool(((reports >= -_MOST) & (reports <= _MOST)).all())
+
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        return np.array([(reports >> 32).sum(), (reports & 0xFFFFFFFF).sum()], np.int64)
+
+    def mean(self, total: Aggregate) -> float:
+        upper, lower = map(int, total.sums)
+        return float(self._lower + self._step * Fraction((upper << 32) + lower, total.n))
+
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(float(self._lower) + reports * float(self._step))
+
+    def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        u = (x - self._knots[0]) / float(self._step)
+        part = u - np.floor(u)
+        return np.asarray(float(self._step) ** 2 * (self._noise + part * (1 - part)))
+
+    def law(self, x: float) -> FiniteLaw:
+        raise ValueError('the law of method="laplace" is not finite: write its grid point plus dpfast.noise.laplace')
+
+
+@lru_cache(maxsize=32)
+def _plan(method: str, epsilon: float, bounds: tuple[float, float]) -> _Plan:
+    if method == "laplace":
+        return _Laplace(epsilon, bounds)
+    if method == "hybrid" and epsilon > _HYBRID_FROM:
+        first = min(int(-math.expm1(-epsilon / 2) * 2**64), 2**64 - 1)
+        return _Symbols([codebook("piecewise", epsilon), codebook("two-point", epsilon)], first, bounds)
+    return _Symbols([codebook("two-point" if method == "hybrid" else method, epsilon)], 2**64, bounds)

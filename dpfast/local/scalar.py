@@ -1,0 +1,171 @@
+"""What the randomisers of one number share: blocks, shapes, bytes, exact laws and error bars."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.random import BitGenerator
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.privacy import Privacy
+from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteLaw:
+    """The exact law of the report of one record. PRIVATE: it depends on the record; for audits, tests and simulation.
+
+    Parameters
+    ----------
+    outcomes : ndarray, shape (m, ...)
+        Every report there can be.
+    pmf : tuple of Fraction
+        The probability of each, at least 2**-1000.
+    """
+
+    outcomes: NDArray[Any]
+    pmf: tuple[Fraction, ...]
+
+    @property
+    def logpmf(self) -> NDArray[np.float64]:
+        """Natural logarithm of `pmf`."""
+        return np.array([math.log(float(p)) for p in self.pmf])
+
+
+class ScalarRandomizer(Randomizer):
+    """A randomiser of one number or category each; reports have the shape of x and, if packed, one axis more."""
+
+    epsilon: float
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon, neighbors="local")
+
+    @property
+    @abstractmethod
+    def report(self) -> np.dtype[Any]:
+        """The dtype of one report, with its shape where it is several numbers."""
+
+    @abstractmethod
+    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+        """Reports of the records x, one axis, into zeros."""
+
+    @abstractmethod
+    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+        """What the aggregate of valid reports holds."""
+
+    @abstractmethod
+    def _valid(self, reports: NDArray[Any]) -> bool:
+        """Whether all of these, of the right shape and dtype, are reports."""
+
+    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+        threads = _checks.threads(workers)
+        bit_generator(rng)  # both told before data are looked at
+        one = not hasattr(x, "__len__")  # of Python or NumPy; None is a missing record
+        values = _checks.numbers("x", [x] if one else x)
+        if values.ndim > 1:
+            raise ValueError(f"x must be one record or one-dimensional, not of shape {values.shape}")
+        out = np.zeros(values.size, self.report)
+        flat, parts = values.reshape(-1), streams(rng, -(-values.size // BLOCK))
+
+        def block(i: int) -> None:
+            part = slice(i * BLOCK, (i + 1) * BLOCK)
+            self._fill(parts[i], flat[part], out[part])
+
+        _each(block, len(parts), threads)
+        return out.reshape((() if one else values.shape) + self.report.shape)
+
+    def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
+        threads = _checks.threads(workers)
+        rows = self._rows(reports)
+        blocks = max(1, -(-len(rows) // BLOCK))
+        sums: list[Any] = [None] * blocks
+
+        def block(i: int) -> None:
+            sums[i] = self._sums(rows[i * BLOCK : (i + 1) * BLOCK])
+
+        _each(block, blocks, threads)
+        return Aggregate(len(rows), sum(sums[1:], start=sums[0]))
+
+    def to_bytes(self, reports: NDArray[Any]) -> bytes:
+        """The reports one after the other, each number little-endian; `report` says which numbers."""
+        rows = self._rows(reports)
+        return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
+
+    def from_bytes(self, data: bytes) -> NDArray[Any]:
+        """The reports that `to_bytes` wrote, one axis of them.
+
+        Raises
+        ------
+        ValueError
+            Other bytes.
+        """
+        kind = self.report
+        if len(data) % kind.itemsize:
+            raise ValueError(f"data must have {kind.itemsize} bytes for each report, not {len(data)} in all")
+        numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
+        return self._rows(numbers.reshape((-1, *kind.shape)))
+
+    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
+        """Half the width of a confidence interval around an estimate from n reports, from public numbers only.
+
+        Normal approximation with the variance of the worst record: with about this probability the estimate, or that
+        of one given category, is no further from the mean of the n records.
+        """
+        from scipy.special import ndtri
+
+        number = _checks.whole("n", n, least=1)
+        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
+        return float(-ndtri(tail) * math.sqrt(self.variance() / number))
+
+    def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
+        """Reports, one axis of them, checked: they are public."""
+        kind = self.report
+        if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
+            raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
+        if reports.shape[max(0, reports.ndim - len(kind.shape)) :] != kind.shape or reports.ndim > 1 + len(kind.shape):
+            raise ValueError(f"reports must be of shape (n,{','.join(map(str, kind.shape))}), not {reports.shape}")
+        rows = np.ascontiguousarray(reports).reshape((-1, *kind.shape))
+        if not self._valid(rows):
+            raise ValueError("reports hold numbers that this randomiser never sends")
+        return rows
+
+    def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
+        """The aggregate of reports, or the one given; of at least one report and `size` sums."""
+        total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
+        if total.sums.shape != (size,) or total.sums.dtype != np.int64:
+            raise ValueError(f"the aggregate must hold {size} counts, not {total.sums.size}")
+        if total.n < 1:
+            raise ValueError("an estimate needs at least one report")
+        return total
+
+
+def _each(block: Callable[[int], None], count: int, threads: int) -> None:
+    if threads == 1 or count < 2:
+        for i in range(count):
+            block(i)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(block, range(count)))
+
+
+def symbols(count: int) -> np.dtype[Any]:
+    """The smallest unsigned dtype for 0..count - 1."""
+    return np.min_scalar_type(count - 1)
+
+
+def record(x: ArrayLike) -> NDArray[Any]:
+    """One record as an array of one, for laws."""
+    values = _checks.numbers("x", [x] if not hasattr(x, "__len__") else x)
+    if values.size != 1:
+        raise ValueError(f"x must be one record, not {values.size}")
+    return values.reshape(1)

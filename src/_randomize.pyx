@@ -1,0 +1,222 @@
+"""Local randomisers of scalars and categories, and the count of hashed reports; serves dpfast/local/.
+
+Each report takes one exact coin, ``word < threshold``, and choices that are uniform whatever the record
+(docs/proofs/local-categories.md, docs/proofs/local-interval.md). Words are drawn in chunks, a fixed number for each
+report; an exactly uniform integer takes a further one with probability below 2**-32. A record never decides how many.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from dpfast._kernels._samplers import fill_words
+from dpfast._kernels._secure import SecureBitGenerator
+
+
+cdef extern from "randomize.h":
+    enum:
+        DPFAST_DIGITS
+    uint32_t dpfast_window(
+        bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size, uint64_t threshold
+    ) noexcept nogil
+    uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t last, uint64_t threshold) noexcept nogil
+    uint32_t dpfast_dither(double x, uint64_t word, const double *knots, Py_ssize_t n) noexcept nogil
+    void dpfast_threshold_bits(
+        const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *lanes, Py_ssize_t n
+    ) noexcept nogil
+    uint64_t dpfast_close_lanes(bitgen_t *source, uint64_t bits, uint64_t lanes, uint64_t threshold) noexcept nogil
+    void dpfast_subset(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size, uint64_t threshold,
+        uint64_t *out
+    ) noexcept nogil
+    void dpfast_line(
+        bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold, uint32_t *out
+    ) noexcept nogil
+    void dpfast_count_lines(
+        const uint32_t *lines, Py_ssize_t n, uint32_t edge, int64_t *counts, Py_ssize_t size
+    ) noexcept nogil
+
+
+ctypedef fused symbol:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+# Words drawn at once: 128 KiB stay in the second-level cache.
+cdef Py_ssize_t CHUNK = 2**14
+
+
+cdef bitgen_t *unwrap(object bit_generator) except NULL:
+    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):
+    """An array for the words of a chunk of reports: one report at least."""
+    return np.empty(each * max(1, min(reports, CHUNK // each)), np.uint64)
+
+
+cdef int refill(object bit_generator, uint64_t[::1] words) except -1:
+    if isinstance(bit_generator, SecureBitGenerator):
+        bit_generator.fill(words)  # the same words, three times as fast
+    else:
+        fill_words(bit_generator, words)
+    return 0
+
+
+def fill_windows(
+    bit_generator, const uint32_t[::1] starts not None, uint32_t width, uint32_t size, uint64_t threshold,
+    symbol[::1] out not None,
+):
+    """Fill with symbols of 0..size-1: in the window of `width` from the record's start on, or outside it.
+
+    **Law** with probability threshold / 2**64 uniform on start..start + width - 1, else uniform on the others, exactly.
+    **Assumes** 1 <= width < size, starts <= size - width, size at most the range of `out`. **Cost** two words each.
+    **Reference** mechanisms-b 1.3; width 1 is k-ary randomised response.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = starts.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 2)
+    while done < n:
+        m = min(n - done, words.shape[0] // 2)
+        refill(bit_generator, words[:2 * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                out[done + i] = <symbol>dpfast_window(
+                    source, &words[2 * i], starts[done + i], width, size, threshold
+                )
+        done += m
+
+
+def fill_rows(
+    bit_generator, const uint32_t[::1] x not None, uint32_t last, uint64_t threshold, symbol[::1] out not None
+):
+    """Fill with 2 row + bit: a uniform row of the Hadamard matrix of order last + 1, its entry at x kept or flipped.
+
+    **Law** kept with probability threshold / 2**64, exactly; bit 1 stands for the entry -1. **Assumes** last + 1 a
+    power of two, at most 2**31, x <= last, 2 last + 1 in the range of `out`. **Cost** two words each, always.
+    **Reference** mechanisms-b 4.4.
+    """
+    cdef Py_ssize_t n = x.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 2)
+    while done < n:
+        m = min(n - done, words.shape[0] // 2)
+        refill(bit_generator, words[:2 * m])
+        with nogil:
+            for i in range(m):
+                out[done + i] = <symbol>dpfast_row(&words[2 * i], x[done + i], last, threshold)
+        done += m
+
+
+def fill_dither(
+    bit_generator, const double[::1] x not None, const double[::1] knots not None, uint32_t[::1] out not None
+):
+    """Fill with the index of one of the two knots around each number, so that the mean of the knot is the number.
+
+    **Law** the upper knot with probability (x - lower knot) / (their distance), a double rounded up to 53 binary
+    digits. NaN is 0; numbers are clamped to the first and last knot. Not critical for privacy: any index in
+    0..len(knots)-1 would do. **Assumes** at least two knots, strictly increasing. **Cost** one word each, a search.
+    """
+    cdef Py_ssize_t n = x.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 1)
+    while done < n:
+        m = min(n - done, words.shape[0])
+        refill(bit_generator, words[:m])
+        with nogil:
+            for i in range(m):
+                out[done + i] = dpfast_dither(x[done + i], words[i], &knots[0], knots.shape[0])
+        done += m
+
+
+def fill_unary(
+    bit_generator, const uint32_t[::1] x not None, uint64_t threshold, Py_ssize_t size, uint64_t[:, ::1] out not None
+):
+    """Fill each row with `size` packed bits: bit x is fair, the others are 1 with probability threshold / 2**64.
+
+    **Law** exact; bits from `size` on are 0. **Assumes** x < size, out.shape == (len(x), ceil(size / 64)). **Cost** 8
+    words for 64 bits, a further one for each of the 2**-8 of the bits that these leave open; one for 64 fair bits.
+    **Reference** mechanisms-b 4.4.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], width = out.shape[1], total = n * width, done = 0, i, m
+    cdef uint64_t[::1] fair = np.empty((n + 63) // 64, np.uint64)
+    cdef uint64_t[::1] words = room(total, DPFAST_DIGITS)
+    cdef uint64_t[::1] lanes = np.empty(words.shape[0] // DPFAST_DIGITS, np.uint64)
+    cdef uint64_t inside = <uint64_t>-1 >> (-size & 63), own
+    cdef uint64_t *bits
+    if total == 0:
+        return
+    bits = &out[0, 0]
+    refill(bit_generator, fair)
+    while done < total:
+        m = min(total - done, lanes.shape[0])
+        refill(bit_generator, words[:DPFAST_DIGITS * m])
+        with bit_generator.lock, nogil:
+            dpfast_threshold_bits(&words[0], threshold, bits + done, &lanes[0], m)
+            for i in range(m):
+                if (done + i) % width == width - 1:
+                    bits[done + i] &= inside
+                    lanes[i] &= inside
+                bits[done + i] = dpfast_close_lanes(source, bits[done + i], lanes[i], threshold)
+        done += m
+    with nogil:
+        for i in range(n):
+            own = <uint64_t>1 << (x[i] & 63)
+            bits = &out[i, x[i] >> 6]
+            bits[0] = (bits[0] & ~own) | ((fair[i >> 6] >> (i & 63) & 1) << (x[i] & 63))
+
+
+def fill_subsets(
+    bit_generator, const uint32_t[::1] x not None, uint32_t width, uint32_t size, uint64_t threshold,
+    uint64_t[:, ::1] out not None,
+):
+    """Add to each row, packed, the bits of a set of `width` of the categories 0..size-1, with x in it or not.
+
+    **Law** x is in it with probability threshold / 2**64, the rest is uniform, exactly. **Assumes** `out` zero, of
+    shape (len(x), ceil(size / 64)), 1 <= width < size, x < size. **Cost** width + 1 words each.
+    **Reference** Ye and Barg 2018; Floyd's sampling of sets (Bentley and Floyd 1987); mechanisms-b 4.4.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], each = <Py_ssize_t>width + 1, done = 0, i, m
+    cdef uint64_t[::1] words = room(n, each)
+    while done < n:
+        m = min(n - done, words.shape[0] // each)
+        refill(bit_generator, words[:each * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_subset(source, &words[each * i], x[done + i], width, size, threshold, &out[done + i, 0])
+        done += m
+
+
+def fill_lines(
+    bit_generator, const uint32_t[::1] x not None, uint32_t edge, uint64_t threshold, uint32_t[:, ::1] out not None
+):
+    """Fill with lines (slope, offset) modulo the prime 2**32 - 5, below `edge` at x or not.
+
+    **Law** (slope x + offset) mod prime < edge with probability threshold / 2**64; uniform among such lines, exactly.
+    **Assumes** out.shape == (len(x), 2), 1 <= edge < prime, x < prime. **Cost** three words each.
+    **Reference** docs/proofs/local-categories.md; mechanisms-b 4.4 (OLH).
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], done = 0, i, m
+    cdef uint64_t[::1] words = room(n, 3)
+    while done < n:
+        m = min(n - done, words.shape[0] // 3)
+        refill(bit_generator, words[:3 * m])
+        with bit_generator.lock, nogil:
+            for i in range(m):
+                dpfast_line(source, &words[3 * i], x[done + i], edge, threshold, &out[done + i, 0])
+        done += m
+
+
+def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::1] out not None):
+    """Add to out[v] how many lines are below `edge` at category v.
+
+    **Assumes** lines of shape (n, 2), numbers below the prime 2**32 - 5, as is `edge`. **Cost** n * len(out) steps of a
+    tenth to half a nanosecond; no memory.
+    """
+    if lines.shape[0] and out.shape[0]:
+        with nogil:
+            dpfast_count_lines(&lines[0, 0], lines.shape[0], edge, &out[0], out.shape[0])

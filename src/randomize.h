@@ -1,0 +1,141 @@
+/* Local randomisers of scalars and categories: one exact coin for each report, the rest uniform whatever the record.
+ * docs/proofs/local-categories.md, docs/proofs/local-interval.md
+ *
+ * Words come in arrays, a fixed number for each report; `source` gives the further words that an exactly uniform integer
+ * needs once in 2^32 reports or less.
+ */
+#ifndef DPFAST_RANDOMIZE_H
+#define DPFAST_RANDOMIZE_H
+
+#include <string.h>
+
+#include "clones.h"
+#include "draws.h"
+
+/* Law: with probability threshold / 2^64 uniform on the window start..start+width-1 of 0..size-1, else on the rest.
+ * words: the coin, the place. Assumes 1 <= width < size, start <= size - width. */
+static inline uint32_t dpfast_window(bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size,
+                                     uint64_t threshold)
+{
+    int inside = words[0] < threshold;
+    uint32_t place = (uint32_t)dpfast_below(source, words[1], inside ? width : size - width);
+    uint32_t offset = inside ? start : place >= start ? width : 0;
+    return place + offset;
+}
+
+/* Law: 2 row + bit, row uniform on 0..2^m-1, bit the parity of the digits that row and x share with probability
+ * threshold / 2^64, else its opposite. words: the coin, the row. `last` is 2^m - 1. */
+static inline uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t last, uint64_t threshold)
+{
+    uint32_t row = (uint32_t)words[1] & last;
+    uint32_t bit = (uint32_t)__builtin_parity(row & x) ^ (words[0] >= threshold);
+    return 2 * row + bit;
+}
+
+/* The knots s and s + 1 around a number, and the upper one with probability (x - knot s) / (their distance), rounded up
+ * to 53 binary digits: for a number between the ends the mean is x. A NaN is 0; then the number is clamped to the ends.
+ * Assumes at least two knots, strictly increasing and finite. Whatever x, the result is in 0..n-1. */
+static inline uint32_t dpfast_dither(double x, uint64_t word, const double *knots, ptrdiff_t n)
+{
+    x = x == x ? x : 0.0;
+    x = x > knots[0] ? x : knots[0];
+    x = x < knots[n - 1] ? x : knots[n - 1];
+    const double *low = knots;
+    for (ptrdiff_t left = n - 1; left > 1;) {
+        ptrdiff_t half = left / 2;
+        low = low[half] <= x ? low + half : low;
+        left -= half;
+    }
+    double part = (x - low[0]) / (low[1] - low[0]);
+    return (uint32_t)(low - knots) + ((double)(word >> 11) * 0x1p-53 < part);
+}
+
+/* How many binary digits of a threshold are compared in 64 lanes at once. Of the lanes 2^-8 are still open after them. */
+#define DPFAST_DIGITS 8
+
+/* Law: bits that are 1 with probability threshold / 2^64, in 64 lanes for each of n words of `bits`, but for the lanes
+ * set in `open`, whose random number agrees with the threshold in its first DPFAST_DIGITS digits.
+ * words: n for the first digit, n for the second, ... */
+DPFAST_CLONES static void dpfast_threshold_bits(const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *open,
+                                                ptrdiff_t n)
+{
+    memset(bits, 0, (size_t)n * sizeof *bits);
+    memset(open, 0xff, (size_t)n * sizeof *open);
+    for (int digit = 0; digit < DPFAST_DIGITS; digit++, words += n) {
+        uint64_t ones = -(threshold >> (63 - digit) & 1);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            bits[i] |= open[i] & ones & ~words[i];  /* digit 0 under a 1: the number is below the threshold */
+            open[i] &= ~(words[i] ^ ones);
+        }
+    }
+}
+
+/* Law, with dpfast_threshold_bits: the lanes left open are decided by the other digits of the threshold, one word each. */
+static inline uint64_t dpfast_close_lanes(bitgen_t *source, uint64_t bits, uint64_t open, uint64_t threshold)
+{
+    uint64_t rest = threshold << DPFAST_DIGITS >> DPFAST_DIGITS;
+    for (; open; open &= open - 1)
+        if (source->next_uint64(source->state) >> DPFAST_DIGITS < rest)
+            bits |= open & -open;
+    return bits;
+}
+
+/* Law: with probability threshold / 2^64 a uniform set of `width` of the categories 0..size-1 with x in it, else one
+ * without x; its indicator, packed, is added to `out`, which is zero. words: the coin, then `width` places.
+ * Floyd's algorithm on the categories but x, numbered by skipping x. Assumes 1 <= width < size, x < size. */
+static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size,
+                                 uint64_t threshold, uint64_t *out)
+{
+    uint32_t inside = words[0] < threshold, others = width - inside;
+    for (uint32_t i = 0; i < others; i++) {
+        uint32_t last = size - 1 - others + i;
+        uint32_t place = (uint32_t)dpfast_below(source, words[1 + i], (uint64_t)last + 1);
+        place += place >= x;
+        uint32_t newest = last + (last >= x);
+        place = out[place >> 6] >> (place & 63) & 1 ? newest : place;
+        out[place >> 6] |= (uint64_t)1 << (place & 63);
+    }
+    out[x >> 6] |= (uint64_t)inside << (x & 63);
+}
+
+/* The largest prime below 2^32: lines over its field hash categories, any two of them independently. */
+#define DPFAST_PRIME 4294967291u
+
+/* Law: a line (slope, offset), uniform among those with (slope x + offset) mod PRIME below `edge` with probability
+ * threshold / 2^64, else among the others. words: the coin, the slope, the height at x.
+ * Assumes 1 <= edge < PRIME, x < PRIME. */
+static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t edge, uint64_t threshold,
+                               uint32_t *out)
+{
+    int inside = words[0] < threshold;
+    uint64_t slope = dpfast_below(source, words[1], DPFAST_PRIME);
+    uint64_t height = dpfast_below(source, words[2], inside ? edge : DPFAST_PRIME - edge) + (inside ? 0 : edge);
+    out[0] = (uint32_t)slope;
+    out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
+}
+
+/* counts[v] += how many of the n lines are below `edge` at v, for v = 0..size-1. Lines advance side by side, one category
+ * at a time. Assumes numbers below PRIME, edge < PRIME. */
+DPFAST_CLONES static void dpfast_count_lines(const uint32_t *lines, ptrdiff_t n, uint32_t edge, int64_t *counts,
+                                             ptrdiff_t size)
+{
+    enum { ABREAST = 256 };
+    uint32_t height[ABREAST], slope[ABREAST];
+    for (ptrdiff_t first = 0; first < n; first += ABREAST) {
+        for (ptrdiff_t i = 0; i < ABREAST; i++) {  /* the last ones are made up by lines that stay above every edge */
+            slope[i] = first + i < n ? lines[2 * (first + i)] : 0;
+            height[i] = first + i < n ? lines[2 * (first + i) + 1] : DPFAST_PRIME - 1;
+        }
+        for (ptrdiff_t v = 0; v < size; v++) {
+            uint32_t below = 0;
+            for (int i = 0; i < ABREAST; i++) {
+                uint32_t h = height[i], room = DPFAST_PRIME - slope[i];
+                below += h < edge;
+                height[i] = h - room + (DPFAST_PRIME & -(uint32_t)(h < room));
+            }
+            counts[v] += below;
+        }
+    }
+}
+
+#endif
