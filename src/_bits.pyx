@@ -1,7 +1,7 @@
 """Randomised signs of vectors, packed in bits, and the sums of their columns; serves dpfast/local/hypercube.py.
 
-The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a few rows are drawn at once, each row's in
-the order that its function states; the rare further ones come after them, row by row.
+The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a few rows are drawn at once, each row's
+in the order that its function states; the rare further ones come after them, row by row.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -77,13 +77,13 @@ cdef const uint64_t[::1] _digits(object edges):
 
 def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold, Py_ssize_t k,
                         inside, outside, uint64_t[:, ::1] out not None):
-    """As `randomize_majority` for k random coordinates of each row, with masks of at most so many ones in the favoured set.
+    """As `randomize_majority` for k random coordinates of each row; the favoured masks are those of few enough ones.
 
-    A row of `out` is a public seed, which stands for a subset, and the bits of the coordinates in it in the subset's
-    order; only the bits where k = d. `inside` lists the cumulated numbers of masks of 0, 1, ... ones in the favoured
-    set, `outside` those of the others.
+    A row of `out` is a public seed, which stands for a subset, and the bits of the coordinates in it, in the subset's
+    order; only the bits where k = d. `inside` lists the cumulated numbers of favoured masks of 0, 1, ... ones,
+    `outside` those of the others.
 
-    **Law** exact: the mask is in the favoured set with probability threshold 2**-64, uniform in it and outside. The
+    **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
     subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
     **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
     mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** mechanisms-b 3.4, 4.3.

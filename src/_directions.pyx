@@ -1,7 +1,7 @@
 """Half spaces: directions from public seeds, and the one private bit of each record; serves dpfast/local/ball.py.
 
-The loops are in ``directions.h``, the proof in docs/proofs/reflection.md. A report is a word: its upper 63 bits the seed
-of a direction u, its last bit 1 for +u, 0 for -u.
+The loops are in ``directions.h``, the proof in docs/proofs/reflection.md. A report is a word: its upper 63 bits the
+seed of a direction u, its last bit 1 for +u, 0 for -u.
 """
 
 from libc.math cimport sqrt

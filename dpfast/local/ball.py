@@ -154,7 +154,8 @@ class L2Ball(VectorRandomizer):
         q = np.where(coins < np.uint64(inside.threshold), share * u, share + (1 - share) * u)
         rarer, a = 2 * np.minimum(q, 1 - q), (self.d - 1) / 2
         square = np.where(rarer < 0.02, 1 - betaincinv(a, 0.5, rarer), betaincinv(0.5, a, 1 - rarer))
-        return np.copysign(np.sqrt(np.clip(square, 0.0, 1.0)), 0.5 - q)
+        heights: NDArray[np.float64] = np.copysign(np.sqrt(np.clip(square, 0.0, 1.0)), 0.5 - q)
+        return heights
 
     def _decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
         if self.report == "sign":
@@ -224,7 +225,7 @@ def _log_cap_moment(d: int, height: float) -> float:
 
 @lru_cache(maxsize=256)
 def best_height(d: int, epsilon: float) -> float:
-    """The height of the cap with the least scale: the minimum over h of (1 + (E - 1) Q(h)) / ((E - 1) E[U_1; U_1 >= h])."""
+    """The height h of the cap with the least scale: where ``(1 + (E - 1) Q(h)) / E[U_1; U_1 >= h]`` is least."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     gain = math.expm1(min(epsilon, 44.36))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -66,9 +65,9 @@ class Hypercube(VectorRandomizer):
     Privacy: P(report | corner) takes two values, of ratio at most e^epsilon, exactly, and rounding mixes corners
     (docs/proofs/hypercube.md). The published majority for even d, ties counted on both sides, loses log(1 + e^epsilon);
     here ties count as disagreement, which is private and has less variance, too.
-    Report: uint64 words. k = d: ceil(d / 64) words, bit j in word j // 64 at place j % 64, 1 for +scale, the bits beyond d
-    zero. k < d: a word that is the seed of the subset (`subset`), then ceil(k / 64) words, bit i for coordinate i of
-    the subset. Bytes: the words in order, little-endian.
+    Report: uint64 words. k = d: ceil(d / 64) words, bit j in word j // 64 at place j % 64, 1 for +scale, the bits
+    beyond d zero. k < d: a word that is the seed of the subset (`subset`), then ceil(k / 64) words, bit i for
+    coordinate i of the subset. Bytes: the words in order, little-endian.
     Variance: d^2 B^2 / k - |x|^2 in all, B = scale k / d. Cost: 1 to 2 ns a coordinate asked for and 2 bytes of
     randomness; a sum of n reports about n d / 300 ns. Timing is outside the guarantee.
 
@@ -118,6 +117,9 @@ class Hypercube(VectorRandomizer):
         finite_scale(self._second_moment)
 
     def _coin(self, k: int, tau: int) -> Coin:
+        """The coin of k signs that agree in at least tau where it says "keep"."""
+        if self.method == "majority":
+            return coin(self.epsilon)
         inside, outside = masks(k, tau)
         return coin(self.epsilon, Fraction(inside[-1], outside[-1]))
 
@@ -145,7 +147,7 @@ class Hypercube(VectorRandomizer):
         if math.comb(self.d, self.k) << self.k > _MOST_OUTCOMES:
             raise ValueError(f"the law of {self.k} of {self.d} signs has more than 2**20 outcomes")
         up = _up_codes(np.asarray(rows[0], dtype=np.float64), 1 / self.radius)
-        return HypercubeLaw.of(up.tolist(), self.k, _mask_weights(self, self.k, self.tau))
+        return HypercubeLaw.of(up.tolist(), self.k, _mask_weights(self._coin(self.k, self.tau), self.k, self.tau))
 
     @property
     def _row(self) -> tuple[tuple[int, ...], type]:
@@ -155,8 +157,9 @@ class Hypercube(VectorRandomizer):
         if self.method == "majority":
             _bits.randomize_majority(source, x, 1 / self.radius, coin(self.epsilon).threshold, out)
         else:
+            inside, outside = masks(self.k, self.tau)
             threshold = self._coin(self.k, self.tau).threshold
-            _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, *masks(self.k, self.tau), out)
+            _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, inside, outside, out)
 
     def _decode(self, reports: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
         octets = reports[:, self.k < self.d :].astype("<u8", copy=False)
@@ -175,7 +178,8 @@ class Hypercube(VectorRandomizer):
             return sums
         counts = np.zeros(64 * reports.shape[1], np.int64)
         _bits.count_columns(reports, counts)
-        return 2 * counts[: self.d] - reports.shape[0]
+        signed: NDArray[np.int64] = 2 * counts[: self.d] - reports.shape[0]
+        return signed
 
     @property
     def _unit(self) -> float:
@@ -230,24 +234,16 @@ def _up_codes(x: NDArray[np.float64], inverse: float) -> NDArray[np.int64]:
     return np.rint((np.where(np.isnan(y), 0.0, y) + 1.0) * 2.0**47).astype(np.int64)
 
 
-def _mask_weights(mechanism: Hypercube, k: int, tau: int) -> list[Fraction]:
+def _mask_weights(coin_shown: Coin, k: int, tau: int) -> list[Fraction]:
     """The probability of each mask of 0, ..., k ones."""
-    if mechanism.method == "majority":
-        ratio = coin(mechanism.epsilon).ratio
-    else:
-        ratio = mechanism._coin(k, tau).ratio
     inside, outside = masks(k, tau)
-    least = 1 / (ratio * inside[-1] + outside[-1])
-    return [ratio * least if ones <= k - tau else least for ones in range(k + 1)]
-
-
-def masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many masks of k bits have at most so many ones: those of 0..k - tau ones; those of more, counted from there."""
-    return _masks(k, tau)
+    least = 1 / (coin_shown.ratio * inside[-1] + outside[-1])
+    return [coin_shown.ratio * least if ones <= k - tau else least for ones in range(k + 1)]
 
 
 @lru_cache(maxsize=64)
-def _masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many masks of k bits have 0, 0 or 1, ..., at most k - tau ones; how many have more, cumulated from there."""
     counts = [math.comb(k, ones) for ones in range(k + 1)]
     few, many = counts[: k - tau + 1], counts[k - tau + 1 :]
     return tuple(itertools.accumulate(few)), tuple(itertools.accumulate(many))
@@ -259,11 +255,11 @@ def threshold_scale(k: int, tau: int, ratio: Fraction) -> Fraction:
     ``(E N + 2^k - N) / ((E - 1) C(k - 1, tau - 1))``, N the number of masks in the favoured set.
     """
     inside = masks(k, tau)[0][-1]
-    return (ratio * inside + 2**k - inside) / ((ratio - 1) * math.comb(k - 1, tau - 1))
+    return (ratio * inside + (1 << k) - inside) / ((ratio - 1) * math.comb(k - 1, tau - 1))
 
 
 def _majority_scale(d: int, fair: Coin) -> float:
-    """B for all d signs: ``c / t`` (d odd), ``c / t - 1`` (d even), c = 1 / (2 P(keep) - 1), t = C(2m, m) / 4^m, m = d // 2."""
+    """B of all d signs: ``c / t``, less 1 for even d, c the coin's gain, ``t = C(2m, m) / 4^m``, m = d // 2."""
     m = d // 2
     t = gamma_ratio_half(m) / (math.sqrt(math.pi) * m) if m else 1.0
     return fair.gain / t - (d % 2 == 0)
@@ -287,7 +283,7 @@ def _sizes(d: int) -> list[int]:
 
 
 def _tails(k: int) -> Iterator[tuple[int, float, float]]:
-    """Each threshold above k / 2, from k down; the share of the masks that agree in so many signs; in at least so many."""
+    """Each threshold above k / 2, from k down; the shares of the masks that agree in so many signs; in no fewer."""
     total, masks_of_tau, more = 2**k, 1, 0
     for tau in range(k, k // 2, -1):
         more += masks_of_tau
