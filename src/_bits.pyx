@@ -75,8 +75,8 @@ cdef const uint64_t[::1] _digits(object edges):
     return np.array([(edge << 64) // total for edge in inner], np.uint64)
 
 
-def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold, Py_ssize_t k,
-                        inside, outside, uint64_t[:, ::1] out not None):
+def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
+                        Py_ssize_t k, inside, outside, uint64_t[:, ::1] out not None):
     """As `randomize_majority` for k random coordinates of each row; the favoured masks are those of few enough ones.
 
     A row of `out` is a public seed, which stands for a subset, and the bits of the coordinates in it, in the subset's

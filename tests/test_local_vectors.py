@@ -1,4 +1,6 @@
 import copy
+import doctest
+import importlib
 import itertools
 import math
 import pickle
@@ -634,6 +636,13 @@ def test_parameters(kind):
     with pytest.raises(TypeError, match="rng"):
         kind(3, 1.0).randomize(np.zeros(3), rng=1)
     assert kind(3, 800.0).scale > 0
+
+
+@pytest.mark.parametrize("name", ["ball", "hypercube"])
+def test_docstring_examples(name):
+    tests = doctest.testmod(importlib.import_module(f"dpfast.local.{name}"))
+    assert tests.attempted > 3
+    assert tests.failed == 0
 
 
 def test_parameters_of_reports_and_laws():

@@ -206,7 +206,7 @@ class VectorRandomizer(Randomizer):
         return array.reshape(-1, self.d), array.ndim == 1
 
     def _reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Many reports, in native byte order and without gaps, and whether they were one."""
+        """Many reports, without gaps, and whether they were one."""
         shape, kind = self._row
         array = np.asarray(reports)
         if array.dtype != np.dtype(kind):
@@ -214,7 +214,7 @@ class VectorRandomizer(Randomizer):
         one = array.shape == shape
         if not one and (array.ndim != 1 + len(shape) or array.shape[1:] != shape):
             raise ValueError(f"reports must be of shape {shape} or (n, *{shape}), not {array.shape}")
-        return np.ascontiguousarray(array.astype(kind, copy=False)).reshape(-1, *shape), one
+        return np.ascontiguousarray(array).reshape(-1, *shape), one
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
         rows, _ = self._reports(reports)
