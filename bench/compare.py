@@ -164,6 +164,24 @@ def grid(size) -> Iterator[Job]:
     yield Job(f"Grid.encode, n = {_power(x.size)}", lambda: points.encode(x), (floor,))
 
 
+def local_vectors(size) -> Iterator[Job]:
+    """Vectors of a thousand numbers randomised, and packed reports summed."""
+    n = size(1000)
+    lines = data.local_randomizers(n, 1000)
+    bits = Floor("rng.random((n, d)) < p", lines["numpy bits"], 1.0)
+    normals = Floor("rng.standard_normal((n, d))", lines["numpy normals"], 1.3)
+    jobs = (("Hypercube", "majority", bits), ("Hypercube", "subset", bits), ("L2Ball", "halfspace", normals))
+    for name, method, floor in jobs:
+        yield Job(f"{name}, {method}, n = d = 1000", lines[method], (floor,))
+    yield Job("L2Ball, halfspace, one bit, n = d = 1000", lines["sign"], (normals,))
+    normals = Floor(normals.name, normals.run)
+    yield Job("L2Ball, privunit, n = d = 1000", lines["privunit"], (normals,))
+    mechanism = local.Hypercube(1000, data.EPSILON, method="majority")
+    reports = mechanism.randomize(np.zeros((size(10**5), 1000), np.float32))
+    floor = Floor("np.unpackbits(reports).sum(0)", lambda: data.unpacked_sums(reports), 0.2)
+    yield Job(f"Hypercube sums, {_power(size(10**5))} reports", lambda: mechanism.aggregate(reports), (floor,))
+
+
 def statistics(size) -> Iterator[Job]:
     """Means, variance and ranges of a long array."""
     x, public = data.pay(size(10**7)), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
@@ -256,6 +274,7 @@ GROUPS = {
     "random": random,
     "grid": grid,
     "robust": robust,
+    "local-vectors": local_vectors,
     "selection": selection,
     "m-estimates": m_estimates,
     "histograms": histograms,

@@ -1,10 +1,12 @@
 """The data of all benchmarks: lognormal pay clipped to public bounds, in several orders and types."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 import dpfast as dpf
+from dpfast import local
 
 BOUNDS = (0.0, 1e6)
 EPSILON = 1.0
@@ -106,3 +108,24 @@ def count_hashes_in_numpy(reports, k=CATEGORIES):
     seed, offset = (reports[:, i].astype(np.uint64) for i in (0, 1))
     edge = np.uint64(2**30)
     return np.array([np.count_nonzero((seed * np.uint64(v) + offset) & np.uint64(2**32 - 1) < edge) for v in range(k)])
+
+
+def local_randomizers(n, d):
+    """Lines that randomise n vectors of d numbers, and those of NumPy that draw as much."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1.0, 1.0, (n, d)) / np.sqrt(d)
+    p = (1 + x) / 2
+    mechanisms = {
+        "majority": local.Hypercube(d, EPSILON, method="majority"),
+        "subset": local.Hypercube(d, EPSILON, method="subset"),
+        "halfspace": local.L2Ball(d, EPSILON),
+        "sign": local.L2Ball(d, EPSILON, report="sign"),
+        "privunit": local.L2Ball(d, EPSILON, method="privunit"),
+    }
+    lines = {name: partial(mechanism.randomize, x) for name, mechanism in mechanisms.items()}
+    return lines | {"numpy bits": lambda: rng.random((n, d)) < p, "numpy normals": lambda: rng.standard_normal((n, d))}
+
+
+def unpacked_sums(reports):
+    """How often each bit is 1, one byte for each."""
+    return np.unpackbits(reports.view(np.uint8), axis=1, bitorder="little").sum(0)

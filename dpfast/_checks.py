@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -89,6 +89,13 @@ def positive(name: str, value: Any) -> float:
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
     return number
+
+
+def choice(name: str, value: Any, options: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
+    return value
 
 
 def trim(value: Any) -> float:

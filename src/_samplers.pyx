@@ -56,6 +56,9 @@ def fill_words(bit_generator, uint64_t[::1] out not None):
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t i
+    if isinstance(bit_generator, SecureBitGenerator):
+        bit_generator.fill(out)  # the same words, three times as fast
+        return
     with bit_generator.lock, nogil:
         for i in range(out.shape[0]):
             out[i] = source.next_uint64(source.state)
@@ -63,10 +66,7 @@ def fill_words(bit_generator, uint64_t[::1] out not None):
 
 def _words(bit_generator, Py_ssize_t n):
     words = np.empty(n, np.uint64)
-    if isinstance(bit_generator, SecureBitGenerator):
-        bit_generator.fill(words)  # the same words, three times as fast
-    else:
-        fill_words(bit_generator, words)
+    fill_words(bit_generator, words)
     return words
 
 

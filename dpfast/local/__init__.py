@@ -3,9 +3,11 @@
 One file per estimation problem. Neighbours here are any two values of one person's record.
 """
 
+from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
+from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.scalar import FiniteLaw
 
-__all__ = ["Aggregate", "Binary", "Categorical", "FiniteLaw", "Interval", "Randomizer"]
+__all__ = ["Aggregate", "Binary", "Categorical", "FiniteLaw", "Hypercube", "Interval", "L2Ball", "Randomizer"]

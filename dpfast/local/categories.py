@@ -16,7 +16,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _randomize
+from dpfast._kernels import _bits, _randomize
 from dpfast.local.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
@@ -448,22 +448,13 @@ class _Packed(_Method):
         return bool((reports[:, -1] >> np.uint64((self.k - 1) % 64) <= 1).all())
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """Unpacked some rows at a time, and 255 of them added in bytes."""
-        total = np.zeros(self.k, np.int64)
-        rows = 255 * max(1, 2**12 // self.k)
-        for first in range(0, len(reports), rows):
-            bits = self._bits(reports[first : first + rows])
-            whole = len(bits) // 255 * 255
-            for part in (bits[:whole].reshape(-1, 255, self.k), bits[None, whole:]):
-                total += part.sum(axis=1, dtype=np.uint8).sum(axis=0, dtype=np.int64)
-        return total
+        counts = np.zeros(64 * reports.shape[1], np.int64)
+        _bits.count_columns(np.ascontiguousarray(reports), counts)
+        return counts[: self.k]
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return self._bits(reports).astype(np.bool_)
-
-    def _bits(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
         octets = reports.astype("<u8", copy=False).view(np.uint8)
-        return np.unpackbits(octets, axis=1, count=self.k, bitorder="little")
+        return np.unpackbits(octets, axis=1, count=self.k, bitorder="little").astype(np.bool_)
 
 
 class _Unary(_Packed):

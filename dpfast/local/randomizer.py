@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,6 +109,13 @@ class Randomizer(ABC):
     @abstractmethod
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Variance of a decoded report at the record x; by default of the worst record."""
+
+    @abstractmethod
+    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
+        """Half the width of a confidence interval from n reports, for a frequency, mean or coordinate.
+
+        Normal approximation with the variance of the worst record; from public numbers only.
+        """
 
     @abstractmethod
     def to_bytes(self, reports: NDArray[Any]) -> bytes:

@@ -1,0 +1,168 @@
+"""Randomised signs of vectors, packed in bits, and the sums of their columns; serves dpfast/local/hypercube.py.
+
+The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a few rows are drawn at once, each row's
+in the order that its function states; the rare further ones come after them, row by row.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint64_t
+from numpy.random cimport bitgen_t
+
+from bisect import bisect_right
+
+import numpy as np
+
+from dpfast._kernels._samplers import fill_words, next_word
+
+
+cdef extern from "bits.h" nogil:
+    void dpfast_round_bits(bitgen_t *source, const double *x, Py_ssize_t n, double inverse, const uint64_t *words,
+                           const uint64_t *one, uint64_t *out)
+    void dpfast_flip_minority(bitgen_t *source, uint64_t *words, Py_ssize_t d, uint64_t threshold, uint64_t *out)
+    void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, Py_ssize_t k, Py_ssize_t weight)
+    Py_ssize_t dpfast_class(uint64_t word, const uint64_t *digits, Py_ssize_t n)
+    void dpfast_subset(uint64_t seed, Py_ssize_t d, Py_ssize_t k, uint64_t *taken, int64_t *out)
+    void dpfast_count_columns(const uint64_t *rows, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t words, int64_t *counts)
+
+
+# Words drawn at once: 128 KiB, which a second-level cache holds.
+cdef Py_ssize_t WORDS = 2 ** 14
+
+
+cdef bitgen_t *_unwrap(object bit_generator) except NULL:
+    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+def randomize_majority(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
+                       uint64_t[:, ::1] out not None):
+    """For each row of x a row of bits: its coordinates rounded to signs, and a random minority or majority flipped.
+
+    **Law** exact: bit j of the rounded row is 1 with probability code_j 2**-48, code_j of (1 + x_j inverse) / 2; then
+    those of a mask F are flipped, P(F) proportional to threshold / (2**64 - threshold) where F has fewer ones than
+    zeros, to 1 elsewhere. **Assumes** d = x.shape[1] >= 1, ceil(d / 64) words in a row of `out`, threshold >= 2**63.
+    **Cost** ceil(d / 4) words to round with, ceil(d / 64) for the mask, one coin; further words for a coordinate with
+    probability 2**-16, and for a tie (even d only). **Reference** mechanisms-b 3.2, 3.4.
+    """
+    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], lanes = (d + 3) // 4, width = lanes + (d + 63) // 64 + 1
+    cdef Py_ssize_t chunk = max(1, min(n, WORDS // width)), start = 0, rows, i
+    cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
+    cdef const uint64_t[::1] one = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    while start < n:
+        rows = min(chunk, n - start)
+        fill_words(bit_generator, words[:rows * width])
+        with bit_generator.lock, nogil:
+            for i in range(rows):
+                dpfast_round_bits(source, &x[start + i, 0], d, inverse, &words[i * width], &one[0], &out[start + i, 0])
+                dpfast_flip_minority(source, &words[i * width + lanes], d, threshold, &out[start + i, 0])
+        start += rows
+
+
+cdef Py_ssize_t _decide(uint64_t word, object bit_generator, object edges) except -1 with gil:
+    """The class of the uniform number that `word` begins, in integers: edges[i] / edges[-1] are its bounds."""
+    cdef Py_ssize_t index
+    first, bits, total = int(word), 64, edges[len(edges) - 1]
+    while True:
+        index = bisect_right(edges, (first * total) >> bits)
+        if edges[index] << bits >= (first + 1) * total:
+            return index
+        first, bits = first << 64 | next_word(bit_generator), bits + 64
+
+
+cdef const uint64_t[::1] _digits(object edges):
+    """The first 64 binary digits of each fraction edges[i] / edges[-1] but the last."""
+    *inner, total = edges
+    return np.array([(edge << 64) // total for edge in inner], np.uint64)
+
+
+def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
+                        Py_ssize_t k, inside, outside, uint64_t[:, ::1] out not None):
+    """As `randomize_majority` for k random coordinates of each row; the favoured masks are those of few enough ones.
+
+    A row of `out` is a public seed, which stands for a subset, and the bits of the coordinates in it, in the subset's
+    order; only the bits where k = d. `inside` lists the cumulated numbers of favoured masks of 0, 1, ... ones,
+    `outside` those of the others.
+
+    **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
+    subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
+    **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
+    mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** mechanisms-b 3.4, 4.3.
+    """
+    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64
+    cdef Py_ssize_t width = seeds + lanes + 2 + length, chunk = max(1, min(n, WORDS // width))
+    cdef Py_ssize_t start = 0, rows, i, j, ones
+    cdef uint64_t *w
+    cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
+    cdef const uint64_t[::1] one = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    cdef const uint64_t[::1] few = _digits(inside), many = _digits(outside)
+    cdef double[::1] chosen = np.empty(k)
+    cdef int64_t[::1] subset = np.arange(k)
+    cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
+    cdef const uint64_t *no_edges = NULL
+    while start < n:
+        rows = min(chunk, n - start)
+        fill_words(bit_generator, words[:rows * width])
+        with bit_generator.lock, nogil:
+            for i in range(rows):
+                w = &words[i * width]
+                if seeds:
+                    out[start + i, 0] = w[0]
+                    dpfast_subset(w[0], d, k, &taken[0], &subset[0])
+                w += seeds
+                for j in range(k):
+                    chosen[j] = x[start + i, subset[j]]
+                dpfast_round_bits(source, &chosen[0], k, inverse, w, &one[0], &out[start + i, seeds])
+                w += lanes
+                if w[0] < threshold:
+                    ones = dpfast_class(w[1], &few[0] if few.shape[0] else no_edges, few.shape[0])
+                    if ones < 0:
+                        ones = _decide(w[1], bit_generator, inside)
+                else:
+                    ones = dpfast_class(w[1], &many[0] if many.shape[0] else no_edges, many.shape[0])
+                    if ones < 0:
+                        ones = _decide(w[1], bit_generator, outside)
+                    ones += few.shape[0] + 1
+                dpfast_fix_weight(source, w + 2, k, ones)
+                for j in range(length):
+                    out[start + i, seeds + j] ^= w[2 + j]
+        start += rows
+
+
+def subsets(const uint64_t[:] seeds not None, Py_ssize_t d, int64_t[:, ::1] out not None):
+    """For each public seed the subset of 0..d-1 that it stands for, as many as a row of `out` holds.
+
+    **Law** for a uniform seed, uniform as far as SplitMix64 is; no part of any guarantee. **Cost** O(k), d bits.
+    **Reference** R. W. Floyd, in Bentley, Programming pearls, Comm. ACM 30 (1987).
+    """
+    cdef Py_ssize_t i, k = out.shape[1]
+    cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
+    with nogil:
+        for i in range(seeds.shape[0]):
+            dpfast_subset(seeds[i], d, k, &taken[0], &out[i, 0])
+
+
+def count_columns(const uint64_t[:, ::1] reports not None, int64_t[::1] counts not None):
+    """counts[j] += the number of rows whose bit j is 1; ``64 * reports.shape[1]`` counts.
+
+    **Law** exact, below 2**63 rows. **Cost** O(words), never expanded: carry-save counters of eight rows at a time.
+    **Reference** mechanisms-b 3.5; Harley and Seal, in Warren, Hacker's delight, 5-1.
+    """
+    if reports.shape[0]:
+        with nogil:
+            dpfast_count_columns(&reports[0, 0], reports.shape[0], reports.shape[1], reports.shape[1], &counts[0])
+
+
+def add_subsets(const uint64_t[:, ::1] reports not None, Py_ssize_t k, int64_t[::1] sums not None):
+    """sums[j] += +1 for each report with j in its subset whose bit is 1, -1 where it is 0; reports with seeds.
+
+    **Law** exact. **Assumes** 1 <= k < d = len(sums), 1 + ceil(k / 64) words in a report. **Cost** O(k) each.
+    """
+    cdef Py_ssize_t i, j, d = sums.shape[0]
+    cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
+    cdef int64_t[::1] subset = np.empty(k, np.int64)
+    with nogil:
+        for i in range(reports.shape[0]):
+            dpfast_subset(reports[i, 0], d, k, &taken[0], &subset[0])
+            for j in range(k):
+                sums[subset[j]] += 2 * <int64_t> (reports[i, 1 + j // 64] >> (j % 64) & 1) - 1

@@ -1,0 +1,226 @@
+/* Rows of bits in 64-bit words, bit j of a row in word j / 64 at place j % 64: rounding of vectors to signs, random masks of
+ * given weight, sums of columns. docs/proofs/hypercube.md
+ */
+#ifndef DPFAST_BITS_H
+#define DPFAST_BITS_H
+
+#include <numpy/random/bitgen.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "clones.h"
+#include "certified.h"
+#include "draws.h"
+#include "mix.h"
+
+#define DPFAST_TOP 0x000FFFFFFFFFFFFFu
+#define DPFAST_STRIP 32     /* words whose columns are counted together */
+#define DPFAST_PLANES 8     /* bits of the counters of a strip */
+#define DPFAST_MOST_ROWS 248  /* rows that these counters hold, a multiple of 8 */
+
+static inline ptrdiff_t dpfast_words_of(ptrdiff_t bits) { return (bits + 63) / 64; }
+
+/* The ones of a row of d bits that belong to its word w. */
+static inline uint64_t dpfast_inside(ptrdiff_t d, ptrdiff_t w)
+{
+    ptrdiff_t left = d - 64 * w;
+    return left >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << left) - 1;
+}
+
+/* The probability that x is rounded up to +radius, in units of 2^-48: (1 + x / radius) / 2, x clamped, 0 where x is NaN. */
+static inline uint64_t dpfast_up_code(double x, double inverse)
+{
+    double y = x * inverse, size = __builtin_fabs(y);
+    uint64_t known = -(uint64_t)(y == y), sign = dpfast_bits(y) & 0x8000000000000000u;
+    size = size < 1.0 ? size : 1.0;     /* masks, not branches: the loop below runs on vectors */
+    y = dpfast_double((dpfast_bits(size) | sign) & known);
+    return dpfast_bits((y + 1.0) * 0x1p47 + 0x1p52) & DPFAST_TOP;     /* rounded by the addition, half to even */
+}
+
+/* For 64 coordinates, those whose 16 random bits are below the first 16 of their code, and those where they are equal. */
+DPFAST_CLONES static void dpfast_round_word(const double *x, double inverse, const uint16_t *lanes, const uint64_t *one,
+                                            uint64_t *below, uint64_t *open)
+{
+    uint64_t less = 0, equal = 0;
+    int64_t rest[64];
+    for (int j = 0; j < 64; j++)
+        rest[j] = (int64_t)(dpfast_up_code(x[j], inverse) >> 32) - lanes[j];
+    for (int j = 0; j < 64; j++) {
+        less |= one[j] & (uint64_t)(-rest[j] >> 63);
+        equal |= one[j] & ~(uint64_t)((rest[j] | -rest[j]) >> 63);
+    }
+    *below = less;
+    *open = equal;
+}
+
+/* Law: bit j is 1 with probability code_j 2^-48, independently: 16 random bits for each, from ceil(n / 4) words, and a
+ * further word where they equal the first 16 bits of the code, once in 2^16. Bits beyond n are zero. */
+static inline void dpfast_round_bits(bitgen_t *source, const double *x, ptrdiff_t n, double inverse, const uint64_t *words,
+                                     const uint64_t *one, uint64_t *out)
+{
+    double last[64];
+    uint16_t lanes[64];
+    for (ptrdiff_t w = 0; w < dpfast_words_of(n); w++) {
+        ptrdiff_t left = n - 64 * w < 64 ? n - 64 * w : 64;
+        const double *row = x + 64 * w;
+        uint64_t below, open;
+        memcpy(lanes, words + 16 * w, 8 * (size_t)((left + 3) / 4));
+        if (left < 64) {
+            memset(last, 0, sizeof last);
+            memcpy(last, row, (size_t)left * sizeof(double));
+            memset(lanes + left, 0, (size_t)(64 - left) * sizeof(uint16_t));
+            row = last;
+        }
+        dpfast_round_word(row, inverse, lanes, one, &below, &open);
+        below &= dpfast_inside(n, w);
+        open &= dpfast_inside(n, w);
+        while (open) {
+            int j = __builtin_ctzll(open);
+            uint64_t rest = dpfast_up_code(row[j], inverse) & 0xFFFFFFFFu;
+            below |= (uint64_t)((source->next_uint64(source->state) >> 32) < rest) << j;
+            open &= open - 1;
+        }
+        out[w] = below;
+    }
+}
+
+static inline ptrdiff_t dpfast_popcount(const uint64_t *row, ptrdiff_t words)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t w = 0; w < words; w++)
+        count += __builtin_popcountll(row[w]);
+    return count;
+}
+
+/* out ^= F, F a random mask of d bits with P(F) proportional to the odds of `threshold` where fewer than half of its bits
+ * are 1, to 1 elsewhere. `words` holds a first try: the bits of F, then the coin; a tie not accepted takes as many words
+ * from the source for another. */
+static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdiff_t d, uint64_t threshold, uint64_t *out)
+{
+    ptrdiff_t length = dpfast_words_of(d);
+    for (;;) {
+        uint64_t coin = words[length], complement;
+        words[length - 1] &= dpfast_inside(d, length - 1);
+        ptrdiff_t ones = dpfast_popcount(words, length);
+        if (2 * ones != d) {
+            complement = -(uint64_t)((2 * ones > d) != (coin >= threshold));
+        } else if (coin >> 1 < -threshold) {    /* accepted with probability 2 (1 - threshold 2^-64) */
+            complement = 0;
+        } else {
+            for (ptrdiff_t w = 0; w <= length; w++)
+                words[w] = source->next_uint64(source->state);
+            continue;
+        }
+        for (ptrdiff_t w = 0; w < length; w++)
+            out[w] ^= words[w] ^ (complement & dpfast_inside(d, w));
+        return;
+    }
+}
+
+/* A uniform mask of `weight` ones among k bits, made of k random bits by flipping random ones of those too many. */
+static inline void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, ptrdiff_t k, ptrdiff_t weight)
+{
+    ptrdiff_t length = dpfast_words_of(k);
+    mask[length - 1] &= dpfast_inside(k, length - 1);
+    ptrdiff_t ones = dpfast_popcount(mask, length);
+    while (ones != weight) {
+        uint64_t place = dpfast_uniform(source, (uint64_t)k - 1);
+        uint64_t bit = mask[place >> 6] >> (place & 63) & 1;
+        if (bit == (ones > weight)) {
+            mask[place >> 6] ^= (uint64_t)1 << (place & 63);
+            ones += bit ? -1 : 1;
+        }
+    }
+}
+
+/* The class of a word: how many of the n edges are not above the uniform number that it begins, or -1 where it equals one of
+ * their first 64 binary digits. Edges are nondecreasing. */
+static inline ptrdiff_t dpfast_class(uint64_t word, const uint64_t *digits, ptrdiff_t n)
+{
+    ptrdiff_t low = 0, high = n;
+    while (low < high) {
+        ptrdiff_t middle = low + (high - low) / 2;
+        if (digits[middle] < word)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && digits[low] == word ? -1 : low;
+}
+
+/* The k-subset of 0..d-1 that a public seed stands for, uniform for uniform words (Floyd's algorithm). `taken` has d bits,
+ * all zero before and after. */
+static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64_t *taken, int64_t *out)
+{
+    dpfast_mixer mixer = {dpfast_mix(seed + DPFAST_GOLDEN)};
+    bitgen_t source = {&mixer, dpfast_next_mixed, NULL, NULL, NULL};
+    for (ptrdiff_t i = 0; i < k; i++) {
+        uint64_t last = (uint64_t)(d - k + i), place = dpfast_uniform(&source, last);
+        if (taken[place >> 6] >> (place & 63) & 1)
+            place = last;
+        taken[place >> 6] |= (uint64_t)1 << (place & 63);
+        out[i] = (int64_t)place;
+    }
+    for (ptrdiff_t i = 0; i < k; i++)
+        taken[out[i] >> 6] = 0;
+}
+
+/* Three words of equal weight into one of that weight and one of twice it: carry-save addition. */
+#define DPFAST_ADD3(low, high, a, b, c) \
+    do { \
+        uint64_t a_ = (a), b_ = (b), c_ = (c), u_ = a_ ^ b_; \
+        (high) = (a_ & b_) | (u_ & c_); \
+        (low) = u_ ^ c_; \
+    } while (0)
+
+/* Add eight rows of a strip to its counters, whose bit l of all columns is plane l. */
+DPFAST_CLONES static void dpfast_add_rows(const uint64_t *rows, ptrdiff_t stride, ptrdiff_t words,
+                                          uint64_t planes[DPFAST_PLANES][DPFAST_STRIP])
+{
+    for (ptrdiff_t w = 0; w < words; w++) {
+        const uint64_t *x = rows + w;
+        uint64_t one = planes[0][w], two = planes[1][w], four = planes[2][w], a, b, c, d, e, f, eight;
+        DPFAST_ADD3(one, a, one, x[0], x[stride]);
+        DPFAST_ADD3(one, b, one, x[2 * stride], x[3 * stride]);
+        DPFAST_ADD3(two, e, two, a, b);
+        DPFAST_ADD3(one, c, one, x[4 * stride], x[5 * stride]);
+        DPFAST_ADD3(one, d, one, x[6 * stride], x[7 * stride]);
+        DPFAST_ADD3(two, f, two, c, d);
+        DPFAST_ADD3(four, eight, four, e, f);
+        planes[0][w] = one;
+        planes[1][w] = two;
+        planes[2][w] = four;
+        for (int l = 3; l < DPFAST_PLANES; l++) {
+            uint64_t carry = planes[l][w] & eight;
+            planes[l][w] ^= eight;
+            eight = carry;
+        }
+    }
+}
+
+/* counts[j] += the number of rows whose bit j is 1, for 64 * words columns. Rows are `stride` words apart. */
+static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t words, int64_t *counts)
+{
+    uint64_t planes[DPFAST_PLANES][DPFAST_STRIP];
+    for (ptrdiff_t first = 0; first < words; first += DPFAST_STRIP) {
+        ptrdiff_t width = words - first < DPFAST_STRIP ? words - first : DPFAST_STRIP;
+        for (ptrdiff_t start = 0; start < n; start += DPFAST_MOST_ROWS) {
+            ptrdiff_t stop = n - start < DPFAST_MOST_ROWS ? n : start + DPFAST_MOST_ROWS, i = start;
+            memset(planes, 0, sizeof planes);
+            for (; i + 8 <= stop; i += 8)
+                dpfast_add_rows(rows + i * stride + first, stride, width, planes);
+            for (ptrdiff_t w = 0; w < width; w++) {
+                int64_t *column = counts + 64 * (first + w);
+                for (int l = 0; l < DPFAST_PLANES; l++)
+                    for (int b = 0; b < 64; b++)
+                        column[b] += (int64_t)((planes[l][w] >> b & 1) << l);
+                for (ptrdiff_t row = i; row < stop; row++)
+                    for (int b = 0; b < 64; b++)
+                        column[b] += (int64_t)(rows[row * stride + first + w] >> b & 1);
+            }
+        }
+    }
+}
+
+#endif
