@@ -180,7 +180,8 @@ class Boxes(Law):
             self._volumes.add_ranges(np.ascontiguousarray(low), np.ascontiguousarray(high))
         logs = np.log(self._volumes.mantissa) + math.log(2) * self._volumes.exponent
         logs -= epsilon / 2 * np.arange(len(lower))
-        logs[:-1] += math.log(-math.expm1(-epsilon / 2))
+        with np.errstate(divide="ignore"):  # where epsilon / 2 is 0 in doubles, only the last box weighs anything
+            logs[:-1] += np.log(-np.expm1(-epsilon / 2))
         self._log_total = float(logs.max() + math.log(math.fsum(np.exp(logs - logs.max()))))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:

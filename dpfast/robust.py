@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -183,6 +182,13 @@ class _CoordinateWise(Mechanism):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def _check_dimensions(self) -> None:
+        """Parameters for different numbers of columns fit no data."""
+        given = dict(self._dimensions())
+        if len(set(given.values())) > 1:
+            parts = ", ".join(f"{name}: {d}" for name, d in given.items())
+            raise ValueError(f"parameters must be for one number of columns ({parts})")
+
     def _scale(self, j: int) -> float:
         if self.scale is None:
             return 1.0
@@ -279,6 +285,12 @@ def _each(task: Any, arguments: Sequence[Any], threads: int) -> list[Any]:
         return list(pool.map(task, arguments))
 
 
+def _parts(d: int, threads: int) -> list[range]:
+    """The columns of each thread."""
+    count = min(threads, d)
+    return [range(d * i // count, d * (i + 1) // count) for i in range(count)]
+
+
 @dataclass(frozen=True, repr=False)
 class NestedBoxes(_CoordinateWise):
     """Release a robust location in d dimensions: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
@@ -337,6 +349,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             if not grids or not all(isinstance(grid, Grid) for grid in grids):
                 raise TypeError("grid must be a dpfast.Grid, or one for each column")
             object.__setattr__(self, "grid", grids)
+        self._check_dimensions()
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -380,8 +393,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
                 self._column(j, n).multiply(values, levels, volumes, kept, j)
             return volumes
 
-        bounds = [d * i // min(threads, d) for i in range(min(threads, d) + 1)]
-        volumes, *others = _each(read, [range(*pair) for pair in pairwise(bounds)], threads)
+        volumes, *others = _each(read, _parts(d, threads), threads)
         for other in others:
             volumes.merge(other)
         level = np.empty(1, np.int64)
@@ -393,14 +405,18 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     def law(self, X: ArrayLike, *, workers: int = 1) -> Boxes:
         """The exact law of the release. PRIVATE. Holds all boxes: 16 d levels bytes."""
-        columns, _ = self._columns(X, workers)
+        columns, threads = self._columns(X, workers)
         n, d = columns.n, columns.d
         levels = self._levels(n, d)
         lower, upper = np.zeros((levels + 1, d), np.int64), np.empty((levels + 1, d), np.int64)
-        for j, values in columns.between(0, d):
-            column = self._column(j, n)
-            lower[:-1, j], upper[:-1, j] = column.ranges(values, levels)
-            upper[-1, j] = column.last
+
+        def read(part: range) -> None:
+            for j, values in columns.between(part.start, part.stop):
+                column = self._column(j, n)
+                lower[:-1, j], upper[:-1, j] = column.ranges(values, levels)
+                upper[-1, j] = column.last
+
+        _each(read, _parts(d, threads), threads)
         return Boxes(lower, upper, epsilon=self.epsilon, decode=lambda codes: self._decode(n, codes))
 
     def error(
@@ -608,10 +624,13 @@ class RangeFreeBoxes(_CoordinateWise):
             raise TypeError(f"statistic must be an order statistic without bounds, not {self.statistic!r}")
         object.__setattr__(self, "step", _checks.positive("step", self.step))
         object.__setattr__(self, "width", _checks.positive("width", self.width))
+        self._check_dimensions()
         delta = _checks.delta_down(self.delta)
         if not delta:
             raise ValueError(f"delta must be positive without bounds, not {self.delta!r}")
         object.__setattr__(self, "delta", delta)
+        if self.epsilon < _LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least 2**-28 without bounds, not {self.epsilon!r}")
         for scale in self.scale if isinstance(self.scale, tuple) else (self._scale(0),):
             if not self.step <= self.width * scale <= self.step * 2**51:
                 raise ValueError(f"width must be from 1 to 2**51 steps, not {self.width * scale / self.step:g}")
@@ -669,7 +688,7 @@ class RangeFreeBoxes(_CoordinateWise):
 
     def law(self, X: ArrayLike, *, workers: int = 1) -> BehindTest:
         """The exact law of the release, failure included. PRIVATE."""
-        columns, _ = self._columns(X, workers)
+        columns, threads = self._columns(X, workers)
         n, d = columns.n, columns.d
         plan = self.plan(d)
         room = self._room(n)
@@ -681,9 +700,12 @@ class RangeFreeBoxes(_CoordinateWise):
         boxes = min(room, plan.cap + 2 + plan.reach)
         lower, upper = np.empty((boxes, d), np.int64), np.empty((boxes, d), np.int64)
         grid, first = self.grid, int(self.grid.first)
-        for j, values in columns.between(0, d):
-            summary = self.statistic.summarize(values, grid, boxes)
-            lower[:, j], upper[:, j] = self.statistic.attack_range(summary)
+
+        def read(part: range) -> None:
+            for j, values in columns.between(part.start, part.stop):
+                lower[:, j], upper[:, j] = self.statistic.attack_range(self.statistic.summarize(values, grid, boxes))
+
+        _each(read, _parts(d, threads), threads)
         radii = np.array(self._radii(d))
         lower, upper = lower + (first - radii), upper + (first + radii)
         law = Boxes(lower[: plan.cap + 1], upper[: plan.cap + 1], epsilon=plan.epsilon, decode=self._decode)
@@ -740,8 +762,6 @@ def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
     """The split, of 63, that needs the fewest records: `base` points have score 0, boxes of `allowed` may pass."""
     from dpfast._kernels._balls import tested_bound, tested_threshold
 
-    if epsilon < _LEAST_EPSILON:
-        raise ValueError(f"epsilon must be at least 2**-28 without bounds, not {epsilon!r}")
     growth = math.log(allowed) - math.log(base)
 
     def shares(part: int) -> tuple[float, float]:
@@ -817,6 +837,8 @@ def score(
     """
     if not isinstance(estimator, RankStatistic):
         raise TypeError(f"estimator must have an attack range, as Median() has, not {estimator!r}")
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
     _checks.real("theta", theta)
     _checks.nonnegative("radius", radius)
     threads = _checks.threads(workers)
@@ -844,9 +866,10 @@ def reduce(
     ----------
     score : callable
         Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
-        of it. Lower is better. YOUR promise, on which the privacy rests: it changes by at most 1 where one record is
-        replaced, and nothing else about the data shows, no exception either; `dpfast.audit.lipschitz` checks it on
-        small data. A candidate of infinite or NaN score is not chosen, unless all are.
+        of it; an integer, a float or a Fraction, taken as exactly the number it is. Lower is better. YOUR promise, on
+        which the privacy rests: it changes by at most 1 where one record is replaced, and nothing else about the data
+        shows, no exception either; `dpfast.audit.lipschitz` checks it on small data. A candidate whose score is
+        infinite, NaN or None is not chosen, unless all are.
     candidates : iterable
         Public; at least one.
     epsilon : float
@@ -879,8 +902,15 @@ def reduce(
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
     source = bit_generator(rng)
+    if not callable(score):
+        raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
-    scores = np.array([float(score(choice)) for choice in choices])
-    return choices[select(-np.where(np.isnan(scores), np.inf, scores), epsilon=epsilon, rng=source)]
+    return choices[select([-_distance(score(choice)) for choice in choices], epsilon=epsilon, rng=source)]
+
+
+def _distance(score: Any) -> Fraction | float:
+    """A score exactly, so that a difference of 1 is one of 1: rounded to doubles, 2/3 and 5/3 are further apart."""
+    number = score.item() if isinstance(score, np.ndarray) and score.ndim == 0 else score
+    return math.inf if number is None or number != number else _checks.exact_score(number)

@@ -97,7 +97,10 @@ def select(
     >>> dpf.select(votes, epsilon=1.0, method="permute-and-flip", size=(2, 3)).shape
     (2, 3)
     """
-    mechanism = _mechanism(epsilon, sensitivity, monotone, method)
+    try:
+        mechanism = _mechanism(epsilon, sensitivity, monotone, method)
+    except TypeError:  # what has no hash is no parameter either, and told by its name
+        mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
 
@@ -140,9 +143,9 @@ for one record added or removed>
     neighbors: str = "replace-one"
 
     def __post_init__(self) -> None:
-        if self.method not in _LAWS:
+        if not isinstance(self.method, str) or self.method not in _LAWS:
             raise ValueError(f"method must be {' or '.join(map(repr, _LAWS))}, not {self.method!r}")
-        if self.neighbors not in ("replace-one", "add-remove"):
+        if not isinstance(self.neighbors, str) or self.neighbors not in ("replace-one", "add-remove"):
             raise ValueError(f"neighbors must be 'replace-one' or 'add-remove' here, not {self.neighbors!r}")
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "sensitivity", _checks.positive_rational("sensitivity", self.sensitivity))

@@ -22,21 +22,44 @@ typedef __int128 scores_wide;
 typedef struct {
     const int64_t *knots, *values, *slopes;
     ptrdiff_t count;
+    const int32_t *guide; /* where to look for a difference among many knots: `scores_bucket` */
 } scores_psi;
 
 #define SCORES_FEW 4 /* up to so many slopes a loop over all, on vectors, beats a search */
 
+/* The search for a difference begins at the guide's entry for its bucket: 0 is one, then there are 32 for every doubling
+ * of the magnitude, so that below 64 each difference has its own. Ascending; magnitudes below 2^54. */
+#define SCORES_SIDE (1 + 54 * 32)
+#define SCORES_BUCKETS (2 * SCORES_SIDE)
+
+static inline ptrdiff_t scores_bucket(int64_t d)
+{
+    const int64_t sign = d >> 63, magnitude = d ^ sign; /* -1 - d for negative ones: knots begin a bucket on both sides */
+    const int64_t exponent_and_five_bits = (int64_t)(dpfast_bits((double)magnitude) >> 47);
+    const int64_t bucket = magnitude ? exponent_and_five_bits - (1023 << 5) + 1 : 0;
+    return (ptrdiff_t)(SCORES_SIDE + (bucket ^ sign));
+}
+
+/* guide[bucket] = the number of knots up to the least difference of the bucket, or fewer. */
+static void scores_fill_guide(const scores_psi *psi, int32_t *guide)
+{
+    ptrdiff_t bucket = 0;
+    for (ptrdiff_t j = 0; j < psi->count; j++) {
+        const ptrdiff_t own = scores_bucket(psi->knots[j]), first = scores_bucket(psi->knots[j] - 1) == own ? own + 1 : own;
+        for (; bucket < first; bucket++)
+            guide[bucket] = (int32_t)j;
+    }
+    for (; bucket < SCORES_BUCKETS; bucket++)
+        guide[bucket] = (int32_t)psi->count;
+}
+
 /* The number of knots <= d. */
 static inline ptrdiff_t scores_index(const scores_psi *psi, int64_t d)
 {
-    const int64_t *base = psi->knots;
-    ptrdiff_t left = psi->count;
-    while (left > 1) {
-        ptrdiff_t half = left / 2;
-        base += base[half - 1] <= d ? half : 0;
-        left -= half;
-    }
-    return base - psi->knots + (*base <= d);
+    ptrdiff_t index = psi->guide[scores_bucket(d)];
+    while (index < psi->count && psi->knots[index] <= d)
+        index++;
+    return index;
 }
 
 static inline int64_t scores_value(const scores_psi *psi, int64_t d, ptrdiff_t index)

@@ -138,6 +138,23 @@ class TestLaw:
                 exact = sum(Fraction(2 * j + 1, 2 * n) ** degree for j in range(n))
                 assert shares @ ((places + 0.5) / max(n, 1)) ** degree == pytest.approx(float(exact), abs=1e-11)
 
+    def test_every_difference_finds_its_knots(self):
+        """Knots on, beside and between the buckets of the guide, up to the ends of the largest grid."""
+        grid = Cauchy(0, 1).grid(1.0)
+        last, rng = grid.size - 1, np.random.default_rng(0)
+        near = [place + d for shift in (0, 5, 6, 20, 50) for place in (33 << shift, 64 << shift) for d in (-1, 0, 1)]
+        knots = np.unique(rng.choice([k for k in near if k < last], 20, replace=False) * rng.choice([-1, 1], 20))
+        psi = psis.Table([-last, *knots, last], np.arange(len(knots) + 2) - 7)
+        m = mechanism(psi, grid)
+        table = psi.table(grid)
+        assert len(table.knots) > 6
+        middle = grid.size // 2
+        for code in (0, middle, last):
+            pieces = m.law([grid.value(code)])._pieces
+            for d in {*(table.knots + 1).tolist(), *table.knots.tolist(), *(table.knots - 1).tolist(), -33, -1, 0, 1}:
+                if 0 <= code + d <= last:
+                    assert pieces.total(0, code + d) == table(d)
+
 
 class TestPrivacy:
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

@@ -556,6 +556,8 @@ class TestContract:
             ({"statistic": "median"}, TypeError, "statistic must have an attack range"),
             ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, or one for each column"),
             ({"grid": []}, TypeError, r"grid must be a dpfast\.Grid, or one for each column"),
+            ({"grid": [GRID] * 2, "scale": [1, 2, 3]}, ValueError, r"one number of columns \(scale: 3, grid: 2\)"),
+            ({"scale": [1, 2], "transform": np.eye(3)}, ValueError, r"one number of columns \(scale: 2, transform: 3"),
         ],
     )
     def test_parameters(self, options, error, message):
@@ -572,6 +574,8 @@ class TestContract:
             ({"width": math.inf}, ValueError, "width must be finite"),
             ({"radius": 2.0**51}, ValueError, r"radius must be at most 2\*\*50 steps"),
             ({"statistic": Mean()}, TypeError, "statistic must be an order statistic without bounds"),
+            ({"epsilon": 1e-9}, ValueError, r"epsilon must be at least 2\*\*-28"),
+            ({"scale": [1, 1], "transform": np.eye(3)}, ValueError, "one number of columns"),
         ],
     )
     def test_parameters_without_bounds(self, options, error, message):
@@ -582,8 +586,22 @@ class TestContract:
         for options in ({"scale": [1, 2]}, {"transform": np.eye(2)}, {"grid": [GRID] * 2}):
             with pytest.raises(ValueError, match=f"X must have 2 columns, as many as {next(iter(options))}, not 3"):
                 mechanism(**options)(np.zeros((4, 3)))
-        with pytest.raises(ValueError, match=r"epsilon must be at least 2\*\*-28"):
-            RangeFreeBoxes(step=1, width=2, epsilon=1e-9, delta=0.1)(np.zeros((4, 3)))
+
+    @pytest.mark.parametrize("workers", [2, 3, 8])
+    def test_threads_read_the_same_boxes(self, workers):
+        x = normal(400, 5)
+        for m in (mechanism(), RangeFreeBoxes(step=2**-10, width=64.0, epsilon=4.0, delta=0.1)):
+            one, several = m.law(x), m.law(x, workers=workers)
+            for law in (one, several):
+                assert m(x, rng=PCG64(1), workers=workers).tolist() == law.value(law.sample(rng=PCG64(1))).tolist()
+            one, several = getattr(one, "law", one), getattr(several, "law", several)
+            np.testing.assert_array_equal(one.lower, several.lower)
+            np.testing.assert_array_equal(one.upper, several.upper)
+
+    def test_least_epsilon(self):
+        """Half of it is 0 in doubles: all boxes but the last weigh nothing."""
+        law = mechanism(epsilon=5e-324).law(np.full((5, 2), 3.0))
+        assert law.logpmf([3, 3]) == law.logpmf([0, 0]) == pytest.approx(-2 * math.log(GRID.size))
 
 
 class TestRobustMean:
@@ -659,6 +677,8 @@ class TestScore:
             arguments = {"estimator": Median(), "theta": 1.0, "radius": 0.0, **bad}
             with pytest.raises((TypeError, ValueError), match=r"theta|radius|estimator"):
                 robust.score(x=[1, 2], grid=GRID, **arguments)
+        with pytest.raises(TypeError, match=r"grid must be a dpfast\.Grid, not tuple"):
+            robust.score(Median(), [1, 2], 1.0, grid=(0, 4))
 
 
 class TestReduce:
@@ -677,11 +697,23 @@ class TestReduce:
         assert robust.reduce(lambda c: 7, ["only"], epsilon=1.0) == "only"
         assert robust.reduce(lambda c: abs(c - 4), range(9), epsilon=1e3) == 4
         assert {robust.reduce(lambda c: math.inf, "ab", epsilon=1.0, rng=PCG64(s)) for s in range(40)} == {"a", "b"}
-        assert robust.reduce(lambda c: 10**300 * c, range(3), epsilon=1e-6) in range(3)
+        assert robust.reduce(lambda c: 10**400 * c, range(3), epsilon=1e-6) == 0
+        assert robust.reduce(lambda c: Fraction(10**400 * c), range(3), epsilon=1e-6) == 0
+        assert robust.reduce(lambda c: [None, np.array(3)][c], range(2), epsilon=1.0) == 1
         with pytest.raises(ValueError, match="candidates must not be empty"):
             robust.reduce(float, [], epsilon=1.0)
         with pytest.raises(ValueError, match="epsilon must be positive"):
             robust.reduce(float, [1], epsilon=0)
+        with pytest.raises(TypeError, match="score must be a function of a candidate, not list"):
+            robust.reduce([0, 1], [0, 1], epsilon=1)
+
+    def test_scores_count_exactly(self):
+        """A score that changes by 1 must not change by more on its way; as doubles these do."""
+        low, high = Fraction(2, 3), Fraction(5, 3)
+        assert robust._distance(high) - robust._distance(low) == 1
+        assert Fraction(float(high)) - Fraction(float(low)) > 1
+        assert robust._distance(np.array(3)) == 3
+        assert robust._distance(math.nan) == robust._distance(None) == math.inf
 
     def test_is_the_median(self):
         """With the score of the median the choice among all points of the grid is the mechanism on that grid."""

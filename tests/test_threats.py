@@ -4,10 +4,12 @@ import ast
 import itertools
 import json
 import math
+import operator
 import os
 import re
 import threading
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +20,7 @@ from numpy.random import PCG64, Generator
 import dpfast
 from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audit, cli, noise
 from dpfast._kernels import _levels, _samplers
+from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.random import SecureBitGenerator
 from dpfast.statistics import Huber, Mean, Median, Quantile, TrimmedMean, WinsorizedMean
 from tests.reference import laws as reference
@@ -591,19 +594,36 @@ class TestT23:
         assert audit.verify(mechanism, n=3, values=5).holds
 
     def test_control(self):
-        """Laplace noise on a root that Newton's method leaves at a tolerance, calibrated to the exact root."""
+        """Exact Laplace noise for the sensitivity of the exact root, on a root that Newton's method leaves early."""
 
-        def newton(data, tolerance):
-            theta, steps = 15.0, 0
-            while abs(value := sum(math.tanh((theta - x) / 3) for x in data)) > tolerance and steps < 50:
-                theta -= value / sum(1 / math.cosh((theta - x) / 3) ** 2 / 3 for x in data)
-                theta, steps = min(max(theta, 0.0), 30.0), steps + 1
-            return theta
+        class Newton:
+            grid, privacy, steps_of_one = Grid(12, 18, step=1), Privacy(1.0), 256
+            records = tuple(itertools.product((12.0, 14.0, 16.0, 18.0), repeat=3))
 
-        records = list(itertools.product((13, 15, 17), repeat=3))
-        pairs = [(a, b) for a in records for b in records if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
-        change = {t: max(abs(newton(a, t) - newton(b, t)) for a, b in pairs) for t in (1e-12, 0.5)}
-        assert change[0.5] > 1.05 * change[1e-12]
+            def __init__(self, tolerance):
+                self.tolerance = tolerance
+
+            def code(self, data, tolerance):
+                theta = 15.0
+                while abs(value := sum(math.tanh((theta - x) / 3) for x in data)) > tolerance:
+                    theta -= value / sum(1 / math.cosh((theta - x) / 3) ** 2 / 3 for x in data)
+                return round(theta * self.steps_of_one)
+
+            @cached_property
+            def sensitivity(self):
+                exact = {data: self.code(data, 1e-9) for data in self.records}
+                pairs = [(a, b) for a in exact for b in exact if sum(map(operator.ne, a, b)) == 1]
+                return max(abs(exact[a] - exact[b]) for a, b in pairs)
+
+            def law(self, x):
+                noise = RoundedLaplace(Fraction(self.sensitivity))
+                center, last = self.code(x, self.tolerance), 30 * self.steps_of_one
+                return ClampedNoise(noise, center=center, last=last, decode=lambda k: k / self.steps_of_one)
+
+        assert audit.verify(Newton(1e-9), n=3, values=4).holds
+        found = audit.verify(Newton(0.5), n=3, values=4)
+        assert not found.holds
+        assert found.epsilon > 1.05
 
 
 class TestT25:
