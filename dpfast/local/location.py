@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -415,8 +416,8 @@ def median_naive(
     >>> bool(local.median_naive(skewed, bounds=(0, 16), epsilon=1.0) > 1.2 * np.median(skewed))
     True
     """
-    reports = _noisy(x, _bounds(bounds), epsilon, rng, workers)
-    return _clip(float(np.median(reports)), *_bounds(bounds))
+    lower, upper = _bounds(bounds)
+    return _clip(float(np.median(_noisy(x, (lower, upper), epsilon, rng, workers))), lower, upper)
 
 
 def mean(
@@ -444,7 +445,7 @@ def mean(
     bounds : pair of float
         Public, in data units: a number outside counts as the nearer bound. Either these,
     moment : float
-        or a public assumption instead: ``E|X|**moment <= scale**moment``, above 1; infinity says that \\|X\\| <= scale.
+        or a public assumption instead: ``E|X|**moment <= scale**moment``, above 1; infinity: X is in [-scale, scale].
         The numbers are clipped to [-T, T], with a T that n, epsilon and the assumption tell.
     scale : float
         Positive, in data units; for `moment` only.
@@ -504,10 +505,13 @@ def mean(
         values = _checks.vector("x", x)
         _checks.records(values.shape[0])
     else:
-        assumed = {"epsilon": epsilon, "moment": moment, "scale": scale, "method": method, "truncation": truncation}
-        local_truncation(1, **assumed)  # wrong parameters are told before data are looked at
+        assert moment is not None
+        truncate = partial(
+            local_truncation, epsilon=epsilon, moment=moment, scale=scale, method=method, truncation=truncation
+        )
+        truncate(1)  # wrong parameters are told before data are looked at
         values = _checks.vector("x", x)
-        upper = local_truncation(_checks.records(values.shape[0]), **assumed)
+        upper = truncate(_checks.records(values.shape[0]))
         lower, inside = -upper, (-float(scale), float(scale))
     if method == "laplace":
         return _clip(float(np.mean(_noisy(values, (lower, upper), epsilon, rng, workers))), *inside)
@@ -537,7 +541,9 @@ def _noisy(
     grid = Grid(*bounds, missing=_clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     scale = width / Fraction(_checks.positive_down("epsilon", epsilon))
-    return noise.add_laplace(_checks.vector("x", x), scale=scale, grid=grid, rng=rng, workers=workers)
+    values = _checks.vector("x", x)
+    _checks.records(values.shape[0])
+    return noise.add_laplace(values, scale=scale, grid=grid, rng=rng, workers=workers)
 
 
 def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
