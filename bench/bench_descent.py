@@ -47,7 +47,7 @@ class Mean:
 
 
 def numpy_descent(x, runs):
-    """The same walk with NumPy's generator, which is not secure, and coins of 53 bits: one step of all runs at a time."""
+    """The same walk with NumPy's generator, not secure, and coins of 53 bits: one step of all runs at a time."""
     rng, (lower, upper) = np.random.default_rng(1), BOUNDS
     keep = 1 / (1 + np.exp(-EPSILON))
     pushes = (upper - lower) * np.arange(1, len(x) + 1) ** (-2 / 3)

@@ -52,16 +52,18 @@ static inline double dpfast_record(double x, double lower, double upper, double 
     return x < upper ? x : upper;
 }
 
+/* Away from x by push, a tie counted as above; back into the bounds. The sign of theta - x is exact, and no branch. Assumes
+ * theta and lower are not -0, so that a tie is +0; theta stays so. */
 static inline double dpfast_moved(double theta, double x, double push, double lower, double upper)
 {
-    double down = theta - push, up = theta + push;     /* both, so that the choice is no branch */
-    double moved = theta >= x ? down : up;
+    const uint64_t below = dpfast_bits(theta - x) & ((uint64_t)1 << 63);
+    double moved = theta - dpfast_double(dpfast_bits(push) ^ below);
     moved = moved > lower ? moved : lower;
     return moved < upper ? moved : upper;
 }
 
-/* One person after the other: `total` grows by theta, then theta moves away from x's side, or, at a lie, towards it. Every
- * one of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only: the same bits on
+/* One person after the other: `total` grows by theta, then theta moves down if it is at least x, else up, or, at a lie, the
+ * other way. Every one of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only: the same bits on
  * every machine. */
 DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n,
                                          ptrdiff_t runs, uint16_t top, double lower, double upper, double missing,

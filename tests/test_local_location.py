@@ -91,6 +91,15 @@ def test_pushes(decay):
         assert single[0] == out[57]
 
 
+def test_a_tie_counts_as_above_for_zeros_of_either_sign():
+    for value, bounds in itertools.product((0.0, -0.0), ((-1.0, 1.0), (-0.0, 1.0), (-1.0, -0.0))):
+        for start in (0.0, -0.0):
+            protocol = local.MedianDescent(bounds=bounds, epsilon=44.0, start=start, steps=(0.5, 0.0), burn_in=1)
+            down = max(-0.5, bounds[0])
+            assert protocol([value, value], rng=PCG64(1)) == down
+            assert protocol.release([value, value], size=3, rng=PCG64(1)).tolist() == [down] * 3
+
+
 # ---- the protocol ----
 
 PROTOCOL = local.MedianDescent(bounds=BOUNDS, epsilon=0.7)

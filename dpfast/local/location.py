@@ -135,7 +135,9 @@ class MedianDescent:
             steps = (scale, decay)
         if not math.isfinite(scale + max(abs(lower), abs(upper))):
             raise ValueError("steps could lead beyond the range of float64: use narrower bounds")
-        start = (lower + upper) / 2 if self.start is None else _clip(_checks.real("start", self.start), lower, upper)
+        start = (
+            (lower + upper) / 2 if self.start is None else _clip(_checks.real("start", self.start) + 0.0, lower, upper)
+        )
         for name, value in {
             "bounds": (lower, upper),
             "epsilon": epsilon,
@@ -547,8 +549,8 @@ def _noisy(
 
 
 def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Finite bounds in order, as doubles, their width finite too."""
-    lower, upper = map(float, _checks.pair("bounds", bounds))
+    """Finite bounds in order, as doubles, their width finite too; -0.0 is 0.0, as the kernel asks for."""
+    lower, upper = (float(bound) + 0.0 for bound in _checks.pair("bounds", bounds))
     if not lower < upper:
         raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
     if not math.isfinite(upper - lower):
