@@ -85,7 +85,7 @@ class MedianDescent:
     (docs/proofs/median-descent.md). Who answers twice spends epsilon twice.
     Accuracy: for decay in (1/2, 1) and a density f at the median, n times the variance tends to ``c^2 / (4 f^2)``,
     `error`; n in effect is multiplied by ``tanh(epsilon / 2)^2``.
-    Cost: 15 ns for each person, 1 to 4 ns where many repetitions run side by side.
+    Cost: about 15 ns for each person, 3 ns where many repetitions run side by side.
 
     References
     ----------
