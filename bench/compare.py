@@ -25,6 +25,7 @@ from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data, memory, peers
+from bench.bench_descent import numpy_descent
 from dpfast import local
 from dpfast.random import SecureBitGenerator
 
@@ -264,6 +265,18 @@ def local_privacy(size) -> Iterator[Job]:
     yield Job(f"count of hashed reports, {_power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
 
 
+def descents(size) -> Iterator[Job]:
+    """Local medians by private gradient descent: one long run, and many runs side by side."""
+    x, public = np.random.default_rng(0).lognormal(size=size(10**6)), {"bounds": (0.0, 4.0), "epsilon": data.EPSILON}
+    floor = Floor("x.size steps of 20 ns", partial(time.sleep, 20e-9 * x.size), 1.0)
+    yield Job(f"local median, n = {_power(x.size)}", lambda: dpf.local.median(x, **public), (floor,))
+    y = x[: size(10**4)]
+    floor = Floor("NumPy, a step of all runs at a time", lambda: numpy_descent(y, 400), 0.5)
+    yield Job(
+        f"local median, 400 runs, n = {_power(y.size)}", lambda: dpf.local.median(y, **public, size=400), (floor,)
+    )
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -280,6 +293,7 @@ GROUPS = {
     "histograms": histograms,
     "series": series,
     "local": local_privacy,
+    "descents": descents,
 }
 
 

@@ -3,6 +3,17 @@
 from importlib.metadata import version as _version
 
 from dpfast import audit, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast.densities import (
+    Histogram,
+    KolmogorovSmirnov,
+    PerturbedHistogram,
+    SeriesCoefficients,
+    SeriesDensity,
+    SmoothedHistogram,
+    density,
+    histogram,
+    synthesize,
+)
 from dpfast.errors import EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid

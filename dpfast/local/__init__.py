@@ -7,7 +7,21 @@ from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
+from dpfast.local.location import MedianDescent, mean, median, median_naive
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.scalar import FiniteLaw
 
-__all__ = ["Aggregate", "Binary", "Categorical", "FiniteLaw", "Hypercube", "Interval", "L2Ball", "Randomizer"]
+__all__ = [
+    "Aggregate",
+    "Binary",
+    "Categorical",
+    "FiniteLaw",
+    "Hypercube",
+    "Interval",
+    "L2Ball",
+    "MedianDescent",
+    "Randomizer",
+    "mean",
+    "median",
+    "median_naive",
+]

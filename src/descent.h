@@ -1,0 +1,127 @@
+/* Private gradient descent for the median, one report of one bit from each person. docs/proofs/median-descent.md */
+#ifndef DPFAST_DESCENT_H
+#define DPFAST_DESCENT_H
+
+#include <stdint.h>
+
+#include "clones.h"
+#include "draws.h"
+
+#define DPFAST_LANE_CHUNK 256
+
+/* The first 16 bits of four coins from each word, the low bits first, whatever the byte order of the machine. */
+static void dpfast_split_lanes(const uint64_t *words, uint16_t *lanes, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (int j = 0; j < 4; j++)
+            lanes[4 * i + j] = (uint16_t)(words[i] >> (16 * j));
+}
+
+/* Decide the coins whose 16 bits equal those of the threshold, with 48 bits of a further word: one in 2^16. Afterwards a
+ * coin shows "keep" if its lane is below the first 16 bits of the threshold.
+ *
+ * Law, over uniform lanes and words: P(keep) = t1 / 2^16 + t2 / 2^48 / 2^16 = threshold / 2^64, t1 the first 16 bits of the
+ * threshold and t2 its last 48. Assumes t1 > 0. */
+static void dpfast_settle(bitgen_t *source, uint64_t threshold, uint16_t *lanes, ptrdiff_t n)
+{
+    const uint16_t top = (uint16_t)(threshold >> 48);
+    const uint64_t rest = threshold & 0xffffffffffffu;
+    for (ptrdiff_t start = 0; start < n; start += DPFAST_LANE_CHUNK) {
+        ptrdiff_t end = n - start < DPFAST_LANE_CHUNK ? n : start + DPFAST_LANE_CHUNK;
+        uint16_t open = 0;
+        for (ptrdiff_t i = start; i < end; i++)
+            open |= (uint16_t)(lanes[i] == top);
+        if (!open)
+            continue;
+        for (ptrdiff_t i = start; i < end; i++)
+            if (lanes[i] == top && (source->next_uint64(source->state) >> 16) < rest)
+                lanes[i] = 0;
+    }
+}
+
+/* push, or -push where the coin says "lie". */
+static inline double dpfast_signed_push(double push, uint16_t lane, uint16_t top)
+{
+    return dpfast_double(dpfast_bits(push) ^ ((uint64_t)(lane >= top) << 63));
+}
+
+static inline double dpfast_record(double x, double lower, double upper, double missing)
+{
+    x = x == x ? x : missing;
+    x = x > lower ? x : lower;
+    return x < upper ? x : upper;
+}
+
+/* Away from x by push, a tie counted as above; back into the bounds. The sign of theta - x is exact, and no branch. Assumes
+ * theta and lower are not -0, so that a tie is +0; theta stays so. */
+static inline double dpfast_moved(double theta, double x, double push, double lower, double upper)
+{
+    const uint64_t below = dpfast_bits(theta - x) & ((uint64_t)1 << 63);
+    double moved = theta - dpfast_double(dpfast_bits(push) ^ below);
+    moved = moved > lower ? moved : lower;
+    return moved < upper ? moved : upper;
+}
+
+/* One person after the other: `total` grows by theta, then theta moves down if it is at least x, else up, or, at a lie, the
+ * other way. Every one of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only: the same bits on
+ * every machine. */
+DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n,
+                                         ptrdiff_t runs, uint16_t top, double lower, double upper, double missing,
+                                         double *theta, double *total)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double value = dpfast_record(x[i], lower, upper, missing), step = push[i];
+        const uint16_t *lane = lanes + i * runs;
+        for (ptrdiff_t r = 0; r < runs; r++) {
+            total[r] += theta[r];
+            theta[r] = dpfast_moved(theta[r], value, dpfast_signed_push(step, lane[r], top), lower, upper);
+        }
+    }
+}
+
+/* The same of one repetition: theta stays in a register. */
+static void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n, uint16_t top,
+                                double lower, double upper, double missing, double *theta, double *total)
+{
+    double t = *theta, sum = *total;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double value = dpfast_record(x[i], lower, upper, missing);
+        sum += t;
+        t = dpfast_moved(t, value, dpfast_signed_push(push[i], lanes[i], top), lower, upper);
+    }
+    *theta = t;
+    *total = sum;
+}
+
+/* i^-decay to a relative error of 2^-45. */
+static double dpfast_decayed(uint64_t i, double decay)
+{
+    double unused, exponent = decay * (0x1.62e42fefa39efp+5 - dpfast_neg_log_word(i, &unused));
+    return dpfast_exp_neg(exponent > 0.0 ? exponent : 0.0);
+}
+
+/* scale * i^-decay, i = first, first + 1, ..., to a relative error of 2^-44, decay in [0, 1]; the same bits on every machine
+ * and for every `first`. From 2^13 on one power serves 16 neighbours, a + j for j < 16: (1 + z)^-decay, z = j / a < 2^-9, by
+ * its series to z^4 (the rest is < z^5 < 2^-45). */
+static void dpfast_pushes(uint64_t first, double scale, double decay, double *out, ptrdiff_t n)
+{
+    const double c2 = -(decay + 1.0) / 2.0, c3 = -(decay + 2.0) / 3.0, c4 = -(decay + 3.0) / 4.0;
+    uint64_t anchor = 0;
+    double push = 0.0, inverse = 0.0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t index = first + (uint64_t)i;
+        if (index < 1u << 13) {
+            out[i] = scale * dpfast_decayed(index, decay);
+            continue;
+        }
+        if (anchor != (index & ~(uint64_t)15)) {
+            anchor = index & ~(uint64_t)15;
+            push = scale * dpfast_decayed(anchor, decay);
+            inverse = 1.0 / dpfast_from_word(anchor);
+        }
+        double z = dpfast_from_word(index - anchor) * inverse;
+        out[i] = push * (1.0 - decay * z * (1.0 + c2 * z * (1.0 + c3 * z * (1.0 + c4 * z))));
+    }
+}
+
+#endif
