@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, audit
 from dpfast.densities import Histogram, synthesize
-from dpfast.densities.histogram import histogram
+from dpfast.densities.histograms import histogram
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid

@@ -1,4 +1,4 @@
-"""Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities/histogram.py.
+"""Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities/histograms.py.
 
 The loops are in ``bins.h``. Here are the tables they look at, and the threads.
 """

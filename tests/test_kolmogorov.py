@@ -6,10 +6,8 @@ import math
 import pickle
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -189,26 +187,11 @@ def largest_loss(law, n, k, size):
     return loss
 
 
-class Numbered:
-    """A mechanism whose vectors are read as numbers in base `size`: a scalar law for the audit."""
+class Claiming:
+    """A mechanism under another claim."""
 
     def __init__(self, mechanism, claim):
-        self.mechanism, self.grid, self.privacy = mechanism, mechanism.grid, dpf.Privacy(claim)
-
-    def law(self, x):
-        numbered = self.mechanism.law(x)
-        places = self.grid.size ** np.arange(numbered.k)
-        return NumberedLaw(
-            (0, self.grid.size**numbered.k - 1), lambda i: numbered.logpmf(i[:, None] // places % self.grid.size)
-        )
-
-
-class NumberedLaw(NamedTuple):
-    support: tuple
-    logpmf: Callable
-
-    def value(self, k):
-        return k
+        self.grid, self.law, self.privacy = mechanism.grid, mechanism.law, dpf.Privacy(claim)
 
 
 class TestPrivacy:
@@ -224,12 +207,22 @@ class TestPrivacy:
         loss = largest_loss(lambda data: law_of(data, 2, 4, 4.0), 3, 2, 4)
         assert loss > 2.0 + 0.1
 
-    @pytest.mark.parametrize(("epsilon", "holds"), [(2.0, True), (4.0, False)])
-    def test_verify(self, epsilon, holds):
-        """The audit, each vector numbered by its digits; control: twice the exponent."""
-        certificate = dpf.audit.verify(Numbered(KolmogorovSmirnov(2, grid=SMALL, epsilon=epsilon), 2.0), n=3, values=4)
-        assert certificate.holds is holds
-        assert certificate.pairs == 4**3 * 9
+    @pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 3, 1e-3), (2, 3, 2.0), (3, 2, 20.0), (4, 1, 50.0)])
+    def test_certificate(self, k, n, epsilon):
+        certificate = dpf.audit.verify(KolmogorovSmirnov(k, grid=SMALL, epsilon=epsilon), n=n, values=4)
+        assert certificate.holds
+        assert certificate.epsilon > 0.3 * epsilon
+        assert certificate.pairs == 4**n * 3 * n
+
+    def test_control_twice_the_exponent_is_refused_a_certificate(self):
+        eager = Claiming(KolmogorovSmirnov(2, grid=SMALL, epsilon=4.0), 2.0)
+        certificate = dpf.audit.verify(eager, n=3, values=4)
+        assert not certificate.holds
+        assert certificate.epsilon > 2.1
+
+    def test_too_many_outcomes_to_list(self):
+        with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
+            law_of((0, 1), 11, 4, 1.0).outcomes()
 
     def test_sensitivity_is_one_record(self):
         """n rho changes by at most 1, which is attained."""

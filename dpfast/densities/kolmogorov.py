@@ -260,6 +260,11 @@ class KolmogorovSmirnovLaw(Law):
         logs = np.where(inside, -float(self._rate) * levels - log_total, -np.inf)
         return logs.reshape(codes.shape[:-1])
 
+    def outcomes(self) -> NDArray[np.int64]:
+        size = self.grid.size
+        numbers = np.arange(_checks.outcomes(size**self.k))
+        return numbers[:, None] // size ** np.arange(self.k) % size  # their digits
+
     # Draws.
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
