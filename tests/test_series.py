@@ -22,7 +22,6 @@ from dpfast.theory import series as calculators
 from dpfast.theory import (
     series_error,
     series_published_loss,
-    series_rate,
     series_sensitivity,
     series_terms,
 )
@@ -563,10 +562,10 @@ class TestTheory:
         errors = [series_error(series_terms(int(k), smoothness=gamma, most=10**5), int(k), smoothness=gamma) for k in n]
         slope = np.polyfit(np.log(n), np.log(errors), 1)[0]
         assert slope == pytest.approx(-2 * gamma / (2 * gamma + 1), abs=0.05)
-        rates = np.log([series_rate(int(k), smoothness=gamma) for k in n])
+        rates = np.log([dpf.theory.density_rate("series", int(k), smoothness=gamma) for k in n])
         assert_allclose(np.diff(rates) / np.log(10), -2 * gamma / (2 * gamma + 1))
-        slower = series_rate(10**4, smoothness=gamma, mechanism="exponential")
-        assert_allclose(slower**2, series_rate(10**4, smoothness=gamma, mechanism="minimax"))
+        slower = dpf.theory.density_rate("exponential-series", 10**4, smoothness=gamma)
+        assert_allclose(slower**2, dpf.theory.density_rate("minimax-series", 10**4, smoothness=gamma))
 
     def test_rate_of_the_mechanism(self):
         """Simulated from 1e4 to 1e6 records, terms by the rule for smoothness 1: slope -2/3 within 0.05."""
@@ -594,8 +593,6 @@ class TestTheory:
     def test_bad_parameters(self):
         with pytest.raises(ValueError, match="norm must be 1 or 2"):
             series_sensitivity(3, norm=3)
-        with pytest.raises(ValueError, match="mechanism must be 'perturbation' or 'minimax' or 'exponential'"):
-            series_rate(10, smoothness=2, mechanism="histogram")
         with pytest.raises(ValueError, match="mechanism must be 'perturbation' or 'exponential'"):
             series_published_loss(3, 1.0, mechanism="minimax")
         with pytest.raises(ValueError, match="roughness must be positive"):
