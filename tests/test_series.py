@@ -269,11 +269,17 @@ class TestLaw:
                 assert chi_square_rejects(observed, expected) == (factor != 1)
         assert abs(np.corrcoef(draws.T)[0, 1]) < 0.02
 
-    def test_extreme_noise_does_not_overflow(self):
-        law = series.NoisySums(np.array([2**62, -(2**62)]), scale=Fraction(2**56), decode=np.asarray)
-        draws = law.sample(1000, PCG64(1))
-        assert (draws[:, 0] >= 0).all()
-        assert (draws[:, 1] <= 0).all()
+    @pytest.mark.parametrize("most", [2**63 - 1, 2**62, 2**61 + 2**60])
+    def test_extreme_noise_does_not_overflow_and_tells_nothing(self, most, monkeypatch):
+        """Whatever the sums: clamped noise on unclamped sums would put them into the low bits."""
+
+        def fill(bit_generator, scale, out):
+            out[:] = most * np.resize([1, -1], out.size)
+
+        monkeypatch.setattr(series._samplers, "fill_discrete_laplace", fill)
+        for center in ([2**61, -(2**61)], [0, 0], [3, -7], [-(2**59), 2**59]):
+            draws = series.NoisySums(np.array(center), scale=Fraction(2**56), decode=np.asarray).sample(4, PCG64(1))
+            assert draws.tolist() == [[2**61, -(2**61)]] * 4
 
     def test_released_coefficients(self):
         """Multiples of sqrt(2) / (n 2**20), a public number; shapes from public arguments only."""

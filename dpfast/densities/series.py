@@ -30,7 +30,7 @@ _BITS = 20  # a table entry is a multiple of 2**-20
 _NODES = 2**14
 _MOST_TERMS = 2**10
 _COARSE = 2**8  # so many nodes are compared pair by pair
-_MOST_NOISE = 2**62
+_MOST_SUM = 2**61  # of a release, and of its center
 _SQRT2 = math.sqrt(2)
 
 
@@ -146,7 +146,7 @@ class SeriesCoefficients(Mechanism):
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
-        _checks.code_range(n << (_BITS + 1))
+        _checks.code_range(n << (_BITS + 2))
         counts = _counts(values, self.grid, self.nodes, threads)
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
@@ -156,10 +156,12 @@ class SeriesCoefficients(Mechanism):
 class NoisySums(Law):
     """Independent discrete Laplace noise on a vector of integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
 
+    What is drawn is clamped to +-2**61.
+
     Parameters
     ----------
     center : ndarray of int64, shape (terms,)
-        The exact sums c.
+        The exact sums c, within +-2**61.
     scale : Fraction
         s, exact, at most 2**56.
     decode : callable
@@ -183,8 +185,10 @@ class NoisySums(Law):
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             _samplers.fill_discrete_laplace(source, self.scale, block)
-        np.clip(out, -_MOST_NOISE, _MOST_NOISE, out=out)  # the sum may not overflow
-        return out.reshape(shape) + self.center
+        # Clamped to public bounds. The noise is clamped before, for the sum not to overflow, so wide that with or without
+        # it the clamped sum is the same.
+        np.clip(out, -2 * _MOST_SUM, 2 * _MOST_SUM, out=out)
+        return np.clip(out.reshape(shape) + self.center, -_MOST_SUM, _MOST_SUM)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_checks.integers("k", k))
