@@ -329,7 +329,7 @@ class TestMechanism:
             mechanism(2, basis="haar")
         with pytest.raises(ValueError, match="epsilon must be positive"):
             mechanism(2, epsilon=0)
-        with pytest.raises(ValueError, match="scale must be positive and at most"):
+        with pytest.raises(ValueError, match="epsilon=1e-12 needs noise of more than"):
             mechanism(2, epsilon=1e-12)
         with pytest.raises(ValueError, match="x is empty"):
             mechanism(2)([])

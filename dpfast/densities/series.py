@@ -102,7 +102,8 @@ class SeriesCoefficients(Mechanism):
             raise ValueError(f"basis must be {' or '.join(map(repr, BASES))}, not {self.basis!r}")
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _checks.scale(self.scale)
+        if self.scale > 2**56:
+            raise ValueError(f"epsilon={self.epsilon!r} needs noise of more than 2**36 records: use a larger epsilon")
 
     @property
     def privacy(self) -> Privacy:
@@ -185,8 +186,8 @@ class NoisySums(Law):
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             _samplers.fill_discrete_laplace(source, self.scale, block)
-        # Clamped to public bounds. The noise is clamped before, for the sum not to overflow, so wide that with or without
-        # it the clamped sum is the same.
+        # Clamped to public bounds. The noise is clamped before, for the sum not to overflow, so wide that with or
+        # without it the clamped sum is the same.
         np.clip(out, -2 * _MOST_SUM, 2 * _MOST_SUM, out=out)
         return np.clip(out.reshape(shape) + self.center, -_MOST_SUM, _MOST_SUM)
 
@@ -354,16 +355,16 @@ class SeriesDensity:
         u, shape = self._unit(x)
         return _shaped(self._cdf(np.clip(u, 0, 1)), shape)
 
-    def quantile(self, p: ArrayLike) -> Any:
-        """The least x within the bounds with cdf(x) >= p, to 2**-53 of the range. NaN outside [0, 1]."""
-        p = np.asarray(p, dtype=np.float64)
-        target = np.where((p >= 0) & (p <= 1), p, np.nan).reshape(-1)
+    def quantile(self, q: ArrayLike) -> Any:
+        """The least x within the bounds with cdf(x) >= q, to 2**-53 of the range; NaN outside [0, 1]."""
+        levels = np.asarray(q, dtype=np.float64)
+        target = np.where((levels >= 0) & (levels <= 1), levels, np.nan).reshape(-1)
         edges, heights = self._cells
         cell = np.clip(np.searchsorted(heights, target) - 1, 0, edges.size - 2)
         u = _bisect(lambda u: self._cdf(u) - target, edges[cell], edges[cell + 1])
         grid = self.grid
         x = np.clip(grid.lower - grid.step / 2 + u * _width(grid), grid.lower, grid.upper)
-        return _shaped(np.where(np.isnan(target), np.nan, x), p.shape)
+        return _shaped(np.where(np.isnan(target), np.nan, x), levels.shape)
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None) -> NDArray[np.float64]:
         """Synthetic records: k independent draws from the density, each rounded to the grid.

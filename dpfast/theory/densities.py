@@ -354,7 +354,8 @@ def noise_variance(epsilon: float, *, neighbors: str = "replace-one") -> float:
     if neighbors not in CHANGED_COUNTS:
         raise ValueError(f"neighbors must be {' or '.join(map(repr, CHANGED_COUNTS))}, not {neighbors!r}")
     half = epsilon / (2 * CHANGED_COUNTS[neighbors])
-    return 0.5 / math.sinh(half) ** 2 if half < 350 else 0.0
+    deviation = math.sqrt(0.5) / math.sinh(half) if 0 < half < 350 else 0.0 if half else math.inf
+    return deviation * deviation
 
 
 def perturbed_bins(

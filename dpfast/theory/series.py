@@ -154,7 +154,8 @@ def _error(terms: int, n: int, epsilon: float, gamma: float, c: float, basis: st
     bias = c**2 * math.pow(terms + 1, -2 * gamma)
     even = 2.0 * np.arange(1, terms + 1)
     sampling = (terms + c / math.sqrt(2) * math.sqrt(float(np.sum(even ** (-2 * gamma))))) / n
-    return bias + sampling + 2 * terms * math.pow(_sensitivity(terms, basis, 1) / (n * epsilon), 2)
+    scale = _sensitivity(terms, basis, 1) / (n * epsilon)
+    return bias + sampling + 2 * terms * scale * scale
 
 
 def series_terms(
