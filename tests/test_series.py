@@ -420,16 +420,12 @@ class TestDensity:
             assert (q <= envelope[:, None]).all()
             assert (q >= (squeeze * envelope)[:, None] * (1 - 1e-12)).all()
 
-    def test_alias_table(self):
-        """The chances of the table add up to the weights."""
-        for weights in ([1.0], [0, 4.0, 0, 0], [0.5, 1.5], np.random.default_rng(1).random(1024) ** 4):
-            w = np.array(weights, float)
-            w /= w.mean()
-            keep, other = np.empty(w.size, np.uint64), np.empty(w.size, np.int32)
-            _series.alias(w.copy(), keep, other)
-            chance = keep.astype(float) / 2.0**64
-            total = chance + np.bincount(other, 1 - chance, minlength=w.size)
-            assert_allclose(total, w, atol=1e-12)
+    def test_cells_are_drawn_in_proportion_to_the_envelope(self):
+        for basis, coefficients in EXAMPLES.values():
+            d = density_of(coefficients, basis)
+            envelope = d._envelope["envelope"]
+            weights = envelope / envelope.max() * 2**40
+            assert_allclose(weights, np.rint(weights), atol=1e-3)
 
     def test_is_a_value(self):
         d = density_of([0.3, -0.2])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _samplers, _series
+from dpfast._kernels import _bins, _samplers, _series
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
@@ -31,6 +31,8 @@ _NODES = 2**14
 _MOST_TERMS = 2**10
 _COARSE = 2**8  # so many nodes are compared pair by pair
 _MOST_SUM = 2**61  # of a release, and of its center
+_WEIGHT_BITS = 40  # of the weights of cells in draws
+_CHUNK = 2**13  # draws whose words stay in the cache
 _SQRT2 = math.sqrt(2)
 
 
@@ -382,10 +384,12 @@ class SeriesDensity:
             Grid points: each with the probability that `cdf` gives to its cell.
         """
         out = np.empty(_checks.whole("k", k))
-        parts = streams(rng, -(-out.size // BLOCK))
-        for i in range(len(parts)):
-            block = out[i * BLOCK : (i + 1) * BLOCK]
-            _series.fill_density(parts[i], **self._envelope, out=block)
+        for i, source in enumerate(streams(rng, -(-out.size // BLOCK))):
+            left = out[i * BLOCK : (i + 1) * BLOCK]
+            while left.size:
+                cells = np.empty(min(left.size, _CHUNK), np.int32)
+                self._law_of_cells.fill(source, cells)
+                left = left[_series.fill_density(source, cells, **self._envelope, out=left) :]
         return out
 
     def error(self, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
@@ -494,6 +498,12 @@ class SeriesDensity:
         return edges, np.maximum.accumulate(self._cdf(edges))
 
     @cached_property
+    def _law_of_cells(self) -> _bins.Weights:
+        """In proportion to the envelope."""
+        envelope = self._envelope["envelope"]
+        return _bins.Weights(np.rint(envelope / np.max(envelope) * 2.0**_WEIGHT_BITS).astype(np.int64))
+
+    @cached_property
     def _envelope(self) -> dict[str, Any]:
         """What `fill_density` takes: q, bounds of q in cells from the middle and a bound of the slope, the grid."""
         a, b, w = self._waves
@@ -501,16 +511,13 @@ class SeriesDensity:
         middle = self._series((np.arange(cells) + 0.5) / cells)
         sizes = np.hypot(a, b)
         margin = w / (2 * cells) * float(np.arange(a.size) @ sizes) + 1e-9 * float(np.sum(sizes))
-        envelope = np.maximum(middle + margin, 0)
+        unit = float(np.max(middle + margin)) * 2.0**-_WEIGHT_BITS
+        envelope = np.ceil(np.maximum(middle + margin, 0) / unit) * unit  # integers in units: weights of cells
         squeeze = np.maximum(middle - margin, 0) / np.where(envelope > 0, envelope, 1)
-        keep, other = np.empty(cells, np.uint64), np.empty(cells, np.int32)
-        _series.alias(envelope / np.mean(envelope), keep, other)
         return {
             "cosines": a,
             "sines": b,
             "frequency": w,
-            "keep": keep,
-            "other": other,
             "envelope": envelope,
             "squeeze": squeeze,
             "size": self.grid.size,
