@@ -7,6 +7,7 @@ mechanism broken.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import sys
@@ -285,7 +286,7 @@ def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
     x = _read(arguments)
     records = synthesize(x, k, **options, rng=rng)
     with _writing(arguments.output), Path(arguments.output).open("w") as file:
-        file.write(f"{arguments.column or 'value'}\n")
+        csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
     privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
     return {

@@ -195,7 +195,7 @@ def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) 
     as if data were spread evenly over the bounds. Other data have it while few records are asked for, and more
     from where k exceeds about a twentieth of n epsilon: then it pays to give up the shape of the data, in part, for
     places of more volume. For quantiles of Beta(10, 10) and Beta(2, 3), n epsilon from 1e3 to 1e5 and k from its root
-    to n epsilon / 20 the expectation, which the law gives exactly, is 0.9 to 1.15 times this.
+    to n epsilon / 20 the expectation, which the law gives, is 0.9 to 1.2 times this.
 
     The distance from the truth is at most that of the data, of order n^(-1/2), more.
 
