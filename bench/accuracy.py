@@ -1,19 +1,11 @@
-"""Which estimator to use: ``python -m bench.accuracy`` writes docs/accuracy.md and docs/accuracy.svg.
+"""Which estimator to use: ``python -m bench.accuracy`` writes docs/accuracy.md and docs/accuracy.svg (`pages`)."""
 
-A section is a function ``section(quick) -> str`` of Markdown that starts with its own heading. ``--quick`` runs a few
-small data sets and prints, as a smoke test; ``--output`` writes to another folder.
-"""
-
-import argparse
 from importlib.metadata import version
-from pathlib import Path
 
 import dpfast as dpf
-from bench import location_accuracy, peer_accuracy, peers, quantile_accuracy, robust_accuracy
+from bench import location_accuracy, pages, peer_accuracy, peers, quantile_accuracy, robust_accuracy
 from bench.populations import populations
 from bench.tables import paragraph
-
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def method(quick):
@@ -51,31 +43,17 @@ SECTIONS = {
     "method": method,
     "everything": location_accuracy.everything,
 }
-FIGURE = "![Noise of the median and the trimmed mean against n](accuracy.svg)\n"
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.accuracy", description="Errors of all estimators.")
-    parser.add_argument(
-        "--only", action="append", choices=[*SECTIONS, "figure"], help="print a section; may be repeated"
+    pages.write(
+        "accuracy",
+        "Accuracy: which estimator to use",
+        SECTIONS,
+        figure=location_accuracy.figure,
+        caption="Noise of the median and the trimmed mean against n",
+        arguments=arguments,
     )
-    parser.add_argument("--quick", action="store_true", help="a few small data sets: a smoke test, printed")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there instead of docs/")
-    options = parser.parse_args(arguments)
-
-    texts = {}
-    for name, section in SECTIONS.items():
-        if name in (options.only or SECTIONS):
-            texts[name] = section(options.quick)
-            print(texts[name], flush=True)
-    folder = options.output or (None if options.quick or options.only else DOCS)
-    if folder is None:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    location_accuracy.figure(options.quick, folder / "accuracy.svg")
-    head = "# Accuracy: which estimator to use\n\nMade by `python -m bench.accuracy`; not edited by hand.\n"
-    first, *rest = texts.values()
-    (folder / "accuracy.md").write_text("\n".join([head, first, FIGURE, *rest]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Tables and paragraphs in Markdown."""
+"""Tables and paragraphs in Markdown, and the checks of what stands in them."""
 
 import math
 import textwrap
+
+import numpy as np
 
 
 def paragraph(text, bullet=""):
@@ -33,3 +35,14 @@ def digits(value):
 def size(n):
     """1000000 as 1e6; small ones as they are."""
     return f"{n:.0e}".replace("e+0", "e") if n >= 10_000 else str(n)
+
+
+def check(name, found, expected, tolerance):
+    """Stop where figures are not what they should be."""
+    if not np.all(np.abs(np.asarray(found) - expected) <= tolerance):
+        raise SystemExit(f"{name}: found {found}, expected {expected} within {tolerance}")
+
+
+def slope(sizes, errors):
+    """Of the logarithm of errors against that of sizes."""
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])

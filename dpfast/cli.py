@@ -7,6 +7,7 @@ mechanism broken.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import sys
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, audit
 from dpfast.densities import Histogram, synthesize
-from dpfast.densities.histogram import histogram
+from dpfast.densities.histograms import histogram
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
 from dpfast.grid import Grid
@@ -285,7 +286,7 @@ def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
     x = _read(arguments)
     records = synthesize(x, k, **options, rng=rng)
     with _writing(arguments.output), Path(arguments.output).open("w") as file:
-        file.write(f"{arguments.column or 'value'}\n")
+        csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
     privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
     return {

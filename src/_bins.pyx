@@ -1,20 +1,20 @@
-"""Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities/histogram.py.
+"""Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities.
 
 The loops are in ``bins.h``. Here are the tables they look at, and the threads.
 """
 
 cimport numpy as cnp
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from dpfast._kernels._samplers import fill_words
-from dpfast._kernels._secure import SecureBitGenerator
+from dpfast._kernels._samplers import _words
 
 cnp.import_array()
 
@@ -191,19 +191,6 @@ def locate(cnp.ndarray values not None, list axes not None, int32_t[::1] out not
             i += BINS_BLOCK
 
 
-cdef uint64_t[::1] _words(bit_generator, Py_ssize_t n):
-    words = np.empty(n, np.uint64)
-    if isinstance(bit_generator, SecureBitGenerator):
-        bit_generator.fill(words)
-    else:
-        fill_words(bit_generator, words)
-    return words
-
-
-cdef bitgen_t *_unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
-
-
 cdef class Weights:
     """A law on cells: each with probability proportional to its weight, an integer.
 
@@ -231,7 +218,7 @@ cdef class Weights:
 
     def fill(self, bit_generator, int32_t[::1] out not None):
         """Fill with independent cells, a word each, a further one with probability below total / 2**64."""
-        cdef bitgen_t *source = _unwrap(bit_generator)
+        cdef bitgen_t *source = unwrap(bit_generator)
         cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
         if out.shape[0]:
             with bit_generator.lock, nogil:
@@ -247,7 +234,7 @@ def fill_points(bit_generator, const int32_t[::1] cells not None, const int64_t[
     len(out) == len(cells), increasing `edges`, codes that are exact as doubles. **Cost** a word each, a further one
     with probability below 2**-12.
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = out.shape[0]
     cdef uint64_t[::1] words = _words(bit_generator, n)
     if n:
@@ -263,7 +250,7 @@ def fill_smoothed(bit_generator, cnp.ndarray values not None, list axes not None
     **Law** exact, independent draws. **Assumes** as `count`; at least one record; `cells` the product of the numbers of
     bins. **Cost** O(1) a draw: two words, always, but for a third with probability below 2**-20.
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef _Records records = _Records(values, axes)
     cdef uint64_t[::1] coins = _words(bit_generator, out.shape[0])
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])

@@ -5,9 +5,10 @@ their counts change, the weights of all paths of counts between the bounds, and 
 records. The loops are in ``ks.h``, the proofs in docs/proofs/kolmogorov.md.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -29,10 +30,6 @@ cdef extern from "ks.h" nogil:
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
     double dpfast_exp_neg(double y)
     double dpfast_one_minus_exp_neg(double y)
-
-
-cdef bitgen_t *_unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
 
 
 cdef inline int64_t _lowest_rank(int64_t n, int64_t k, int64_t level, Py_ssize_t i) noexcept nogil:
@@ -70,7 +67,7 @@ def choose(bit_generator, const double[::1] weights not None, *, bint exact=Fals
     **Law** exact. **Assumes** weights positive, their sum finite. **Cost** one word, further ones with probability
     2**-47.
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef double[::1] cumulative = np.empty(weights.shape[0])
     cdef uint64_t word
     cdef Py_ssize_t chosen
@@ -192,7 +189,7 @@ cdef class Band:
 
         **Law** that of the class. **Cost** O(states); a word for each step with a choice and two for each code.
         """
-        cdef bitgen_t *source = _unwrap(bit_generator)
+        cdef bitgen_t *source = unwrap(bit_generator)
         cdef Py_ssize_t count = self._highs[self._rows], i = self._rows, n = 1, chosen = 0, j
         cdef int64_t s, swap
         cdef uint64_t word = 0

@@ -1,8 +1,6 @@
 """Counts at public nodes, their integer cosine sums, draws from a series; serves dpfast/densities/series.py."""
 
-import numpy as np
-
-from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
@@ -60,67 +58,39 @@ def evaluate(const double[::1] cosines not None, const double[::1] sines not Non
             dpfast_series(&cosines[0], &sines[0], cosines.shape[0] - 1, frequency, &points[0], &out[0], n)
 
 
-def alias(double[::1] weights not None, uint64_t[::1] keep not None, int32_t[::1] other not None):
-    """Fill Walker's table: a uniform cell i stays i with probability keep[i] / 2**64, else becomes other[i].
-
-    **Law** cell i with probability weights[i] / len(weights), to 2**-50. **Assumes** equal lengths below 2**31; weights
-    >= 0 of mean 1; they are overwritten. **Cost** O(n). **Reference** Vose 1991.
-    """
-    cdef Py_ssize_t n = weights.shape[0], i, full = 0, top = 0
-    cdef int32_t[::1] below = np.empty(n, np.int32)  # a stack of the cells below 1 that are still to be filled up
-    with nogil:
-        for i in range(n):
-            keep[i], other[i] = UINT64_MAX, <int32_t> i
-            if weights[i] < 1:
-                below[top] = <int32_t> i
-                top += 1
-        while top:
-            while full < n and weights[full] < 1:
-                full += 1
-            if full == n:  # by rounding only: what is left lacks next to nothing
-                break
-            top -= 1
-            i = below[top]
-            keep[i], other[i] = <uint64_t> (weights[i] * 2.0 ** 64), <int32_t> full
-            weights[full] -= 1 - weights[i]
-            if weights[full] < 1:
-                below[top] = <int32_t> full
-                top += 1
-
-
-def fill_density(bit_generator, const double[::1] cosines not None, const double[::1] sines not None,
-                 double frequency, *, const uint64_t[::1] keep not None, const int32_t[::1] other not None,
-                 const double[::1] envelope not None, const double[::1] squeeze not None, uint64_t size,
-                 int64_t first_code, double step, double[::1] out not None):
+def fill_density(bit_generator, const int32_t[::1] cells not None, const double[::1] cosines not None,
+                 const double[::1] sines not None, double frequency, *, const double[::1] envelope not None,
+                 const double[::1] squeeze not None, uint64_t size, int64_t first_code, double step,
+                 double[::1] out not None):
     """Fill with grid points whose cells hold draws from the density max(s, 0) / total, s the sum of `evaluate`.
 
-    **Law** of a position in [0, 1), as of s in doubles: a cell in proportion to its envelope, a point in it, accepted
-    with probability s / envelope; out is (first_code + floor(position * size)) * step. **Assumes** 2**10 to 2**24 equal
-    cells, a power of two; squeeze <= s / envelope <= 1 on each; keep and other Walker's table of the envelopes; size >=
-    1. **Cost** two words and O(1) each for a tight envelope: a third word, and s, only between squeeze and envelope.
-    **Reference** Devroye 1986, II.3 and III.4.
+    Returns how many: the others were rejected.
+
+    **Law** of a position in [0, 1), as of s in doubles: one in each of `cells`, drawn in proportion to the envelope,
+    accepted with probability s / envelope; out is (first_code + floor(position * size)) * step. **Assumes** 2**10 to
+    2**24 equal cells, a power of two; squeeze <= s / envelope <= 1 on each; size >= 1; len(out) >= len(cells). **Cost**
+    a word and O(1) for each of `cells`; a second word, and s, only between squeeze and envelope. **Reference** Devroye
+    1986, II.3.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
-    cdef Py_ssize_t cell, exchanged, filled = 0, cells = keep.shape[0], terms = cosines.shape[0] - 1
+    cdef Py_ssize_t i, filled = 0, terms = cosines.shape[0] - 1
     cdef int bits = 0  # of a position within its cell
-    cdef uint64_t first, second, position
+    cdef uint64_t word, position
     cdef double accept, x, s
-    while <uint64_t> cells << bits != <uint64_t> 1 << 63:
+    while <uint64_t> envelope.shape[0] << bits != <uint64_t> 1 << 63:
         bits += 1
     bits += 1
     with bit_generator.lock, nogil:
-        while filled < out.shape[0]:
-            first, second = source.next_uint64(source.state), source.next_uint64(source.state)
-            cell = <Py_ssize_t> (first >> bits)
-            exchanged = other[cell]  # read in any case: a branch would be mispredicted
-            cell = cell if first << (64 - bits) < keep[cell] else exchanged
-            position = (<uint64_t> cell << bits) + (second >> (64 - bits))
-            accept = (second & 1023) * 2.0 ** -10
-            if accept + 2.0 ** -10 > squeeze[cell]:
+        for i in range(cells.shape[0]):
+            word = source.next_uint64(source.state)
+            position = (<uint64_t> cells[i] << bits) + (word >> (64 - bits))
+            accept = (word & 1023) * 2.0 ** -10
+            if accept + 2.0 ** -10 > squeeze[cells[i]]:
                 accept += (source.next_uint64(source.state) >> 11) * 2.0 ** -63
                 x = position * 2.0 ** -64
                 dpfast_series(&cosines[0], &sines[0], terms, frequency, &x, &s, 1)
-                if accept * envelope[cell] >= s:
+                if accept * envelope[cells[i]] >= s:
                     continue
             out[filled] = (first_code + dpfast_code_at(position, size)) * step
             filled += 1
+    return filled

@@ -19,7 +19,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.histogram import SmoothedSample, _nearest_with_sum, _units, automatic_bins
+from dpfast.densities.histograms import SmoothedSample, _nearest_with_sum, _units, automatic_bins
 from dpfast.densities.synthesis import METHODS
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
@@ -325,15 +325,31 @@ class TestHistogram:
         assert released.edges.tolist() == [0, 2, 4, 6, 8, 10]
         np.testing.assert_allclose(released.density, [0, 0.375, 0, 0.125, 0])
         np.testing.assert_allclose(
-            released.pdf([-1, 0, 2, 3.9, 7, 10, 10.1, math.nan]), [0, 0, 0.375, 0.375, 0.125, 0, 0, 0]
+            released.pdf([-1, 0, 2, 3.9, 7, 10, 10.1, math.nan]), [0, 0, 0.375, 0.375, 0.125, 0, 0, math.nan]
         )
         np.testing.assert_allclose(released.cdf([-1, 2, 3, 4, 5, 7, 99]), [0, 0, 0.375, 0.75, 0.75, 0.875, 1])
         np.testing.assert_allclose(released.quantile([0, 0.375, 0.75, 0.875, 1]), [2, 3, 4, 7, 8])
-        assert float(released.quantile(0.75)) == 4
+        assert released.quantile(0.75) == 4
+        assert {type(f(0.5)) for f in (released.pdf, released.cdf, released.quantile)} == {float}
+        assert {f([[0.5]]).shape for f in (released.pdf, released.cdf, released.quantile)} == {(1, 1)}
+        np.testing.assert_array_equal(np.isnan(released.quantile([0.5, math.nan, -0.1, 1.1])), [0, 1, 1, 1])
+        assert math.isnan(released.cdf(math.nan))
         q = np.linspace(0.001, 1, 500)
         np.testing.assert_allclose(released.cdf(released.quantile(q)), q)
-        with pytest.raises(ValueError, match="q must be between 0 and 1"):
-            released.quantile([0.5, math.nan])
+
+    def test_never_changes_and_pickles(self):
+        counts = np.array([3, -1, 4])
+        released = PerturbedHistogram(3, grid=Grid(0, 1), epsilon=1.0).law([0.5]).value(counts)
+        assert counts.flags.writeable
+        counts[0] = 7
+        assert released.counts[0] == 3
+        twin = pickle.loads(pickle.dumps(released))
+        for each in (released, twin):
+            for array in (each.counts, each.weights, each.density, each.edges):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 1
+        assert repr(twin) == repr(released)
+        np.testing.assert_array_equal(twin.sample(5, PCG64(1)), released.sample(5, PCG64(1)))
 
     def test_functions_of_several_columns(self):
         x = np.random.default_rng(1).random((500, 2))
@@ -344,6 +360,7 @@ class TestHistogram:
         assert abs((released.density * volume).sum() - 1) < 1e-12
         assert released.pdf([0.1, 1.9]) == released.density[0, 2]
         assert released.pdf([[0.1, 2.1], [-1, 0]]).tolist() == [0, 0]
+        assert math.isnan(released.pdf([math.nan, 0.5]))
         for call in (lambda: released.cdf(0), lambda: released.quantile(0.5)):
             with pytest.raises(ValueError, match="for one column"):
                 call()
@@ -631,7 +648,7 @@ class TestAutomaticBins:
         assert automatic_bins("auto", np.zeros((10**5, 4)), (Grid(0, 1),) * 4, 1.0, 1e30) == (64,) * 4
 
     def test_assumed_roughness(self):
-        from dpfast.densities.histogram import _ASSUMED_ROUGHNESS, _ASSUMED_SQUARE
+        from dpfast.densities.histograms import _ASSUMED_ROUGHNESS, _ASSUMED_SQUARE
 
         x = np.linspace(-1, 2, 300_001)
         p = norm(0.5, 1 / 6).pdf(x)
@@ -816,6 +833,16 @@ class TestTheory:
         exact = dpf.theory.smoothed_delta(0.5, cells=10, n=10**7, k=30)
         assert exact == pytest.approx(10 * 30 / (10**7 * 0.5), rel=0.02)
         assert dpf.theory.smoothed_epsilon(exact, cells=10, n=10**7, k=30) == pytest.approx(0.5, rel=1e-12)
+
+    def test_noise_without_end(self):
+        """epsilon so small that its square is no double."""
+        for epsilon in (1e-160, 1e-300, 5e-324):
+            assert dpf.theory.noise_variance(epsilon) > 1e300
+            assert dpf.theory.perturbed_bins(10**6, epsilon=epsilon, roughness=30.0) == 1
+            assert dpf.theory.series_terms(10**6, epsilon=epsilon) == 1
+            for release in (dpf.histogram, dpf.density):
+                with pytest.raises(ValueError, match="use a larger epsilon"):
+                    release([0.5], bounds=(0, 1), epsilon=epsilon)
 
     @pytest.mark.parametrize(
         ("call", "message"),

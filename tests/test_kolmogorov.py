@@ -6,10 +6,8 @@ import math
 import pickle
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -189,26 +187,11 @@ def largest_loss(law, n, k, size):
     return loss
 
 
-class Numbered:
-    """A mechanism whose vectors are read as numbers in base `size`: a scalar law for the audit."""
+class Claiming:
+    """A mechanism under another claim."""
 
     def __init__(self, mechanism, claim):
-        self.mechanism, self.grid, self.privacy = mechanism, mechanism.grid, dpf.Privacy(claim)
-
-    def law(self, x):
-        numbered = self.mechanism.law(x)
-        places = self.grid.size ** np.arange(numbered.k)
-        return NumberedLaw(
-            (0, self.grid.size**numbered.k - 1), lambda i: numbered.logpmf(i[:, None] // places % self.grid.size)
-        )
-
-
-class NumberedLaw(NamedTuple):
-    support: tuple
-    logpmf: Callable
-
-    def value(self, k):
-        return k
+        self.grid, self.law, self.privacy = mechanism.grid, mechanism.law, dpf.Privacy(claim)
 
 
 class TestPrivacy:
@@ -224,12 +207,22 @@ class TestPrivacy:
         loss = largest_loss(lambda data: law_of(data, 2, 4, 4.0), 3, 2, 4)
         assert loss > 2.0 + 0.1
 
-    @pytest.mark.parametrize(("epsilon", "holds"), [(2.0, True), (4.0, False)])
-    def test_verify(self, epsilon, holds):
-        """The audit, each vector numbered by its digits; control: twice the exponent."""
-        certificate = dpf.audit.verify(Numbered(KolmogorovSmirnov(2, grid=SMALL, epsilon=epsilon), 2.0), n=3, values=4)
-        assert certificate.holds is holds
-        assert certificate.pairs == 4**3 * 9
+    @pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 3, 1e-3), (2, 3, 2.0), (3, 2, 20.0), (4, 1, 50.0)])
+    def test_certificate(self, k, n, epsilon):
+        certificate = dpf.audit.verify(KolmogorovSmirnov(k, grid=SMALL, epsilon=epsilon), n=n, values=4)
+        assert certificate.holds
+        assert certificate.epsilon > 0.3 * epsilon
+        assert certificate.pairs == 4**n * 3 * n
+
+    def test_control_twice_the_exponent_is_refused_a_certificate(self):
+        eager = Claiming(KolmogorovSmirnov(2, grid=SMALL, epsilon=4.0), 2.0)
+        certificate = dpf.audit.verify(eager, n=3, values=4)
+        assert not certificate.holds
+        assert certificate.epsilon > 2.1
+
+    def test_too_many_outcomes_to_list(self):
+        with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
+            law_of((0, 1), 11, 4, 1.0).outcomes()
 
     def test_sensitivity_is_one_record(self):
         """n rho changes by at most 1, which is attained."""
@@ -568,3 +561,85 @@ class TestMechanism:
         monkeypatch.undo()
         assert len(law._bands) == 1
         assert_array_equal(forgetful, kept.sample(9, PCG64(1)))
+
+
+class TestTheory:
+    @pytest.mark.parametrize("k", [1, 2, 3, 7, 12])
+    def test_small_balls(self, k):
+        """Against determinants of rationals, from the least distance there is to 1."""
+        radii = [Fraction(i, 60) for i in range(61)]
+        exact = [float(reference.small_ball(k, radius)) for radius in radii]
+        found = [dpf.theory.small_ball_probability(k, float(radius)) for radius in radii]
+        assert_allclose(found, exact, rtol=1e-11)
+        assert exact[0] == 0 < exact[math.ceil(30 / k) + 1]
+        assert exact[-1] == 1
+
+    def test_small_balls_are_volumes_around_evenly_spread_data(self):
+        law = KolmogorovSmirnov(40, grid=dpf.Grid(0, 2**14 - 1, step=1), epsilon=1.0).law(np.arange(2**14))
+        for rho in (0.05, 0.1, 0.2):
+            log_volume = law.log_volume(math.floor(rho * law.last))
+            assert_allclose(log_volume, math.log(dpf.theory.small_ball_probability(40, rho)), rtol=0.01)
+
+    def test_small_balls_of_many_draws(self):
+        k, radius = 10**5, 0.1 / math.sqrt(10**5)
+        log_probability = math.log(dpf.theory.small_ball_probability(k, radius))
+        assert log_probability == pytest.approx(-(math.pi**2) / (8 * k * radius**2), rel=0.05)
+
+    def test_theorem_11(self):
+        """The bound: its formula, and that it holds where it says something."""
+        n, k, peak = 20_000, 30, 16 / 9  # of Beta(2, 3)
+        for distance in (0.1, 0.15, 0.25):
+            bound = dpf.theory.exponential_tail(distance, n=n, k=k, epsilon=1.0, peak=peak)
+            ball = float(dpf.theory.small_ball_probability(k, distance / 2))
+            far = 1 - dpf.theory.small_ball_probability(n, distance / 16)
+            assert bound == pytest.approx(min(1, peak**k * math.exp(-3 * n * distance / 16) / ball + far), rel=1e-6)
+        rng, law = np.random.default_rng(3), beta(2, 3)
+        mechanism, found = KolmogorovSmirnov(k, grid=dpf.Grid(0, 1), epsilon=1.0), []
+        for _ in range(50):
+            values = law.cdf(np.sort(mechanism(rng.beta(2, 3, n), rng=rng)))
+            found.append(max((np.arange(1, k + 1) / k - values).max(), (values - np.arange(k) / k).max()))
+        assert bound < 1e-3
+        assert max(found) < 0.25
+        assert dpf.theory.exponential_tail(0.01, n=n, k=k, epsilon=1.0, peak=peak) == 1  # no 30 records are so near
+
+    def test_theorem_12(self):
+        """Its orders, and that its constants make the bound of Theorem 11 grow, while an eighth of k does not."""
+        n, peak = 10**9, 3.53
+        orders = dpf.theory.exponential_orders(n, epsilon=0.5, peak=peak)
+        assert orders.k * (orders.rate / 2) ** 2 == pytest.approx(1)
+        assert orders.rate == pytest.approx(2 * (math.log(peak) / 1.5) ** (1 / 3) * 1e-3)
+        for part, bound in ((1, 1.0), (1 / 10, 1e-9)):
+            k = round(part * orders.k)
+            assert dpf.theory.exponential_tail(orders.rate, n=n, k=k, epsilon=0.5, peak=peak) == pytest.approx(
+                bound, abs=1e-9
+            )
+
+    def test_the_distance_is_predicted_and_falls_faster_than_theorem_12_says(self):
+        distances = []
+        for n, k in ((1000, 50), (8000, 200), (64_000, 800)):
+            mechanism = KolmogorovSmirnov(k, grid=dpf.Grid(0, 1), epsilon=1.0)
+            law = mechanism.law(beta(2, 3).ppf((np.arange(n) + 0.5) / n))
+            distances.append(
+                law.mean_distance()
+                if n <= 8000
+                else float(np.mean([law.level(z) / law.last for z in law.sample(200, PCG64(1))]))
+            )
+            assert distances[-1] == pytest.approx(mechanism.error(n), rel=0.15)
+        slope = np.polyfit(np.log([1000, 8000, 64_000]), np.log(distances), 1)[0]
+        assert slope == pytest.approx(-5 / 9, abs=0.05)
+        assert slope < -1 / 3 - 0.1
+
+    @pytest.mark.parametrize(
+        ("call", "match"),
+        [
+            (lambda t: t.small_ball_probability(0, 0.5), "k must be at least 1"),
+            (lambda t: t.small_ball_probability(3, 1.5), "radius must be between 0 and 1"),
+            (lambda t: t.exponential_tail(0.1, n=9, k=3, epsilon=1.0, peak=0.5), "peak must be at least 1"),
+            (lambda t: t.exponential_orders(9, epsilon=1.0, peak=1.0), "peak must be above 1"),
+            (lambda t: t.exponential_distance(9, k=0, epsilon=1.0), "k must be at least 1"),
+            (lambda t: t.exponential_distance(9, k=1, epsilon=0.0), "epsilon must be positive"),
+        ],
+    )
+    def test_bad_parameters(self, call, match):
+        with pytest.raises(ValueError, match=match):
+            call(dpf.theory)

@@ -1,4 +1,4 @@
-from numpy import float64, int32, int64, uint64
+from numpy import float64, int32, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
@@ -17,19 +17,17 @@ def evaluate(
     points: NDArray[float64],
     out: NDArray[float64],
 ) -> None: ...
-def alias(weights: NDArray[float64], keep: NDArray[uint64], other: NDArray[int32]) -> None: ...
 def fill_density(
     bit_generator: BitGenerator,
+    cells: NDArray[int32],
     cosines: NDArray[float64],
     sines: NDArray[float64],
     frequency: float,
     *,
-    keep: NDArray[uint64],
-    other: NDArray[int32],
     envelope: NDArray[float64],
     squeeze: NDArray[float64],
     size: int,
     first_code: int,
     step: float,
     out: NDArray[float64],
-) -> None: ...
+) -> int: ...

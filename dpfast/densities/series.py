@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _samplers, _series
+from dpfast._kernels import _bins, _samplers, _series
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
@@ -30,7 +30,9 @@ _BITS = 20  # a table entry is a multiple of 2**-20
 _NODES = 2**14
 _MOST_TERMS = 2**10
 _COARSE = 2**8  # so many nodes are compared pair by pair
-_MOST_NOISE = 2**62
+_MOST_SUM = 2**61  # of a release, and of its center
+_WEIGHT_BITS = 40  # of the weights of cells in draws
+_CHUNK = 2**13  # draws whose words stay in the cache
 _SQRT2 = math.sqrt(2)
 
 
@@ -102,7 +104,8 @@ class SeriesCoefficients(Mechanism):
             raise ValueError(f"basis must be {' or '.join(map(repr, BASES))}, not {self.basis!r}")
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        _checks.scale(self.scale)
+        if self.scale > 2**56:
+            raise ValueError(f"epsilon={self.epsilon!r} needs noise of more than 2**36 records: use a larger epsilon")
 
     @property
     def privacy(self) -> Privacy:
@@ -146,7 +149,7 @@ class SeriesCoefficients(Mechanism):
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
-        _checks.code_range(n << (_BITS + 1))
+        _checks.code_range(n << (_BITS + 2))
         counts = _counts(values, self.grid, self.nodes, threads)
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
@@ -156,10 +159,12 @@ class SeriesCoefficients(Mechanism):
 class NoisySums(Law):
     """Independent discrete Laplace noise on a vector of integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
 
+    What is drawn is clamped to +-2**61.
+
     Parameters
     ----------
     center : ndarray of int64, shape (terms,)
-        The exact sums c.
+        The exact sums c, within +-2**61.
     scale : Fraction
         s, exact, at most 2**56.
     decode : callable
@@ -183,8 +188,10 @@ class NoisySums(Law):
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             _samplers.fill_discrete_laplace(source, self.scale, block)
-        np.clip(out, -_MOST_NOISE, _MOST_NOISE, out=out)  # the sum may not overflow
-        return out.reshape(shape) + self.center
+        # Clamped to public bounds. The noise is clamped before, for the sum not to overflow, so wide that with or
+        # without it the clamped sum is the same.
+        np.clip(out, -2 * _MOST_SUM, 2 * _MOST_SUM, out=out)
+        return np.clip(out.reshape(shape) + self.center, -_MOST_SUM, _MOST_SUM)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_checks.integers("k", k))
@@ -350,16 +357,16 @@ class SeriesDensity:
         u, shape = self._unit(x)
         return _shaped(self._cdf(np.clip(u, 0, 1)), shape)
 
-    def quantile(self, p: ArrayLike) -> Any:
-        """The least x within the bounds with cdf(x) >= p, to 2**-53 of the range. NaN outside [0, 1]."""
-        p = np.asarray(p, dtype=np.float64)
-        target = np.where((p >= 0) & (p <= 1), p, np.nan).reshape(-1)
+    def quantile(self, q: ArrayLike) -> Any:
+        """The least x within the bounds with cdf(x) >= q, to 2**-53 of the range; NaN outside [0, 1]."""
+        levels = np.asarray(q, dtype=np.float64)
+        target = np.where((levels >= 0) & (levels <= 1), levels, np.nan).reshape(-1)
         edges, heights = self._cells
         cell = np.clip(np.searchsorted(heights, target) - 1, 0, edges.size - 2)
         u = _bisect(lambda u: self._cdf(u) - target, edges[cell], edges[cell + 1])
         grid = self.grid
         x = np.clip(grid.lower - grid.step / 2 + u * _width(grid), grid.lower, grid.upper)
-        return _shaped(np.where(np.isnan(target), np.nan, x), p.shape)
+        return _shaped(np.where(np.isnan(target), np.nan, x), levels.shape)
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None) -> NDArray[np.float64]:
         """Synthetic records: k independent draws from the density, each rounded to the grid.
@@ -377,10 +384,12 @@ class SeriesDensity:
             Grid points: each with the probability that `cdf` gives to its cell.
         """
         out = np.empty(_checks.whole("k", k))
-        parts = streams(rng, -(-out.size // BLOCK))
-        for i in range(len(parts)):
-            block = out[i * BLOCK : (i + 1) * BLOCK]
-            _series.fill_density(parts[i], **self._envelope, out=block)
+        for i, source in enumerate(streams(rng, -(-out.size // BLOCK))):
+            left = out[i * BLOCK : (i + 1) * BLOCK]
+            while left.size:
+                cells = np.empty(min(left.size, _CHUNK), np.int32)
+                self._law_of_cells.fill(source, cells)
+                left = left[_series.fill_density(source, cells, **self._envelope, out=left) :]
         return out
 
     def error(self, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
@@ -489,6 +498,12 @@ class SeriesDensity:
         return edges, np.maximum.accumulate(self._cdf(edges))
 
     @cached_property
+    def _law_of_cells(self) -> _bins.Weights:
+        """In proportion to the envelope."""
+        envelope = self._envelope["envelope"]
+        return _bins.Weights(np.rint(envelope / np.max(envelope) * 2.0**_WEIGHT_BITS).astype(np.int64))
+
+    @cached_property
     def _envelope(self) -> dict[str, Any]:
         """What `fill_density` takes: q, bounds of q in cells from the middle and a bound of the slope, the grid."""
         a, b, w = self._waves
@@ -496,16 +511,13 @@ class SeriesDensity:
         middle = self._series((np.arange(cells) + 0.5) / cells)
         sizes = np.hypot(a, b)
         margin = w / (2 * cells) * float(np.arange(a.size) @ sizes) + 1e-9 * float(np.sum(sizes))
-        envelope = np.maximum(middle + margin, 0)
+        unit = float(np.max(middle + margin)) * 2.0**-_WEIGHT_BITS
+        envelope = np.ceil(np.maximum(middle + margin, 0) / unit) * unit  # integers in units: weights of cells
         squeeze = np.maximum(middle - margin, 0) / np.where(envelope > 0, envelope, 1)
-        keep, other = np.empty(cells, np.uint64), np.empty(cells, np.int32)
-        _series.alias(envelope / np.mean(envelope), keep, other)
         return {
             "cosines": a,
             "sines": b,
             "frequency": w,
-            "keep": keep,
-            "other": other,
             "envelope": envelope,
             "squeeze": squeeze,
             "size": self.grid.size,

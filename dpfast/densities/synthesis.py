@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks
-from dpfast.densities.histogram import (
+from dpfast.densities.histograms import (
     _ASSUMED_SQUARE,
     _DEVIATION,
     PerturbedHistogram,

@@ -16,6 +16,12 @@ from dpfast.theory.densities import (
     smoothed_orders,
 )
 from dpfast.theory.influence import gross_error_sensitivity, influence_function
+from dpfast.theory.kolmogorov import (
+    exponential_distance,
+    exponential_orders,
+    exponential_tail,
+    small_ball_probability,
+)
 from dpfast.theory.local import (
     local_assouad,
     local_ball_mean_rate,
@@ -49,13 +55,15 @@ from dpfast.theory.robust import gaussian_mean_error, gaussian_mean_sample_size,
 from dpfast.theory.series import (
     series_error,
     series_published_loss,
-    series_rate,
     series_sensitivity,
     series_terms,
 )
 
 __all__ = [
     "density_rate",
+    "exponential_distance",
+    "exponential_orders",
+    "exponential_tail",
     "gaussian_mean_error",
     "gaussian_mean_sample_size",
     "gross_error_sensitivity",
@@ -90,9 +98,9 @@ __all__ = [
     "sample_size",
     "series_error",
     "series_published_loss",
-    "series_rate",
     "series_sensitivity",
     "series_terms",
+    "small_ball_probability",
     "smooth_sensitivity_bound",
     "smooth_upper_bound",
     "smoothed_delta",

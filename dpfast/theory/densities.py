@@ -354,7 +354,8 @@ def noise_variance(epsilon: float, *, neighbors: str = "replace-one") -> float:
     if neighbors not in CHANGED_COUNTS:
         raise ValueError(f"neighbors must be {' or '.join(map(repr, CHANGED_COUNTS))}, not {neighbors!r}")
     half = epsilon / (2 * CHANGED_COUNTS[neighbors])
-    return 0.5 / math.sinh(half) ** 2 if half < 350 else 0.0
+    deviation = math.sqrt(0.5) / math.sinh(half) if 0 < half < 350 else 0.0 if half else math.inf
+    return deviation * deviation
 
 
 def perturbed_bins(
@@ -535,9 +536,14 @@ def density_rate(
     histogram is the larger of log(n) n^(-2 / (2 + r)) and sqrt(log(n) / n), not the smaller, which for r = 1 would beat
     the minimax rate (mechanisms-b 0, F6).
 
+    The rate of the exponential mechanism, n^(-1/3), is an upper bound that is not reached: see `exponential_orders`.
+    Theorems 14 and 15 ask for a smoothness above 1, of which "exponential-series" takes about sqrt(n) synthetic records
+    and "series" at least n; the perturbed coefficients themselves have the rate above 1/2: with m = n^(1 / (2 s + 1))
+    terms the noise, of order m^3 / (n epsilon)^2, is below m / n once m^2 < n epsilon^2.
+
     References
     ----------
-    Wasserman and Zhou 2010, Theorems 6, 7, 8, 12, 14, 15 and Tables 1 and 2.
+    Wasserman and Zhou 2010, Theorems 6, 7, 8, 12, 14, 15 and tables 1 and 2; Efromovich 1999 for the minimax rates.
 
     Examples
     --------

@@ -154,7 +154,8 @@ def _error(terms: int, n: int, epsilon: float, gamma: float, c: float, basis: st
     bias = c**2 * math.pow(terms + 1, -2 * gamma)
     even = 2.0 * np.arange(1, terms + 1)
     sampling = (terms + c / math.sqrt(2) * math.sqrt(float(np.sum(even ** (-2 * gamma))))) / n
-    return bias + sampling + 2 * terms * math.pow(_sensitivity(terms, basis, 1) / (n * epsilon), 2)
+    scale = _sensitivity(terms, basis, 1) / (n * epsilon)
+    return bias + sampling + 2 * terms * scale * scale
 
 
 def series_terms(
@@ -188,45 +189,6 @@ def series_terms(
     while terms < most and (error := _error(terms + 1, *arguments)) < least:
         terms, least = terms + 1, error
     return terms
-
-
-def series_rate(n: int, *, smoothness: float, mechanism: str = "perturbation") -> float:
-    """The published rates of the integrated squared error, without their constants.
-
-    Parameters
-    ----------
-    n : int
-        Records, at least 1.
-    smoothness : float
-        gamma > 1/2.
-    mechanism : {"perturbation", "exponential", "minimax"}
-
-    Returns
-    -------
-    float
-        ``n^(-2 gamma / (2 gamma + 1))`` for perturbation (Theorem 15, k >= n synthetic records) and for the minimax
-        rate; ``n^(-gamma / (2 gamma + 1))`` for the exponential mechanism (Theorem 14, k about sqrt(n)).
-
-    Notes
-    -----
-    The theorems ask for gamma > 1; the perturbed coefficients themselves have the rate for gamma > 1/2: with m =
-    n^(1 / (2 gamma + 1)) the noise of order m^3 / (n epsilon)^2 is below m / n once m^2 < n epsilon^2.
-
-    References
-    ----------
-    Wasserman and Zhou 2010, Theorems 14 and 15, table 2; Efromovich 1999 for the minimax rate.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> [f"{dpf.theory.series_rate(10**5, smoothness=2, mechanism=m):.2g}" for m in ("perturbation", "exponential")]
-    ['0.0001', '0.01']
-    """
-    n, gamma = _checks.whole("n", n, least=1), _smoothness(smoothness)
-    exponents = {"perturbation": -2 * gamma, "minimax": -2 * gamma, "exponential": -gamma}
-    if mechanism not in exponents:
-        raise ValueError(f"mechanism must be {' or '.join(map(repr, exponents))}, not {mechanism!r}")
-    return float(n ** (exponents[mechanism] / (2 * gamma + 1)))
 
 
 def series_published_loss(

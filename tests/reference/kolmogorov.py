@@ -86,3 +86,29 @@ def has_preimage(value, data):
             near = round((value - left) / (right - left) * 2**53)
             return any(left + (w * 2.0**-53) * (right - left) == value for w in range(max(near - 4, 0), near + 5))
     return False
+
+
+def small_ball(k, radius):
+    """P(|F - G| <= radius everywhere), G that of k draws from F: Steck's determinant, in rationals."""
+    low = [max(Fraction(i + 1, k) - radius, Fraction(0)) for i in range(k)]  # of the order statistics of uniform draws
+    high = [min(Fraction(i, k) + radius, Fraction(1)) for i in range(k)]
+    if any(a > b for a, b in zip(low, high, strict=True)):
+        return Fraction(0)
+
+    def entry(i, j):
+        power = j - i + 1
+        return max(high[i] - low[j], 0) ** power / factorial(power) if power > 0 else Fraction(power == 0)
+
+    matrix = [[entry(i, j) for j in range(k)] for i in range(k)]
+    result = Fraction(factorial(k))
+    for c in range(k):
+        pivot = next((r for r in range(c, k) if matrix[r][c]), None)
+        if pivot is None:
+            return Fraction(0)
+        if pivot != c:
+            matrix[c], matrix[pivot], result = matrix[pivot], matrix[c], -result
+        result *= matrix[c][c]
+        for r in range(c + 1, k):
+            factor = matrix[r][c] / matrix[c][c]
+            matrix[r] = [x - factor * y for x, y in zip(matrix[r], matrix[c], strict=True)]
+    return result

@@ -1,18 +1,16 @@
-"""The simulation of Wasserman and Zhou (2010) with dpfast, and the rates of its theorems.
+"""The simulation of Wasserman and Zhou (2010) with perturbed histograms, and the rates of theorems 7 and 8.
 
-``python bench/densities_experiment.py`` writes ``docs/densities.md`` and ``docs/densities.svg``, the same from run to
-run, in a few minutes; it fails where a figure is not what it should be. ``--quick`` takes seconds and writes nothing.
+Sections of ``bench.densities``.
 """
 
-import argparse
 import math
-from io import BytesIO
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
 from scipy.stats import beta
 
 import dpfast as dpf
+from bench.tables import check, paragraph, slope, table
 from dpfast.densities import PerturbedHistogram
 
 BETA, SQUARE = beta(10, 10), 2.5414541452651447  # the density, and the integral of its square
@@ -50,11 +48,6 @@ def figures(text):
     return np.array(text.split(), float)
 
 
-def check(name, found, expected, tolerance):
-    if not np.all(np.abs(np.asarray(found) - expected) <= tolerance):
-        raise SystemExit(f"{name}: found {found}, expected {expected} within {tolerance}")
-
-
 def plain_mise(m, n):
     shares = np.diff(BETA.cdf(np.arange(m + 1) / m))
     return SQUARE - m * (shares**2).sum() + m / n * (shares * (1 - shares)).sum()
@@ -71,21 +64,43 @@ def perturbed_mise(m, n, epsilon, runs, rng):
     return errors.mean(), errors.std() / math.sqrt(runs)
 
 
-def simulation(runs, rng):
-    """The table: for each (n, epsilon) the errors for all BINS; checked within four joint standard errors."""
-    table = {}
+@lru_cache
+def simulation(runs):
+    """For each (n, epsilon) the errors for all BINS; checked within four joint standard errors."""
+    rng, found = np.random.default_rng(2010), {}
     for (n, epsilon), text in PERTURBED.items():
         published = figures(text).reshape(-1, 2)
-        found = np.array([perturbed_mise(m, n, epsilon, runs, rng) for m in BINS])
-        joint = np.hypot(found[:, 1], published[:, 1]) + 5e-5  # figures are rounded to four digits
-        check(f"n = {n}, epsilon = {epsilon}", found[:, 0], published[:, 0], 4 * joint)
-        table[n, epsilon] = found
+        errors = np.array([perturbed_mise(m, n, epsilon, runs, rng) for m in BINS])
+        joint = np.hypot(errors[:, 1], published[:, 1]) + 5e-5  # figures are rounded to four digits
+        check(f"n = {n}, epsilon = {epsilon}", errors[:, 0], published[:, 0], 4 * joint)
+        found[n, epsilon] = errors
     for n, text in PLAIN.items():
         check(f"plain, n = {n}", [plain_mise(m, n) for m in BINS], figures(text), 6e-6)
-    return table
+    return found
 
 
-def draw(table, path):
+def runs(quick):
+    return 200 if quick else 20_000
+
+
+def errors(quick):
+    """Mean integrated squared errors of Beta(10, 10)."""
+    found = simulation(runs(quick))
+    text = paragraph(
+        f"""Mean integrated squared error of the perturbed histogram, n records from Beta(10, 10), {runs(quick):,} runs,
+        clipped and renormalised (Wasserman and Zhou 2010, figure 1), with standard errors in brackets; without noise,
+        exactly. The uniform density, which costs no privacy, has {SQUARE - 1:.4f}: where noise dominates it is better,
+        and `Histogram.noise_dominates` says so."""
+    )
+    rows = [
+        [m, *(f"{plain_mise(m, n):.4f}" for n in PLAIN), *(f"{e[i, 0]:.4f} ({e[i, 1]:.4f})" for e in found.values())]
+        for i, m in enumerate(BINS)
+    ]
+    headings = ["bins", *(f"n = {n}, no noise" for n in PLAIN), *(f"n = {n}, epsilon = {e:g}" for n, e in found)]
+    return "\n".join(["## Error against bins\n", text, table(headings, rows)])
+
+
+def figure(quick, path):
     """Figure 1 of the paper: mean integrated squared error against bins, without noise and with."""
     import matplotlib
 
@@ -93,16 +108,16 @@ def draw(table, path):
     matplotlib.rcParams.update({"svg.hashsalt": "dpfast", "svg.fonttype": "none", "font.size": 8})
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
-    for ax, (n, epsilon) in zip(panels.flat, PERTURBED, strict=True):
+    drawn, panels = pyplot.subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
+    for ax, ((n, epsilon), found) in zip(panels.flat, simulation(runs(quick)).items(), strict=True):
         ax.plot(BINS, [plain_mise(m, n) for m in BINS], label="without noise")
-        ax.plot(BINS, table[n, epsilon][:, 0], label="perturbed")
+        ax.plot(BINS, found[:, 0], label="perturbed")
         ax.axhline(SQUARE - 1, color="gray", lw=0.6, ls=":", label="uniform density")
         ax.set_title(f"n = {n}, epsilon = {epsilon:g}", fontsize=8)
     panels[0, 0].legend(frameon=False)
-    figure.supxlabel("bins")
-    figure.supylabel("mean integrated squared error")
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    drawn.supxlabel("bins")
+    drawn.supylabel("mean integrated squared error")
+    drawn.savefig(path, format="svg", metadata={"Date": None})
 
 
 def records(n, rng):
@@ -145,88 +160,33 @@ def distance(n, runs, rng):
     return math.sqrt(n) * np.mean(found), math.sqrt(n) * np.std(found) / math.sqrt(runs)
 
 
-def slope(sizes, errors):
-    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
-
-
-def report(table, runs, slopes, distances):
-    yield "# Histograms under privacy: the published simulation and the rates"
-    yield ""
-    yield "Written by `python bench/densities_experiment.py`, which fails where a figure is off. Fixed seeds."
-    yield ""
-    yield "## Error against bins"
-    yield ""
-    yield (
-        f"Mean integrated squared error of the perturbed histogram of n records from Beta(10, 10), {runs:,} runs, "
-        "clipped and renormalised (Wasserman and Zhou 2010, figure 1); without noise, exactly. The uniform one, which "
-        f"costs no privacy, has {SQUARE - 1:.4f}: where noise dominates it is better, and `Histogram.noise_dominates` "
-        "says so."
-    )
-    yield ""
-    yield "![Figure 1: error against bins](densities.svg)"
-    yield ""
-    titles = [f"n = {n}, epsilon = {epsilon:g}" for n, epsilon in table]
-    yield "| bins | n = 100, no noise | n = 1000, no noise | " + " | ".join(titles) + " |"
-    yield "| ---: " * (3 + len(table)) + "|"
-    for i, m in enumerate(BINS):
-        cells = [f"{found[i, 0]:.4f} ({found[i, 1]:.4f})" for found in table.values()]
-        yield f"| {m} | {plain_mise(m, 100):.4f} | {plain_mise(m, 1000):.4f} | " + " | ".join(cells) + " |"
-    yield ""
-    yield "In brackets: standard errors."
-    yield ""
-    yield "## Rates"
-    yield ""
-    yield "Slope of log error against log n over two decades, density 1/2 + x, epsilon = 1:"
-    yield ""
-    yield "| release | n | theory | found |"
-    yield "| --- | --- | ---: | ---: |"
-    for name, sizes, theory, found in slopes:
-        yield f"| {name} | {sizes[0]:,} to {sizes[-1]:,} | {theory:.3f} | {found:.3f} |"
-    yield ""
-    yield (
-        "The Kolmogorov-Smirnov distance of n synthetic records of the perturbed histogram (n^(1/3) bins, Beta(2, 3), "
-        "epsilon = 1) from the truth, times sqrt(n), does not fall: the rate is the larger of both terms of Theorem 8 "
-        "(2), not the smaller, with which log(n) n^(-2/3) would beat every estimator."
-    )
-    yield ""
-    yield "| n | sqrt(n) x distance | n^(2/3) / log(n) x distance |"
-    yield "| ---: | ---: | ---: |"
-    for n, (mean, error) in distances.items():
-        yield f"| {n:,} | {mean:.3f} ({error:.3f}) | {mean * n ** (1 / 6) / math.log(n):.2f} |"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke test: few runs, nothing is written")
-    quick = parser.parse_args().quick
-    rng, runs = np.random.default_rng(2010), 200 if quick else 20_000
-    table = simulation(runs, rng)
-
-    slopes = []
-    for name, error, start, repeats, theory in (
-        ("perturbed, Theorem 8 (1)", perturbed_error, 4, 150, -2 / 3),
-        ("smoothed, Theorem 7", smoothed_error, 5, 150, -2 / 5),
+def rates(quick):
+    """Slopes of the integrated squared error, and the Kolmogorov-Smirnov distance of Theorem 8."""
+    rng, repeats, rows = np.random.default_rng(7), 20 if quick else 150, []
+    for name, error, start, theory in (
+        ("perturbed, Theorem 8 (1)", perturbed_error, 4, -2 / 3),
+        ("smoothed, Theorem 7", smoothed_error, 5, -2 / 5),
     ):
         sizes = [round(10 ** (start - quick + i / 2)) for i in range(5)]
-        found = slope(sizes, [error(n, 20 if quick else repeats, rng) for n in sizes])
+        found = slope(sizes, [error(n, repeats, rng) for n in sizes])
         check(f"slope, {name}", found, theory, 0.2 if quick else 0.05)
-        slopes.append((name, sizes, theory, found))
-
-    distances = {
-        n: distance(n, 10 if quick else 400, rng)
-        for n in (1000, 3000 if quick else 10_000, 10_000 if quick else 100_000)
-    }
-    for (mean, error), expected in zip(distances.values(), (1.149, 1.143, 1.138), strict=True):
+        rows.append([name, f"{sizes[0]:,} to {sizes[-1]:,}", f"{theory:.3f}", f"{found:.3f}"])
+    distances = []
+    sizes = (1000, 3000, 10_000) if quick else (1000, 10_000, 100_000)
+    for n, expected in zip(sizes, (1.149, 1.143, 1.138), strict=True):
+        mean, error = distance(n, 10 if quick else 400, rng)
         check("Kolmogorov-Smirnov distance", mean, expected, 4 * math.hypot(error, 0.047))
-
-    text = "\n".join(report(table, runs, slopes, distances)) + "\n"
-    folder = Path(__file__).parents[1] / "docs"
-    draw(table, BytesIO() if quick else folder / "densities.svg")
-    if quick:
-        print(text)
-    else:
-        (folder / "densities.md").write_text(text)
-
-
-if __name__ == "__main__":
-    main()
+        distances.append([f"{n:,}", f"{mean:.3f} ({error:.3f})", f"{mean * n ** (1 / 6) / math.log(n):.2f}"])
+    about = "Slope of log error against log n over two decades, density 1/2 + x, epsilon = 1, bins and draws as there."
+    truth = """The Kolmogorov-Smirnov distance of n synthetic records of the perturbed histogram (n^(1/3) bins, epsilon
+        = 1) from the truth, Beta(2, 3), times sqrt(n), does not fall: the rate is the larger of both terms of Theorem 8
+        (2), not the smaller, with which log(n) n^(-2/3) would beat every estimator."""
+    return "\n".join(
+        [
+            "## Rates of histograms\n",
+            paragraph(about),
+            table(["release", "n", "theory", "found"], rows),
+            paragraph(truth),
+            table(["n", "sqrt(n) x distance", "n^(2/3) / log(n) x distance"], distances),
+        ]
+    )

@@ -135,6 +135,11 @@ class Cells:
         return points
 
 
+def _plain(values: Any) -> Any:
+    """A float where there is one number, else the array."""
+    return np.asarray(values) if np.ndim(values) else float(values)
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.flags.writeable = False
     return array
@@ -202,6 +207,13 @@ class Histogram:
     privacy: Privacy
     noise_error: float = field(default=math.nan)
 
+    def __post_init__(self) -> None:
+        for name in ("counts", "weights"):
+            object.__setattr__(self, name, _frozen(np.array(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.counts, self.weights, self.cells, self.n, self.privacy, self.noise_error)
+
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.cells.bins))
         records = "" if self.n is None else f" of {self.n} records"
@@ -222,10 +234,13 @@ class Histogram:
     @cached_property
     def density(self) -> NDArray[np.float64]:
         """The density on each cell, per data unit; integrates to 1."""
-        return np.asarray(self.weights / self.weights.sum() / self.cells.volumes())
+        return _frozen(np.asarray(self.weights / self.weights.sum() / self.cells.volumes()))
 
-    def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """The density at points: an array of any shape, for r columns of shape (..., r); 0 outside the bounds."""
+    def pdf(self, x: ArrayLike) -> Any:
+        """The density at points, for r columns of shape (..., r): 0 outside, NaN at NaN. A float for one, or an array.
+
+        On an edge it is that of the bin above, at the upper bound that of the last.
+        """
         points = np.asarray(x, dtype=np.float64)
         if len(self.cells.bins) == 1:
             points = points[..., None]
@@ -237,23 +252,26 @@ class Histogram:
             column = points[..., a]
             inside &= (column >= edges[0]) & (column <= edges[-1])
             index.append(np.clip(np.searchsorted(edges, column, side="right") - 1, 0, edges.size - 2))
-        return np.where(inside, self.density[tuple(index)], 0.0)
+        outside = np.where(np.isnan(points).any(axis=-1), np.nan, 0.0)
+        return _plain(np.where(inside, self.density[tuple(index)], outside))
 
-    def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """The distribution function, of one column."""
+    def cdf(self, x: ArrayLike) -> Any:
+        """The distribution function, of one column. A float for a number, else an array."""
         edges, shares = self._one_column()
-        return np.asarray(np.interp(np.asarray(x, dtype=np.float64), edges, shares))
+        return _plain(np.interp(np.asarray(x, dtype=np.float64), edges, shares))
 
-    def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
-        """The least point at which the distribution function reaches q, in [0, 1]; of one column."""
+    def quantile(self, q: ArrayLike) -> Any:
+        """The least x within the bounds with cdf(x) >= q, or the least that has a density; NaN outside [0, 1].
+
+        Of one column. A float for a number, else an array.
+        """
         edges, shares = self._one_column()
         levels = np.asarray(q, dtype=np.float64)
-        if not np.all((levels >= 0) & (levels <= 1)):
-            raise ValueError("q must be between 0 and 1")
-        first = int(np.flatnonzero(self.weights)[0])
-        bins = np.maximum(np.searchsorted(shares[1:], levels, side="left"), first)
+        levels = np.where((levels >= 0) & (levels <= 1), levels, np.nan)
+        first, last = np.flatnonzero(self.weights)[[0, -1]]
+        bins = np.clip(np.searchsorted(shares[1:], levels, side="left"), first, last)
         within = (levels - shares[bins]) / (shares[bins + 1] - shares[bins])
-        return np.asarray(edges[bins] + within * (edges[bins + 1] - edges[bins]))
+        return _plain(edges[bins] + within * (edges[bins + 1] - edges[bins]))
 
     def _one_column(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Edges, and the share of the total up to each."""
@@ -476,7 +494,7 @@ class PerturbedHistogram(Mechanism):
             weights = np.ones_like(weights)
         total = int(weights.sum()) if n is None else n
         noise_error = (counts.size / total) ** 2 * noise_variance(self.epsilon, neighbors=self.neighbors)
-        return Histogram(_frozen(counts), _frozen(weights), self.cells, n, self.privacy, noise_error)
+        return Histogram(counts, weights, self.cells, n, self.privacy, noise_error)
 
 
 def _several(one_or_more: Any) -> tuple[Any, ...]:

@@ -1,0 +1,33 @@
+"""How near the exponential mechanism under the Kolmogorov-Smirnov distance is: a section of ``bench.densities``."""
+
+import numpy as np
+from scipy.stats import beta
+
+import dpfast as dpf
+from bench.tables import check, paragraph, slope, table
+from dpfast.densities import KolmogorovSmirnov
+
+DISTRIBUTIONS = {"Beta(10, 10)": beta(10, 10), "Beta(2, 3)": beta(2, 3)}
+
+
+def section(quick):
+    """Mean distance from the quantiles of a distribution, for the default number of records."""
+    sizes = [1000, 10_000] if quick else [1000, 3162, 10_000, 31_623, 100_000]
+    draws, rng, rows = 20 if quick else 200, np.random.default_rng(12), []
+    mechanism = KolmogorovSmirnov(grid=dpf.Grid(0, 1), epsilon=1.0)
+    for name, distribution in DISTRIBUTIONS.items():
+        means, peak = [], distribution.pdf(np.linspace(0, 1, 1001)).max()
+        for n in sizes:
+            law = mechanism.law(distribution.ppf((np.arange(n) + 0.5) / n))
+            means.append(np.mean([law.level(z) / law.last for z in law.sample(draws, rng)]))
+            expected = mechanism.error(n)
+            check(f"distance, {name}, n = {n}", means[-1], expected, (0.3 if quick else 0.15) * expected)
+            orders = dpf.theory.exponential_orders(n, epsilon=1.0, peak=peak)
+            cells = f"{n:,}", law.k, f"{means[-1]:.4f}", f"{expected:.4f}", f"{orders.rate:.4f}"
+            rows.append([name, *cells, f"{slope(sizes, means):.3f}" if n == sizes[-1] else ""])
+    about = f"""Mean distance of `KolmogorovSmirnov` from n quantiles of a distribution, {draws} releases, epsilon = 1,
+        the default number k of synthetic records; `exponential_distance`, which is (pi^2 / (2 k n epsilon))^(1/3); and
+        Theorem 12, of order n^(-1/3). It falls as n^(-5/9) while k grows as n^(2/3), so from the truth the distance
+        falls as that of the data does, as n^(-1/2)."""
+    headings = ["data", "n", "k", "found", "expected", "Theorem 12", "slope found"]
+    return "\n".join(["## Exponential mechanism\n", paragraph(about), table(headings, rows)])

@@ -1,0 +1,39 @@
+"""Pages of docs/, made of sections: the one command line that writes them.
+
+A section is a function ``section(quick) -> str`` of Markdown that starts with its own heading; a figure is a function
+``figure(quick, path)`` that draws an SVG.
+"""
+
+import argparse
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def write(name, title, sections, *, figure, caption, arguments=None):
+    """Write docs/<name>.md, with the figure after the first section, and docs/<name>.svg: ``python -m bench.<name>``.
+
+    ``--quick`` makes everything small and prints it, as a smoke test; ``--only`` prints one section; ``--output``
+    writes to another folder.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=f"Writes docs/{name}.md: {title}.")
+    parser.add_argument(
+        "--only", action="append", choices=[*sections, "figure"], help="print a section; may be repeated"
+    )
+    parser.add_argument("--quick", action="store_true", help="small and few data sets: a smoke test, printed")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there instead of docs/")
+    options = parser.parse_args(arguments)
+
+    texts = {}
+    for key, section in sections.items():
+        if key in (options.only or sections):
+            texts[key] = section(options.quick)
+            print(texts[key], flush=True)
+    folder = options.output or (None if options.quick or options.only else DOCS)
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    figure(options.quick, folder / f"{name}.svg")
+    head = f"# {title}\n\nMade by `python -m bench.{name}`; not edited by hand.\n"
+    first, *rest = texts.values()
+    (folder / f"{name}.md").write_text("\n".join([head, first, f"![{caption}]({name}.svg)\n", *rest]), encoding="utf-8")
