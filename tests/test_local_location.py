@@ -15,7 +15,6 @@ from scipy.stats import norm
 
 from dpfast import audit, local, theory
 from dpfast._kernels import _descent
-from dpfast.local import location
 from dpfast.local.coin import Coin, coin
 from tests.reference import descent as reference
 from tests.scripted import ScriptedBits
@@ -365,24 +364,20 @@ def test_acceptance_of_the_mean(method, truncation):
 @pytest.mark.parametrize("x", [-1.0, 0.2, 3.0])
 def test_two_points_are_unbiased(x):
     n, c = 400_000, coin(1.0).gain
-    found = local.mean(np.full(n, x), epsilon=1.0, bounds=(-5.0, 5.0), rng=PCG64(1))
+    found = local.mean(np.full(n, x), epsilon=1.0, bounds=(-5.0, 5.0), method="two-point", rng=PCG64(1))
     deviation = math.sqrt((25 * c * c - x * x) / n)
     assert abs(found - x) < norm.isf(ALPHA) * deviation
     assert not abs(found - 2 * x - 0.3) < norm.isf(ALPHA) * deviation
 
 
-def test_privacy_of_the_two_points(monkeypatch):
-    """Whatever the number and the first word, the second decides at the threshold of the coin, both ways."""
-    keep = coin(1.0).threshold
-
-    def uppers(x, end, lie):
-        monkeypatch.setattr(location, "streams", lambda rng, count: [ScriptedBits([end, lie])])
-        return local.mean([x], epsilon=1.0, bounds=(0, 1)) == 1.0
-
-    for x, end in itertools.product((0.0, 0.25, 1.0, math.nan, 7.0), (0, 2**62 - 1, 2**62, 2**64 - 1)):
-        reports = [uppers(x, end, lie) for lie in (0, keep - 1, keep, 2**64 - 1)]
-        truth = end < 2**64 * (0.0 if math.isnan(x) else min(x, 1.0))
-        assert reports == [truth, truth, not truth, not truth]
+@pytest.mark.parametrize("method", ["auto", "two-point", "laplace"])
+def test_the_mean_is_that_of_private_reports(method):
+    """Nothing but reports of `Interval`, whose privacy is tested there, reaches the estimate."""
+    x = [0.1, 0.7, math.nan, 7.0, -math.inf] * 20
+    randomizer = local.Interval(1.0, bounds=(0.0, 1.0), method=method)
+    expected = float(randomizer.estimate(randomizer.randomize(x, rng=PCG64(1))))
+    found = local.mean(x, epsilon=1.0, bounds=(0.0, 1.0), method=method, rng=PCG64(1))
+    assert found == min(max(expected, 0.0), 1.0)
 
 
 def test_a_wider_scale_is_another_unit():
