@@ -46,7 +46,7 @@ class Coin:
 
     @property
     def epsilon(self) -> float:
-        """The privacy loss ``log(ratio)``, not above what `coin` was asked for."""
+        """The privacy loss ``log(ratio)``, to a unit in the last place; `ratio` is exact, and what `coin` bounds."""
         excess = self.ratio - 1
         return math.log1p(float(excess)) if excess < 1 else math.log(self.ratio)
 
