@@ -47,5 +47,6 @@ setup(
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         annotate=False,
-    )
+    ),
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )
