@@ -24,7 +24,7 @@ DIRECTIVES = {
 }
 
 # No -ffast-math, no contraction: every machine computes the same doubles, and the proved error bounds hold.
-FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
+FLAGS = ["-O1" if DEBUG else "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
 
 HEADERS = [str(path) for folder in ("src", "dpfast/_kernels") for path in sorted(Path(folder).glob("*.[hp]*"))]
 
