@@ -133,7 +133,7 @@ cdef wide _wide(object value) except? -1:
     """A Python integer below 2**127 in magnitude."""
     cdef int64_t high = value >> 64
     cdef uint64_t low = value & 0xFFFFFFFFFFFFFFFF
-    return ((<wide> high) << 64) | <wide> low
+    return (<wide> high) * (<wide> 1 << 64) + <wide> low
 
 
 cdef class Pieces:
