@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, SupportsIndex
 
@@ -13,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _samplers
+from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
 _MOST_NOISE = 2**62
 
@@ -163,11 +163,6 @@ def _fill(
     """An array of draws, in blocks that each have a stream of their own."""
     exact, shape, threads = _checks.scale(scale), _checks.shape(size), _checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
-    if threads == 1 or out.size <= BLOCK:
-        for source, block in blocks(rng, out):
-            kernel(source, exact, block)
-    else:
-        parts = streams(rng, -(-out.size // BLOCK))
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda i: kernel(parts[i], exact, out[i * BLOCK : (i + 1) * BLOCK]), range(len(parts))))
+    sources = streams(rng, -(-out.size // BLOCK))
+    each(lambda i: kernel(sources[i], exact, out[i * BLOCK : (i + 1) * BLOCK]), range(len(sources)), threads)
     return int(out[0]) if size is None else out.reshape(shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _boxes, _select
+from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.laws import BehindTest, Boxes
 from dpfast.mechanism import Mechanism
@@ -274,15 +274,8 @@ def _transformed(records: NDArray[Any], matrix: NDArray[np.float64], threads: in
             x = np.ascontiguousarray(records[rows].T, dtype=np.float64)
         _boxes.transform(matrix, x, out[:, rows])
 
-    _each(fill, range(0, n, _TRANSFORMED_ROWS), threads)
+    each(fill, range(0, n, _TRANSFORMED_ROWS), threads)
     return out.T
-
-
-def _each(task: Any, arguments: Sequence[Any], threads: int) -> list[Any]:
-    if threads == 1 or len(arguments) == 1:
-        return [task(argument) for argument in arguments]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(task, arguments))
 
 
 def _parts(d: int, threads: int) -> list[range]:
@@ -393,7 +386,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
                 self._column(j, n).multiply(values, levels, volumes, kept, j)
             return volumes
 
-        volumes, *others = _each(read, _parts(d, threads), threads)
+        volumes, *others = each(read, _parts(d, threads), threads)
         for other in others:
             volumes.merge(other)
         level = np.empty(1, np.int64)
@@ -416,7 +409,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
                 lower[:-1, j], upper[:-1, j] = column.ranges(values, levels)
                 upper[-1, j] = column.last
 
-        _each(read, _parts(d, threads), threads)
+        each(read, _parts(d, threads), threads)
         return Boxes(lower, upper, epsilon=self.epsilon, decode=lambda codes: self._decode(n, codes))
 
     def error(
@@ -705,7 +698,7 @@ class RangeFreeBoxes(_CoordinateWise):
             for j, values in columns.between(part.start, part.stop):
                 lower[:, j], upper[:, j] = self.statistic.attack_range(self.statistic.summarize(values, grid, boxes))
 
-        _each(read, _parts(d, threads), threads)
+        each(read, _parts(d, threads), threads)
         radii = np.array(self._radii(d))
         lower, upper = lower + (first - radii), upper + (first + radii)
         law = Boxes(lower[: plan.cap + 1], upper[: plan.cap + 1], epsilon=plan.epsilon, decode=self._decode)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, noise
 from dpfast._kernels import _bins
+from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
@@ -126,12 +126,7 @@ class Cells:
                 first, step = (0, 1.0) if codes else (grid.first, grid.step)
                 _bins.fill_points(source, cells, self.codes[a], divisor, first, step, part[:, a])
 
-        if workers == 1 or len(sources) < 2:
-            for block in range(len(sources)):
-                draw(block)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(draw, range(len(sources))))
+        each(draw, range(len(sources)), workers)
         return points
 
 

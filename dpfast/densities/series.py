@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _bins, _samplers, _series
+from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
@@ -277,10 +277,7 @@ def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArr
             _series.add_counts(grid.encode(part[start : start + BLOCK]), multiplier, counts)
         return counts
 
-    if workers == 1:
-        return count(values)
-    with ThreadPoolExecutor(workers) as pool:
-        return np.asarray(np.sum(list(pool.map(count, np.array_split(values, workers))), axis=0))
+    return np.asarray(np.sum(each(count, np.array_split(values, workers), workers), axis=0))
 
 
 # ---- the density ----

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -15,6 +13,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
@@ -81,19 +80,14 @@ class ScalarRandomizer(Randomizer):
             part = slice(i * BLOCK, (i + 1) * BLOCK)
             self._fill(parts[i], flat[part], out[part])
 
-        _each(block, len(parts), threads)
+        each(block, range(len(parts)), threads)
         return out.reshape((() if one else values.shape) + self.report.shape)
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows = self._rows(reports)
         blocks = max(1, -(-len(rows) // BLOCK))
-        sums: list[Any] = [None] * blocks
-
-        def block(i: int) -> None:
-            sums[i] = self._sums(rows[i * BLOCK : (i + 1) * BLOCK])
-
-        _each(block, blocks, threads)
+        sums = each(lambda i: self._sums(rows[i * BLOCK : (i + 1) * BLOCK]), range(blocks), threads)
         return Aggregate(len(rows), sum(sums[1:], start=sums[0]))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
@@ -147,15 +141,6 @@ class ScalarRandomizer(Randomizer):
         if total.n < 1:
             raise ValueError("an estimate needs at least one report")
         return total
-
-
-def _each(block: Callable[[int], None], count: int, threads: int) -> None:
-    if threads == 1 or count < 2:
-        for i in range(count):
-            block(i)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(block, range(count)))
 
 
 def symbols(count: int) -> np.dtype[Any]:

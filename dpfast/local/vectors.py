@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks
+from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator, streams
@@ -117,7 +116,7 @@ class VectorRandomizer(Randomizer):
             people = slice(starts[block], starts[block] + step)
             self._fill(sources[block], _as_doubles(rows[people]), out[people])
 
-        _each(fill, len(starts), threads)
+        each(fill, range(len(starts)), threads)
         return out[0] if one else out
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
@@ -131,12 +130,7 @@ class VectorRandomizer(Randomizer):
         rows, _ = self._reports(reports)
         step = max(1, -(-rows.shape[0] // threads))
         starts = range(0, rows.shape[0], step)
-        parts: list[Any] = [None] * len(starts)
-
-        def add(block: int) -> None:
-            parts[block] = self._sums(rows[starts[block] : starts[block] + step])
-
-        _each(add, len(starts), threads)
+        parts = each(lambda start: self._sums(rows[start : start + step]), starts, threads)
         return Aggregate(rows.shape[0], sum(parts[1:], parts[0]) if parts else self._sums(rows))
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
@@ -232,13 +226,3 @@ class VectorRandomizer(Randomizer):
 def _as_doubles(rows: NDArray[Any]) -> NDArray[np.float64]:
     with np.errstate(all="ignore"):  # a signalling NaN
         return np.ascontiguousarray(rows, dtype=np.float64)
-
-
-def _each(work: Callable[[int], None], count: int, threads: int) -> None:
-    """work(0), ..., work(count - 1), on as many threads."""
-    if threads == 1 or count == 1:
-        for block in range(count):
-            work(block)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(count)))

@@ -1,0 +1,18 @@
+"""Work in independent parts, on threads: the kernels release the GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def each(task: Callable[[Part], Result], parts: Sequence[Part], threads: int) -> list[Result]:
+    """``[task(part) for part in parts]``, on as many threads: none is started for one thread or one part."""
+    if threads == 1 or len(parts) < 2:
+        return [task(part) for part in parts]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(task, parts))
