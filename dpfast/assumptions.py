@@ -345,17 +345,3 @@ def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confide
         least = int(np.argmax(reached(t)))
         t = np.linspace(t[max(least - 1, 0)], t[least], 33)
     return float(t[int(np.argmax(reached(t)))])
-
-
-def least_n(enough: Callable[[int], bool], *, exact: bool) -> int:
-    """The least n >= 1 that is enough; or within 1 in 200 of it."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > 2**50:
-            raise ValueError("such an error takes more than 2**50 records, or no number of them reaches it")
-    low = high // 2
-    while high - low > (1 if exact else max(1, high // 200)):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
-from dpfast.assumptions import Assumed, least_n
+from dpfast._least import least
+from dpfast.assumptions import Assumed
 from dpfast.laws import Law
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -112,7 +113,12 @@ class Mechanism(ABC):
         """
         wanted = _checks.positive("error", error)
         exact = assumptions.get("distribution") is None
-        return least_n(lambda n: bool(np.max(self.error(n, **assumptions)) <= wanted), exact=exact)
+        return least(
+            lambda n: bool(np.max(self.error(n, **assumptions)) <= wanted),
+            most=2**50,
+            too_many="such an error takes more than 2**50 records, or no number of them reaches it",
+            exact=exact,
+        )
 
 
 class StatisticMechanism(Mechanism):

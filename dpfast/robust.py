@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _boxes, _select
+from dpfast._least import least
 from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.laws import BehindTest, Boxes
@@ -660,18 +661,11 @@ class RangeFreeBoxes(_CoordinateWise):
     def least_records(self, d: int) -> int:
         """The least n for which the test can pass with probability 1/2 or more; a ValueError if there is none."""
         needed = self.plan(d).needed
-        low, high = 1, 2**62
-        while low < high:
-            middle = (low + high) // 2
-            if self._room(middle) >= needed:
-                high = middle
-            else:
-                low = middle + 1
-        if self._room(low) < needed:
-            raise ValueError(
-                f"the {self.statistic} can be moved anywhere by one record: there is no release without bounds"
-            )
-        return low
+        return least(
+            lambda n: self._room(n) >= needed,
+            most=2**62,
+            too_many=f"the {self.statistic} can be moved anywhere by one record: there is no release without bounds",
+        )
 
     def _room(self, n: int) -> int:
         """The number of replaced records that can move the statistic anywhere."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._least import least
 
 # How much one record changes counts, in the l1 norm: replaced, it leaves one cell and enters another.
 CHANGED_COUNTS = {"replace-one": 2, "add-remove": 1}
@@ -407,14 +408,7 @@ def perturbed_bins(
         more, fewer = (_perturbed_mise(each, each**r, n, rough, variance) for each in (c + 1, c))
         return more >= fewer
 
-    most = 1
-    while not rises(most):
-        most *= 2
-    least = most // 2  # does not rise there, or is 0
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if rises(middle) else (middle, most)
-    return most
+    return least(rises)
 
 
 @dataclass(frozen=True)

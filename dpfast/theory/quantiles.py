@@ -9,8 +9,7 @@ from typing import Any
 from scipy.special import erfcx, ndtr
 
 from dpfast import _checks
-
-_LARGEST_N = 2**62
+from dpfast._least import least
 
 
 def quantile_error(
@@ -122,16 +121,11 @@ def sample_size(
     failing = _failure(q, density, width, epsilon)
     error = _checks.between("error", error, 0, float(width))
     allowed = 1 - _checks.between("confidence", confidence, 0, 1)
-    enough = 1
-    while failing(enough, error) > allowed:
-        enough *= 2
-        if enough > _LARGEST_N:
-            raise ValueError(f"error = {error!r} takes more than 2**62 records")
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        too_few, enough = (too_few, middle) if failing(middle, error) <= allowed else (middle, enough)
-    return enough
+    return least(
+        lambda n: failing(n, error) <= allowed,
+        most=2**62,
+        too_many=f"error = {error!r} takes more than 2**62 records",
+    )
 
 
 def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, float], float]:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 
 from dpfast import _checks
-
-_MOST_RECORDS = 2**25
+from dpfast._least import least
 
 
 def robust_sample_size(
@@ -230,17 +229,4 @@ def gaussian_mean_sample_size(
 
 
 def _least(suffices: Callable[[int], bool]) -> int:
-    """An n that suffices, the least if all greater ones do."""
-    high = 1
-    while not suffices(high):
-        high *= 2
-        if high > _MOST_RECORDS:
-            raise ValueError("more than 2**25 records are needed")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if suffices(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return least(suffices, most=2**25, too_many="more than 2**25 records are needed")
