@@ -9,7 +9,8 @@ def test_finds_every_threshold_and_asks_only_of_numbers_from_one():
     for threshold in range(1, 300):
         asked = []
         assert least(lambda n, t=threshold, asked=asked: asked.append(n) or n >= t) == threshold
-        assert min(asked) >= 1 and len(asked) <= 2 * threshold.bit_length() + 1
+        assert min(asked) >= 1
+        assert len(asked) <= 2 * threshold.bit_length() + 1
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 199, 1000, 123_456, 10**9 + 7])
@@ -23,5 +24,5 @@ def test_an_inexact_search_is_enough_and_within_one_in_200(threshold):
 @pytest.mark.parametrize("exact", [True, False])
 def test_gives_up_beyond_the_greatest(exact):
     assert least(lambda n: n >= 64, most=64, too_many="too many") == 64
-    with pytest.raises(ValueError, match="^too many$"):
+    with pytest.raises(ValueError, match="too many"):
         least(lambda n: n >= 65, most=64, too_many="too many", exact=exact)
