@@ -273,6 +273,57 @@ class BehindTest(Law):
         return None if codes.ndim == 1 and failed[0] else values
 
 
+class NoisyIntegers(Law):
+    """Independent discrete Laplace noise on integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
+
+    What is drawn is clamped to +-most.
+
+    Parameters
+    ----------
+    center : ndarray of int64, of any shape
+        c, within +-2**61, and below that where `most` is 2**62.
+    scale : Fraction
+        s, at most 2**56.
+    most : int
+        Public, at most 2**62.
+    decode : callable
+        Turns integers into what is released.
+    """
+
+    def __init__(
+        self,
+        center: NDArray[np.int64],
+        *,
+        scale: Fraction,
+        most: int,
+        decode: Callable[[NDArray[np.int64]], Any],
+    ) -> None:
+        self.center, self.scale, self.most, self._decode = center, scale, most, decode
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """Natural logarithm of P(K = k), k of shape (..., *center.shape); without the clamping."""
+        rate = float(1 / self.scale)
+        distance = np.abs(_checks.integers("k", k) - self.center).astype(np.float64)
+        axes = tuple(range(-self.center.ndim, 0))
+        return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        """Exact draws, int64 of shape (*size, *center.shape)."""
+        shape = (*_checks.shape(size), *self.center.shape)
+        out = np.empty(math.prod(shape), np.int64)
+        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+            _samplers.fill_discrete_laplace(source, self.scale, block)
+        # The noise is clamped before, for the sum not to overflow, so wide that with or without it the clamped sum is
+        # the same.
+        np.clip(out, -self.most - 2**61, self.most + 2**61, out=out)
+        draws = out.reshape(shape)
+        draws += self.center
+        return np.clip(draws, -self.most, self.most, out=draws)
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._decode(_checks.integers("k", k))
+
+
 class RoundedNoise(ABC):
     """Symmetric noise on the integers: round(scale * X), X of a continuous law.
 

@@ -225,7 +225,7 @@ class Windowed:
 class TestPerturbed:
     def test_the_law_is_a_product_of_discrete_laplaces(self):
         law = PerturbedHistogram((1, 2), grid=(Grid(0, 1), Grid(0, 1)), epsilon=0.7).law([[0.1, 0.1], [0.2, 0.7]])
-        assert law.counts.tolist() == [[1, 1]]
+        assert law.center.tolist() == [[1, 1]]
         window = np.array(list(itertools.product(range(-120, 121), repeat=2))).reshape(-1, 1, 2)
         p = np.exp(law.logpmf(window))
         assert abs(p.sum() - 1) < 1e-12
@@ -248,7 +248,7 @@ class TestPerturbed:
     @staticmethod
     def losses(laws, pairs, reach=8):
         """The largest log-ratio of every pair on a window; beyond it the ratio is that of its border."""
-        cells = next(iter(laws.values())).counts.size
+        cells = next(iter(laws.values())).center.size
         window = np.array(list(itertools.product(range(-reach, reach + 1), repeat=cells)))
         logs = {data: law.logpmf(window) for data, law in laws.items()}
         return [(logs[a] - logs[b]).max() for a, b in pairs]
@@ -755,7 +755,7 @@ def test_one_record(epsilon, bins):
     """T7: n = 1, more bins than records, noise still present."""
     mechanism = PerturbedHistogram(bins, grid=Grid(0, 1), epsilon=epsilon)
     counts = mechanism.release([0.3], size=300_000 // bins, rng=PCG64(1))
-    assert np.count_nonzero(counts - mechanism.law([0.3]).counts) > 0
+    assert np.count_nonzero(counts - mechanism.law([0.3]).center) > 0
     assert dpf.synthesize([0.3], 5, bounds=(0, 1), epsilon=epsilon, bins=bins, rng=PCG64(1)).shape == (5,)
     smoothed = dpf.synthesize([0.3], 5, bounds=(0, 1), epsilon=epsilon, bins=bins, method="smoothed", rng=PCG64(1))
     assert ((smoothed >= 0) & (smoothed <= 1)).all()

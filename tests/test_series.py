@@ -14,10 +14,10 @@ from numpy.random import PCG64
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
-from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity
+from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity, laws
 from dpfast._kernels import _series
 from dpfast.densities import series
-from dpfast.laws import ScalarLaw
+from dpfast.laws import NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
 from dpfast.theory import (
     series_error,
@@ -249,7 +249,7 @@ class TestLaw:
             assert worst == Fraction(0.7)
 
     def test_logpmf(self):
-        law = series.NoisySums(np.array([3, -5]), scale=Fraction(7, 2), decode=np.asarray)
+        law = NoisyIntegers(np.array([3, -5]), scale=Fraction(7, 2), most=2**61, decode=np.asarray)
         grid = np.array(list(itertools.product(range(-150, 150), repeat=2)))
         assert_allclose(math.fsum(np.exp(law.logpmf(grid))), 1, rtol=1e-12)
         with mp.workdps(30):
@@ -257,7 +257,7 @@ class TestLaw:
         assert_allclose(law.logpmf([7, -4]), float(expected), rtol=1e-14)
 
     def test_draws_fit_and_would_not_at_another_scale(self):
-        law = series.NoisySums(np.array([3, -5]), scale=Fraction(3), decode=np.asarray)
+        law = NoisyIntegers(np.array([3, -5]), scale=Fraction(3), most=2**61, decode=np.asarray)
         draws = law.sample(100_000, PCG64(1))
         assert draws.shape == (100_000, 2)
         k = np.arange(-40, 41)
@@ -269,17 +269,20 @@ class TestLaw:
                 assert chi_square_rejects(observed, expected) == (factor != 1)
         assert abs(np.corrcoef(draws.T)[0, 1]) < 0.02
 
-    @pytest.mark.parametrize("most", [2**63 - 1, 2**62, 2**61 + 2**60])
-    def test_extreme_noise_does_not_overflow_and_tells_nothing(self, most, monkeypatch):
+    @pytest.mark.parametrize(
+        ("most", "clamp"),
+        [(2**63 - 1, 2**61), (2**62, 2**61), (2**61 + 2**60, 2**61), (2**63 - 1, 2**62), (2**62 + 2**60, 2**62)],
+    )
+    def test_extreme_noise_does_not_overflow_and_tells_nothing(self, most, clamp, monkeypatch):
         """Whatever the sums: clamped noise on unclamped sums would put them into the low bits."""
 
         def fill(bit_generator, scale, out):
             out[:] = most * np.resize([1, -1], out.size)
 
-        monkeypatch.setattr(series._samplers, "fill_discrete_laplace", fill)
-        for center in ([2**61, -(2**61)], [0, 0], [3, -7], [-(2**59), 2**59]):
-            draws = series.NoisySums(np.array(center), scale=Fraction(2**56), decode=np.asarray).sample(4, PCG64(1))
-            assert draws.tolist() == [[2**61, -(2**61)]] * 4
+        monkeypatch.setattr(laws._samplers, "fill_discrete_laplace", fill)
+        for center in ([2**61 - 1, 1 - 2**61], [0, 0], [3, -7], [-(2**59), 2**59]):
+            law = NoisyIntegers(np.array(center), scale=Fraction(2**56), most=clamp, decode=np.asarray)
+            assert law.sample(4, PCG64(1)).tolist() == [[clamp, -clamp]] * 4
 
     def test_released_coefficients(self):
         """Multiples of sqrt(2) / (n 2**20), a public number; shapes from public arguments only."""

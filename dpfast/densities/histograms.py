@@ -13,11 +13,11 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, noise
+from dpfast import _checks
 from dpfast._kernels import _bins
 from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.laws import Law
+from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
@@ -328,44 +328,6 @@ class Histogram:
         return ax
 
 
-class PerturbedCounts(Law):
-    """Counts plus independent discrete Laplace noise. PRIVATE: the exact counts are inside.
-
-    Parameters
-    ----------
-    counts : ndarray of int64
-    scale : Fraction
-        Of the noise.
-    release : callable
-        Makes a `Histogram` of noisy counts.
-    """
-
-    def __init__(
-        self, counts: NDArray[np.int64], *, scale: Fraction, release: Callable[[NDArray[np.int64]], Histogram]
-    ) -> None:
-        self.counts, self.scale, self._release = counts, scale, release
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of P(K = k), for k of shape (..., *bins)."""
-        codes = _checks.integers("k", k)
-        distance = np.abs(codes - self.counts).reshape(*codes.shape[: codes.ndim - self.counts.ndim], -1)
-        at_zero = math.log(math.tanh(1 / (2 * float(self.scale))))
-        return np.asarray(self.counts.size * at_zero - distance.sum(axis=-1) / float(self.scale))
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        draws = noise.discrete_laplace(self.scale, (*_checks.shape(size), *self.counts.shape), rng=rng)
-        # Clamped to public bounds beyond which no total fits 64 bits. The noise is clamped before, so wide that with or
-        # without it the clamped sum is the same.
-        most = 2**62 // self.counts.size
-        np.clip(draws, -most - 2**61, most + 2**61, out=draws)
-        draws += self.counts
-        return np.clip(draws, -most, most, out=draws)
-
-    def value(self, k: ArrayLike) -> Histogram:
-        """The histogram that is released for k, of shape `bins`."""
-        return self._release(_checks.integers("k", k))
-
-
 @dataclass(frozen=True, repr=False)
 class PerturbedHistogram(Mechanism):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
@@ -446,15 +408,16 @@ class PerturbedHistogram(Mechanism):
         """The box and its bins."""
         return Cells(self.grids, _several(self.bins))
 
-    def law(self, x: ArrayLike, *, workers: int = 1) -> PerturbedCounts:
+    def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the noisy counts. PRIVATE."""
         threads, values = _checks.threads(workers), _columns(x, self.cells)
         public = self.neighbors == "replace-one"
         n = _checks.records(len(values)) if public else None
-        return PerturbedCounts(
+        return NoisyIntegers(
             self.cells.count(values, threads),
             scale=_noise_scale(self.epsilon, self.neighbors),
-            release=partial(self._histogram, n=n),
+            most=2**62 // len(self.cells),  # the total fits 64 bits
+            decode=partial(self._histogram, n=n),
         )
 
     def release(

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _bins, _samplers, _series
+from dpfast._kernels import _bins, _series
 from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.laws import Law
+from dpfast.laws import NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
-from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
 _BITS = 20  # a table entry is a multiple of 2**-20
@@ -144,7 +144,7 @@ class SeriesCoefficients(Mechanism):
         )
         return bound / _width(self.grid)
 
-    def law(self, x: ArrayLike, *, workers: int = 1) -> NoisySums:
+    def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
@@ -153,48 +153,7 @@ class SeriesCoefficients(Mechanism):
         counts = _counts(values, self.grid, self.nodes, threads)
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
-        return NoisySums(totals, scale=self.scale, decode=partial(_coefficients, n))
-
-
-class NoisySums(Law):
-    """Independent discrete Laplace noise on a vector of integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
-
-    What is drawn is clamped to +-2**61.
-
-    Parameters
-    ----------
-    center : ndarray of int64, shape (terms,)
-        The exact sums c, within +-2**61.
-    scale : Fraction
-        s, exact, at most 2**56.
-    decode : callable
-        Turns vectors of integers into coefficients.
-    """
-
-    def __init__(
-        self, center: NDArray[np.int64], *, scale: Fraction, decode: Callable[[Any], NDArray[np.float64]]
-    ) -> None:
-        self.center, self.scale, self._decode = center, scale, decode
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of P(K = k), k of shape (..., terms)."""
-        rate = float(1 / self.scale)
-        distance = np.abs(_checks.integers("k", k) - self.center).astype(np.float64)
-        return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=-1))
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Exact draws, int64 of shape (*size, terms)."""
-        shape = (*_checks.shape(size), self.center.size)
-        out = np.empty(math.prod(shape), np.int64)
-        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
-            _samplers.fill_discrete_laplace(source, self.scale, block)
-        # Clamped to public bounds. The noise is clamped before, for the sum not to overflow, so wide that with or
-        # without it the clamped sum is the same.
-        np.clip(out, -2 * _MOST_SUM, 2 * _MOST_SUM, out=out)
-        return np.clip(out.reshape(shape) + self.center, -_MOST_SUM, _MOST_SUM)
-
-    def value(self, k: ArrayLike) -> Any:
-        return self._decode(_checks.integers("k", k))
+        return NoisyIntegers(totals, scale=self.scale, most=_MOST_SUM, decode=partial(_coefficients, n))
 
 
 def _coefficients(n: int, sums: NDArray[np.int64]) -> NDArray[np.float64]:
