@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,12 @@ from dpfast import _checks
 from dpfast._kernels import _levels, _select
 from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
-from dpfast.laws import NestedIntervals
+from dpfast.laws import NestedIntervals, score_cap
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
 from dpfast.theory.quantiles import quantile_error
-
-# The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
-_TAIL = 42.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,7 +116,7 @@ differential privacy) for one record replaced (the number of records is public)>
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases: together they have at most e**-42 of the
         probability.
         """
-        return _cap(self.epsilon, self.statistic.last(self.grid, n) + 1)
+        return score_cap(self.epsilon, math.log(self.statistic.last(self.grid, n) + 1))
 
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
@@ -222,13 +219,3 @@ def _records(x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
     values = _checks.vector("x", x)
     _checks.records(values.shape[0])
     return values, threads
-
-
-@lru_cache(maxsize=256)
-def _cap(epsilon: float, size: int) -> int:
-    """The public number of levels, ``1 + ceil(2 / epsilon * (log(size) + 42))``: beyond it all scores count alike.
-
-    At most 2**30 + 1, where the error bound of their sums (docs/proofs/certified-choice.md) ends.
-    """
-    levels = 2 / epsilon * (math.log(size) + _TAIL)
-    return 1 + math.ceil(min(levels, 2.0**30))

@@ -16,6 +16,18 @@ from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast.grid import Grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
+# Scores that are told apart leave at most e**-42 < 2**-60 of the probability to all others.
+TAIL = 42.0
+
+
+def score_cap(epsilon: float, log_outcomes: float) -> int:
+    """The public number of scores that are told apart, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
+
+    All beyond count alike. At most 2**30 + 1, where the error bound of the sums of their weights
+    (docs/proofs/certified-choice.md) ends.
+    """
+    return 1 + math.ceil(min(2 / epsilon * (log_outcomes + TAIL), 2.0**30))
+
 
 class Law(ABC):
     """A distribution on grid codes, or on vectors of them, and the values that they stand for."""

@@ -15,15 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _scores
 from dpfast.grid import Grid
-from dpfast.laws import ScalarLaw
+from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
-
-# Scores that are told apart leave at most e**-42 < 2**-60 of the probability to all others.
-_TAIL = 42.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,7 +141,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         weights; no more than 1 + 2 n W, where all magnitudes are told apart.
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
-        ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + _TAIL)
+        ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
         return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * n)))
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> ScoreLaw:

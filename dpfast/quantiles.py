@@ -18,14 +18,12 @@ from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
 from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.grid import Grid
-from dpfast.laws import Law
+from dpfast.laws import TAIL, Law
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
 
-# The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond it.
-_TAIL = 42.0
 _DRAWS = 16  # on each imagined sample, where an error is predicted
 
 
@@ -162,7 +160,7 @@ class _Plan:
 
 def _reach(epsilon: float, last: int, m: int) -> int:
     """T = ceil(2 / epsilon (log C(last + m, m) + 42)): sorted vectors of a score above T weigh e**-42 together."""
-    return math.ceil(min(2 / epsilon * (math.log(math.comb(last + m, m)) + _TAIL), 2.0**62))
+    return math.ceil(min(2 / epsilon * (math.log(math.comb(last + m, m)) + TAIL), 2.0**62))
 
 
 @dataclass(frozen=True, eq=False)

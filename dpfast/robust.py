@@ -17,17 +17,13 @@ from dpfast._kernels import _boxes, _select
 from dpfast._least import least
 from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.laws import BehindTest, Boxes
+from dpfast.laws import TAIL, BehindTest, Boxes, score_cap
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.selection import select
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
 from dpfast.theory.robust import gaussian_mean_error
-
-# The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond the window.
-_TAIL = 42.0
-_MOST_LEVELS = 2.0**30
 
 _LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; what is above 64 is not spent
 
@@ -372,7 +368,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             volume = d * math.log(self._column(0, n).last + 1)
         else:
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
-        return 1 + math.ceil(min(2 / self.epsilon * (volume + _TAIL), _MOST_LEVELS))
+        return score_cap(self.epsilon, volume)
 
     def __call__(self, X: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
@@ -767,7 +763,7 @@ def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
     levels = cap(release)
     threshold = tested_threshold(test, delta)
     bound = tested_bound(release, delta, levels + 1, base)
-    return Plan(release, test, levels, threshold, bound, threshold + math.ceil(_TAIL / test))
+    return Plan(release, test, levels, threshold, bound, threshold + math.ceil(TAIL / test))
 
 
 def _down(x: Fraction) -> float:

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
+from dpfast.laws import score_cap
 from dpfast.quantiles import _Plan, _Stage, _Windows
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -116,9 +117,8 @@ class TestLaw:
     @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
     @pytest.mark.parametrize("size", [2, 1000, 2**52])
     def test_the_same_cap_as_inverse_sensitivity(self, epsilon, size):
-        from dpfast.inverse import _cap
-
-        assert _Plan.of(1, 2**62, size - 1, epsilon, None).reach + 1 == min(_cap(epsilon, size), 2**62 + 1)
+        cap = score_cap(epsilon, math.log(size))
+        assert _Plan.of(1, 2**62, size - 1, epsilon, None).reach + 1 == min(cap, 2**62 + 1)
 
     @given(cases())
     def test_reflection(self, case):
