@@ -329,7 +329,63 @@ class Histogram:
 
 
 @dataclass(frozen=True, repr=False)
-class PerturbedHistogram(Mechanism):
+class _OnCells(Mechanism):
+    """A release about the cells of a box."""
+
+    bins: int | Sequence[int]
+    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
+    epsilon: float = field(kw_only=True)
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grid of each column."""
+        return _several(self.grid)
+
+    @property
+    def cells(self) -> Cells:
+        """The box and its bins."""
+        return Cells(self.grids, _several(self.bins))
+
+    def _set_cells(self) -> None:
+        """Check `grid` and `bins`; `bins` becomes a number for one column, else a number for each."""
+        grids = _several(tuple(self.grid) if isinstance(self.grid, list) else self.grid)
+        for grid in grids:
+            if not isinstance(grid, Grid):
+                raise TypeError(f"grid must be a dpfast.Grid or a tuple of them, not {type(grid).__name__}")
+        cells = Cells(grids, whole_bins(self.bins, len(grids)))
+        object.__setattr__(self, "grid", grids[0] if len(grids) == 1 else grids)
+        object.__setattr__(self, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
+
+    def _columns(self, x: Any) -> NDArray[Any]:
+        """The records as a table with a column for each axis."""
+        values, r = _checks.numbers("x", x), len(self.grids)
+        if values.ndim == 1 and r == 1:
+            return values[:, None]
+        if values.ndim != 2 or values.shape[1] != r:
+            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {values.shape}")
+        return values
+
+    def _described(self) -> str:
+        axes = (
+            f"{count} bins of {grid.size} points from {grid.lower!r} to {grid.upper!r}"
+            for count, grid in zip(self.cells.bins, self.grids, strict=True)
+        )
+        return " x ".join(axes)
+
+
+def _several(one_or_more: Any) -> tuple[Any, ...]:
+    return one_or_more if isinstance(one_or_more, tuple) else (one_or_more,)
+
+
+def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
+    """The bins of each axis: a number counts for all."""
+    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
+        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
+    return (_checks.whole("bins", bins, least=1),) * columns
+
+
+@dataclass(frozen=True, repr=False)
+class PerturbedHistogram(_OnCells):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
 
     Pure epsilon-differential privacy under one replaced record, n public; or of scale 1 / epsilon under one record
@@ -373,9 +429,6 @@ class PerturbedHistogram(Mechanism):
     (10,)
     """
 
-    bins: int | Sequence[int]
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
     consistency: str = field(kw_only=True, default="clip")
     neighbors: str = field(kw_only=True, default="replace-one")
 
@@ -389,28 +442,18 @@ class PerturbedHistogram(Mechanism):
         if self.consistency == "simplex" and self.neighbors == "add-remove":
             raise ValueError("consistency='simplex' makes counts sum to n, which neighbors='add-remove' keeps private")
         _noise_scale(self.epsilon, self.neighbors)
-        _set_cells(self)
+        self._set_cells()
 
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0, self.neighbors)
 
     def __repr__(self) -> str:
-        return f"<PerturbedHistogram of {_described(self.cells)}, {self.consistency}: {self.privacy}>"
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column."""
-        return _several(self.grid)
-
-    @property
-    def cells(self) -> Cells:
-        """The box and its bins."""
-        return Cells(self.grids, _several(self.bins))
+        return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the noisy counts. PRIVATE."""
-        threads, values = _checks.threads(workers), _columns(x, self.cells)
+        threads, values = _checks.threads(workers), self._columns(x)
         public = self.neighbors == "replace-one"
         n = _checks.records(len(values)) if public else None
         return NoisyIntegers(
@@ -453,46 +496,6 @@ class PerturbedHistogram(Mechanism):
         total = int(weights.sum()) if n is None else n
         noise_error = (counts.size / total) ** 2 * noise_variance(self.epsilon, neighbors=self.neighbors)
         return Histogram(counts, weights, self.cells, n, self.privacy, noise_error)
-
-
-def _several(one_or_more: Any) -> tuple[Any, ...]:
-    return one_or_more if isinstance(one_or_more, tuple) else (one_or_more,)
-
-
-def _set_cells(mechanism: PerturbedHistogram | SmoothedHistogram) -> None:
-    """Check `grid` and `bins`; `bins` becomes a number for one column, else a number for each."""
-    grids = _several(tuple(mechanism.grid) if isinstance(mechanism.grid, list) else mechanism.grid)
-    for grid in grids:
-        if not isinstance(grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid or a tuple of them, not {type(grid).__name__}")
-    cells = Cells(grids, whole_bins(mechanism.bins, len(grids)))
-    object.__setattr__(mechanism, "grid", grids[0] if len(grids) == 1 else grids)
-    object.__setattr__(mechanism, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
-
-
-def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
-    """The bins of each axis: a number counts for all."""
-    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
-        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
-    return (_checks.whole("bins", bins, least=1),) * columns
-
-
-def _columns(x: Any, cells: Cells) -> NDArray[Any]:
-    """The records as a table with a column for each axis."""
-    values, r = _checks.numbers("x", x), len(cells.bins)
-    if values.ndim == 1 and r == 1:
-        return values[:, None]
-    if values.ndim != 2 or values.shape[1] != r:
-        raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {values.shape}")
-    return values
-
-
-def _described(cells: Cells) -> str:
-    axes = (
-        f"{count} bins of {grid.size} points from {grid.lower!r} to {grid.upper!r}"
-        for count, grid in zip(cells.bins, cells.grids, strict=True)
-    )
-    return " x ".join(axes)
 
 
 def _noise_scale(epsilon: float, neighbors: str) -> Fraction:
@@ -587,7 +590,7 @@ class SmoothedSample(Law):
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothedHistogram(Mechanism):
+class SmoothedHistogram(_OnCells):
     """Release k synthetic records from a mixture of the histogram and the uniform distribution.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.
@@ -629,32 +632,19 @@ class SmoothedHistogram(Mechanism):
     (100,)
     """
 
-    bins: int | Sequence[int]
     k: int = field(kw_only=True)
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "k", _checks.whole("k", self.k, least=1))
-        _set_cells(self)
+        self._set_cells()
 
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
     def __repr__(self) -> str:
-        return f"<SmoothedHistogram release of {self.k} draws from {_described(self.cells)}: {self.privacy}>"
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column."""
-        return _several(self.grid)
-
-    @property
-    def cells(self) -> Cells:
-        """The box and its bins."""
-        return Cells(self.grids, _several(self.bins))
+        return f"<SmoothedHistogram release of {self.k} draws from {self._described()}: {self.privacy}>"
 
     def delta(self, n: SupportsIndex) -> Fraction:
         """The weight of the uniform distribution for n records: public, exact."""
@@ -667,7 +657,7 @@ class SmoothedHistogram(Mechanism):
     def law(self, x: ArrayLike, *, workers: int = 1) -> SmoothedSample:
         """The exact law of the k records. PRIVATE."""
         threads, cells = _checks.threads(workers), self.cells
-        values = _columns(x, cells)
+        values = self._columns(x)
         units = _units(len(cells), _checks.records(len(values)), self.k, self.epsilon)
         return SmoothedSample(values, cells=cells, k=self.k, units=units, workers=threads)
 
@@ -801,14 +791,14 @@ def automatic_bins(
     bins: str, values: NDArray[Any], grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
 ) -> tuple[int, ...]:
     """The bins of each axis by the rule of `histogram`, from the number of records."""
-    r, n = len(grids), _checks.records(len(values))
+    r = len(grids)
+    rough = r * _ASSUMED_ROUGHNESS * _ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
+    return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
+
+
+def bins_by(rule: Callable[[int], int], bins: str, values: NDArray[Any], grids: tuple[Grid, ...]) -> tuple[int, ...]:
+    """The bins of each axis for "auto": `rule` of the number of records, as far as grids and 2**24 cells allow."""
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-    rough = r * _ASSUMED_ROUGHNESS * _ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
-    return at_most(perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), grids)
-
-
-def at_most(bins: int, grids: tuple[Grid, ...]) -> tuple[int, ...]:
-    """No more than a grid has steps, and 2**24 cells together."""
-    most = int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
-    return tuple(min(bins, most, grid.size - 1) for grid in grids)
+    best, most = rule(_checks.records(len(values))), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    return tuple(min(best, most, grid.size - 1) for grid in grids)
