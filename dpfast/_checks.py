@@ -385,6 +385,12 @@ def records(n: int) -> int:
     return n
 
 
+def bounds_or_grid(bounds: Any, grid: Any) -> None:
+    """Exactly one of the two is given."""
+    if (bounds is None) == (grid is None):
+        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
+
+
 def pair(name: str, value: Any) -> tuple[Any, Any]:
     """Two finite numbers, as they are."""
     try:

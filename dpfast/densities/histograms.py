@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _bins
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
@@ -768,20 +768,15 @@ def histogram(
 
 def table(X: ArrayLike, bounds: Any, grid: Grid | Sequence[Grid] | None) -> tuple[NDArray[Any], tuple[Grid, ...]]:
     """The records as numbers of shape (n,) or (n, r), and a grid for each column."""
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
+    _checks.bounds_or_grid(bounds, grid)
+    given = grids_within(bounds, natural_step(X)) if grid is None else grid
     values = _checks.numbers("X", X)
     if values.ndim not in (1, 2):
         raise ValueError(f"X must have one or two dimensions, not shape {values.shape}")
     r = 1 if values.ndim == 1 else values.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
-    if grid is not None:
-        grids = (grid,) * r if isinstance(grid, Grid) else tuple(grid)
-    else:
-        pairs = list(bounds) if np.ndim(bounds) == 2 else [bounds] * r
-        step = 1.0 if _checks.declares_integers(X) else None
-        grids = tuple(Grid(*_checks.pair("bounds", pair), step=step) for pair in pairs)
+    grids = (given,) * r if isinstance(given, Grid) else tuple(given)
     if len(grids) != r:
         raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
     return values, grids
