@@ -377,7 +377,7 @@ def test_mean_and_variance(mechanism):
     assert mechanism.variance(v) < mechanism.variance() == mechanism.variance(np.zeros(d))
     assert mechanism.variance(np.array([v, v])).tolist() == [mechanism.variance(v)] * 2
     spread = np.square(vectors).mean(axis=0).max()
-    assert spread <= mechanism._coordinate_variance * (1 + 6 * math.sqrt(3 / n)) + np.square(v).max()
+    assert spread <= mechanism._worst_variance * (1 + 6 * math.sqrt(3 / n)) + np.square(v).max()
 
 
 @every

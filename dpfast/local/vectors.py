@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks
 from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, Randomizer
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator, streams
 
 # People are randomised in blocks of about so many coordinates, each block with its own stream.
@@ -64,12 +62,7 @@ class VectorRandomizer(Randomizer):
     """A randomiser of vectors of d numbers, whose reports are rows."""
 
     d: int
-    epsilon: float
     radius: float
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, neighbors="local")
 
     # What a subclass says
 
@@ -167,26 +160,8 @@ class VectorRandomizer(Randomizer):
         values = self._second_moment - np.square(self._meant(_as_doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
-    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
-        """Half width of a confidence interval for one coordinate of the mean of n fixed records, from public numbers.
-
-        Parameters
-        ----------
-        n : int
-            Reports, at least 1.
-        confidence : float
-            In (0, 1), for each coordinate by itself.
-
-        Returns
-        -------
-        float
-            Of the worst records; by the normal approximation with the exact variance.
-        """
-        n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
-        return float(ndtri((1 + confidence) / 2)) * math.sqrt(self._coordinate_variance / n)
-
     @property
-    def _coordinate_variance(self) -> float:
+    def _worst_variance(self) -> float:
         return self._second_moment / self.d
 
     @abstractmethod
