@@ -17,6 +17,7 @@ from dpfast.random import RandomSource, bit_generator, streams
 
 # People are randomised in blocks of about so many coordinates, each block with its own stream.
 _COORDINATES = 2**18
+_LEAST_PEOPLE = 256  # that are summed together, or the sums would take as much memory as the reports
 
 _HALF = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
 _LAST = -334477 / 2147483648
@@ -121,10 +122,10 @@ class VectorRandomizer(Randomizer):
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows, _ = self._reports(reports)
-        step = max(1, -(-rows.shape[0] // threads))
-        starts = range(0, rows.shape[0], step)
+        step = max(_LEAST_PEOPLE, _COORDINATES // self.d)  # not of `threads`: sums of doubles depend on the parts
+        starts = range(0, max(1, rows.shape[0]), step)
         parts = each(lambda start: self._sums(rows[start : start + step]), starts, threads)
-        return Aggregate(rows.shape[0], sum(parts[1:], parts[0]) if parts else self._sums(rows))
+        return Aggregate(rows.shape[0], sum(parts[1:], parts[0]))
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
         """Unbiased estimate of the mean of the records, a vector of d numbers.
