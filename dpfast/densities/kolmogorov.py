@@ -131,7 +131,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def law(self, x: ArrayLike, *, workers: int = 1) -> KolmogorovSmirnovLaw:
         """The exact law of the release. PRIVATE."""
         _checks.threads(workers)
-        codes = self.grid.encode(x)
+        codes = self.grid.encode(_checks.vector("x", x))
         k = self.records(_checks.records(codes.size))
         codes.sort()
         return KolmogorovSmirnovLaw(codes, k, epsilon=self.epsilon, grid=self.grid)
