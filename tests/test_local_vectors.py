@@ -100,9 +100,9 @@ def test_law_is_the_rational_one(mechanism, x):
     weights = reference.threshold(d, tau, coin(mechanism.epsilon, odds).ratio)[0]
     exact = reference.law([Fraction(reference.up_code(v, mechanism.radius), 2**48) for v in x], weights)
     law = mechanism.law(x)
-    for z, logpmf in zip(law.outcomes.tolist(), law.logpmf, strict=True):
+    for z, logpmf in zip(law.signs.tolist(), law.logpmf(law.outcomes()), strict=True):
         assert math.exp(logpmf) == pytest.approx(float(exact[tuple(z)]), rel=1e-13)
-    mean = np.exp(law.logpmf) @ law.outcomes * mechanism.scale
+    mean = np.exp(law.logs) @ law.signs * mechanism.scale
     np.testing.assert_allclose(mean, mechanism._meant(np.array([x]))[0], atol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_law_is_the_rational_one(mechanism, x):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_loss_of_all_pairs_of_records(d, method, epsilon):
     mechanism = local.Hypercube(d, epsilon, method=method)
-    laws = np.array([mechanism.law(x).logpmf for x in itertools.product((-1.0, 0.3, 1.0), repeat=d)])
+    laws = np.array([mechanism.law(x).logs for x in itertools.product((-1.0, 0.3, 1.0), repeat=d)])
     loss = (laws.max(axis=0) - laws.min(axis=0)).max()
     assert epsilon - 1e-9 < loss <= epsilon + 1e-12
     np.testing.assert_allclose(np.exp(laws).sum(axis=1), 1, rtol=1e-13)
@@ -136,16 +136,16 @@ def test_output_law(mechanism, x):
     n, law = 200_000, mechanism.law(x)
     vectors = np.rint(mechanism.decode(mechanism.randomize(np.tile(x, (n, 1)), rng=PCG64(1))) / mechanism.scale)
     digits = 3 ** np.arange(mechanism.d)
-    order = np.argsort((law.outcomes + 1) @ digits)
-    found = np.searchsorted(((law.outcomes + 1) @ digits)[order], (vectors.astype(int) + 1) @ digits)
+    order = np.argsort((law.signs + 1) @ digits)
+    found = np.searchsorted(((law.signs + 1) @ digits)[order], (vectors.astype(int) + 1) @ digits)
     counts = np.bincount(found, minlength=order.size)
     assert counts.sum() == n
-    assert not chi_square_rejects(counts, np.exp(law.logpmf)[order])
-    agree = (law.outcomes[order] == np.sign(x)).sum(axis=1)
+    assert not chi_square_rejects(counts, np.exp(law.logs)[order])
+    agree = (law.signs[order] == np.sign(x)).sum(axis=1)
     for factor in (1.0, 0.9, 1.1):
         other = copy.copy(mechanism)
         object.__setattr__(other, "epsilon", mechanism.epsilon * factor)
-        p = np.bincount(agree, weights=np.exp(other.law(x).logpmf)[order])
+        p = np.bincount(agree, weights=np.exp(other.law(x).logs)[order])
         assert chi_square_rejects(np.bincount(agree, weights=counts), p) == (factor != 1)
 
 
