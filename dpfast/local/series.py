@@ -560,6 +560,7 @@ class LocalDensity(SeriesDensity):
     (True, (5,))
     """
 
+    basis: str = "trigonometric"
     randomizer: Series = field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
