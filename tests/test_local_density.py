@@ -287,7 +287,7 @@ def test_every_bit_flips_both_ways(survey):
         reports = survey.randomize(np.full(40_000, x), rng=PCG64(4)).reshape(40_000, -1)
         octets = reports.astype(reports.dtype.newbyteorder("<")).view(np.uint8)
         bits = np.unpackbits(octets, axis=1, bitorder="little").mean(axis=0)
-        free = {"one-frequency": 17, "majority": survey.terms}.get(survey.method, None)
+        free = {"one-frequency": 17, "majority": survey.terms}.get(survey.method)
         if survey.method == "subset":
             k = survey._plan._vectors.k
             assert np.all((bits > 0.02) == (np.arange(bits.size) < (bits.size - 64 + k if k < survey.terms else k)))
