@@ -1,6 +1,7 @@
 """All local randomisers under one set of attacks: certificates of exact laws, bits, shapes, black boxes; controls."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ import pytest
 from flint import arb, ctx
 from numpy.random import PCG64, Generator
 
-from dpfast import Grid, Privacy, audit, local
+from dpfast import Grid, Privacy, audit, cli, local
 from dpfast.local.coin import Coin, coin
 from dpfast.local.hypercube import _mask_weights
 from tests.reference import hypercube as reference
@@ -179,6 +180,22 @@ class TestVerifyControls:
         rows = [(p, 1 - p), (1 - p, p)]
         claim = Claimed(1.0, [Grid(0, 1, step=1.0)], lambda x: local.FiniteLaw(reports, rows[int(x[0])]))
         assert audit.verify(claim, values=2).epsilon == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "series"])
+def test_command_line(name, capsys):
+    assert cli.main(["verify", f"local-{name}", "--epsilon", "0.5", "--values", "3", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["holds"]
+    assert report["epsilon"] == pytest.approx(0.5, abs=0.2)
+    assert report["claimed_epsilon"] == 0.5
+
+
+def test_command_line_takes_a_method(capsys):
+    assert cli.main(["verify", "local-hypercube", "--method", "majority", "--values", "2"]) == 0
+    assert "method='majority'" in capsys.readouterr().out
+    assert cli.main(["verify", "local-interval", "--method", "laplace"]) == 2
+    assert "not finite" in capsys.readouterr().err
 
 
 # ---- bits ----
