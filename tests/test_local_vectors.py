@@ -305,6 +305,28 @@ def test_majority_constants():
         assert local.Hypercube(d, 1.0, method="majority").scale == pytest.approx(scale, rel=1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 50, 51, 999, 10_000, 10**6])
+def test_constants_by_definition(d, epsilon):
+    """(25), (26) and PrivUnit against 50 digits, for the coin as it is."""
+    with mpmath.workdps(50):
+        p = mpmath.mpf(coin(epsilon).threshold) / 2**64
+        c, half = 1 / (2 * p - 1), mpmath.mpf(d) / 2
+        ratio = mpmath.exp(mpmath.loggamma(half + 0.5) - mpmath.loggamma(half))
+        assert abs(local.L2Ball(d, epsilon).scale / (c * mpmath.sqrt(mpmath.pi) * ratio) - 1) < 1e-12
+        t = mpmath.binomial(2 * (d // 2), d // 2) / mpmath.mpf(4) ** (d // 2)
+        majority = local.Hypercube(d, epsilon, method="majority").scale
+        assert abs(majority / (c / t - (d % 2 == 0)) - 1) < 1e-12
+        cap = local.L2Ball(d, epsilon, method="privunit")
+        if d > 1:
+            h, e = mpmath.mpf(cap.height), mpmath.exp(epsilon)
+            a = (mpmath.mpf(d) - 1) / 2
+            share = mpmath.betainc(a, 0.5, 0, 1 - h * h, regularized=True) / 2
+            log_moment = a * mpmath.log(1 - h * h) - mpmath.log(2 * mpmath.sqrt(mpmath.pi) * ratio)
+            error = abs(cap.scale * (e - 1) * mpmath.exp(log_moment) / (1 + (e - 1) * share) - 1)
+            assert error < (1e-12 if d <= 10_000 else 1e-10)  # the incomplete beta function's
+
+
 @pytest.mark.parametrize(
     ("epsilon", "k", "tau", "moment"),
     [
