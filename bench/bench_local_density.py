@@ -9,7 +9,7 @@ from dpfast import local
 _GRID = dpf.Grid(0, 1)
 
 
-class Series:
+class SeriesReports:
     """A million reports of 6 and 50 terms, and their sums; NumPy's line is the mean of the same waves, not private."""
 
     params = (["one-frequency", "halfspace", "majority", "subset", "np.cos"], [6, 50])
@@ -20,7 +20,7 @@ class Series:
         if line == "np.cos":
             self.run = self.add = lambda: data.cosine_means_in_numpy(x, terms)
             return
-        survey = local.Series(terms, data.EPSILON, grid=_GRID, method=line)
+        survey = local.SeriesReports(terms, data.EPSILON, grid=_GRID, method=line)
         reports = survey.randomize(x)
         self.run, self.add = lambda: survey.randomize(x), lambda: survey.aggregate(reports)
 

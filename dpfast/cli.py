@@ -193,7 +193,9 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
         arguments.epsilon, bounds=tuple(arguments.bounds), method=method
     ),
     "local-hypercube": lambda arguments, method: local.Hypercube(3, arguments.epsilon, method=method),
-    "local-series": lambda arguments, method: local.Series(2, arguments.epsilon, grid=_grid(arguments), method=method),
+    "local-density": lambda arguments, method: local.SeriesReports(
+        2, arguments.epsilon, grid=_grid(arguments), method=method
+    ),
 }
 
 

@@ -32,9 +32,9 @@ FINITE = {
         for method in ("majority", "subset")
         for d in (1, 2, 3)
     },
-    "series one-frequency": lambda epsilon: local.Series(2, epsilon, grid=Grid(0, 1)),
-    "series majority": lambda epsilon: local.Series(6, epsilon, grid=Grid(0, 1), method="majority"),
-    "series subset": lambda epsilon: local.Series(4, epsilon, grid=Grid(0, 1), method="subset"),
+    "series one-frequency": lambda epsilon: local.SeriesReports(2, epsilon, grid=Grid(0, 1)),
+    "series majority": lambda epsilon: local.SeriesReports(6, epsilon, grid=Grid(0, 1), method="majority"),
+    "series subset": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="subset"),
 }
 OTHERS = {
     "categorical olh": lambda epsilon: local.Categorical(5, epsilon, "olh"),
@@ -42,7 +42,7 @@ OTHERS = {
     "ball vector": lambda epsilon: local.L2Ball(3, epsilon),
     "ball sign": lambda epsilon: local.L2Ball(3, epsilon, report="sign"),
     "ball privunit": lambda epsilon: local.L2Ball(3, epsilon, method="privunit"),
-    "series halfspace": lambda epsilon: local.Series(4, epsilon, grid=Grid(0, 1), method="halfspace"),
+    "series halfspace": lambda epsilon: local.SeriesReports(4, epsilon, grid=Grid(0, 1), method="halfspace"),
 }
 EVERY = {**FINITE, **OTHERS}
 every = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
@@ -75,7 +75,7 @@ class TestVerify:
         mechanism = make(epsilon)
         certificate = audit.verify(mechanism, values=3 if dimension(mechanism) else 5)
         assert certificate.holds
-        assert certificate.epsilon > (0.3 if isinstance(mechanism, local.Series) else 0.999) * epsilon
+        assert certificate.epsilon > (0.3 if isinstance(mechanism, local.SeriesReports) else 0.999) * epsilon
         assert certificate.claim == mechanism.privacy
         assert all(len(data) == 1 for data in certificate.worst)
 
@@ -182,7 +182,7 @@ class TestVerifyControls:
         assert audit.verify(claim, values=2).epsilon == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "series"])
+@pytest.mark.parametrize("name", ["binary", "categorical", "interval", "hypercube", "density"])
 def test_command_line(name, capsys):
     assert cli.main(["verify", f"local-{name}", "--epsilon", "0.5", "--values", "3", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -299,7 +299,7 @@ class TestT16:
         """Two records that are far apart: ends, or opposite vectors along an axis."""
         if isinstance(mechanism, local.L2Ball):
             return np.eye(3)[0] * mechanism.radius, -np.eye(3)[0] * mechanism.radius
-        if isinstance(mechanism, local.Series):
+        if isinstance(mechanism, local.SeriesReports):
             return 0.2, 0.7
         return record(mechanism, -1.0), record(mechanism, 4.0)
 
@@ -334,7 +334,7 @@ class TestT16:
         assert audit.distinguish(Marked(), 0.0, 1.0, trials=25_000, rng=PCG64(1)) > 3
 
     def test_a_million_draws_of_the_new_ones(self):
-        survey = local.Series(2, 1.0, grid=Grid(0, 1))
+        survey = local.SeriesReports(2, 1.0, grid=Grid(0, 1))
         assert 0.95 < audit.distinguish(survey, 0.2, 0.7, trials=500_000, rng=PCG64(1)) <= 1
 
 

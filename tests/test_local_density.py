@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
+from scipy.integrate import trapezoid
 from scipy.stats import beta, norm
 
 import dpfast as dpf
@@ -25,9 +26,9 @@ from tests.statistical import ALPHA, chi_square_rejects, kolmogorov_rejects
 UNIT = Grid(0, 1)
 LIMIT = norm.isf(ALPHA / 2)
 METHODS = ("one-frequency", "halfspace", "majority", "subset")
-EVERY = [local.Series(4, 1.0, grid=UNIT, method=method) for method in METHODS] + [
-    local.Series(3, 2.0, grid=Grid(-5, 20, step=0.25), basis="cosine"),
-    local.Series(70, 1.0, grid=UNIT, method="majority", basis="cosine"),
+EVERY = [local.SeriesReports(4, 1.0, grid=UNIT, method=method) for method in METHODS] + [
+    local.SeriesReports(3, 2.0, grid=Grid(-5, 20, step=0.25), basis="cosine"),
+    local.SeriesReports(70, 1.0, grid=UNIT, method="majority", basis="cosine"),
 ]
 every = pytest.mark.parametrize("survey", EVERY, ids=lambda s: f"{s.terms} {s.method} {s.basis}")
 
@@ -128,10 +129,10 @@ def test_the_sampler_is_its_twin(directions):
 @pytest.mark.parametrize(("epsilon", "wrong"), [(1.0, False), (0.9, True), (1.1, True)])
 def test_reports_follow_the_law(epsilon, wrong):
     """Two frequencies, directions in cells of 1024, against the exact law and neighbours of it."""
-    survey, x, n = local.Series(4, 1.0, grid=UNIT), 0.3, 400_000
+    survey, x, n = local.SeriesReports(4, 1.0, grid=UNIT), 0.3, 400_000
     reports = survey.randomize(np.full(n, x), rng=PCG64(1))
     counts = np.bincount(reports >> 10, minlength=128)
-    pmf = [float(p) for p in local.Series(4, epsilon, grid=UNIT).law(x).pmf]
+    pmf = [float(p) for p in local.SeriesReports(4, epsilon, grid=UNIT).law(x).pmf]
     assert chi_square_rejects(counts, np.reshape(pmf, (128, -1)).sum(axis=1)) == wrong
 
 
@@ -147,8 +148,10 @@ def test_acceptance_errors(terms, majority, halfspace, one):
     b = beta_coefficients()
     expected = {"majority": majority, "halfspace": halfspace, "one-frequency": one}
     for method, error in expected.items():
-        assert local.Series(terms, 1.0, grid=UNIT, method=method).mise(100_000, b) == pytest.approx(error, abs=6e-7)
-    assert local.Series(terms, 1.0, grid=UNIT).method == "one-frequency"
+        assert local.SeriesReports(terms, 1.0, grid=UNIT, method=method).mise(100_000, b) == pytest.approx(
+            error, abs=6e-7
+        )
+    assert local.SeriesReports(terms, 1.0, grid=UNIT).method == "one-frequency"
 
 
 def test_acceptance_second_moments():
@@ -161,9 +164,9 @@ def test_acceptance_second_moments():
     }
     for method, row in expected.items():
         for terms, moment in row.items():
-            found = local.Series(terms, 1.0, grid=UNIT, method=method).second_moment / terms**2
+            found = local.SeriesReports(terms, 1.0, grid=UNIT, method=method).second_moment / terms**2
             assert found == pytest.approx(moment, abs=6e-3 if method == "majority" else 6e-4)
-    assert math.sqrt(local.Series(2, 1.0, grid=UNIT, method="halfspace").second_moment) == pytest.approx(
+    assert math.sqrt(local.SeriesReports(2, 1.0, grid=UNIT, method="halfspace").second_moment) == pytest.approx(
         2 * coin(1.0).gain * math.pi / math.sqrt(8)
     )
     assert [best_method(8, epsilon, "trigonometric")[0] for epsilon in (0.1, 1, 4, 8)] == ["one-frequency"] * 3 + [
@@ -182,7 +185,7 @@ def simulated_mise(survey, n, runs, scale=1.0, seed=1):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_simulated_errors_are_those_of_the_formula(method):
-    survey, n, runs = local.Series(6, 1.0, grid=UNIT, method=method), 50, 10_000
+    survey, n, runs = local.SeriesReports(6, 1.0, grid=UNIT, method=method), 50, 10_000
     expected = survey.mise(n, beta_coefficients()[:6])
 
     def rejects(scale):
@@ -219,7 +222,7 @@ def test_means_and_variances(survey):
 
 def test_the_error_of_a_coefficient_is_reached_at_the_worst_record():
     """E Z_1^2 of one frequency at u = 0 is its largest; the half width covers as often as it says."""
-    survey, n, runs = local.Series(2, 2.0, grid=UNIT), 400, 400
+    survey, n, runs = local.SeriesReports(2, 2.0, grid=UNIT), 400, 400
     vectors = survey.decode(survey.randomize(np.zeros(n * runs), rng=PCG64(3)))
     first = np.square(vectors[:, 0])
     moment = n * survey.error(n, 0.6826894921370859) ** 2
@@ -230,7 +233,7 @@ def test_the_error_of_a_coefficient_is_reached_at_the_worst_record():
 
 
 def test_mise_and_its_bound():
-    survey = local.Series(6, 1.0, grid=Grid(0, 10))
+    survey = local.SeriesReports(6, 1.0, grid=Grid(0, 10))
     b = 0.5 * np.arange(1.0, 41) ** -2.5
     width = 10 * (1 + 2.0**-31)
     assert survey.mise(1000, b) * width == pytest.approx(
@@ -246,7 +249,7 @@ def test_mise_and_its_bound():
 
 @pytest.mark.parametrize("method", ["one-frequency", "majority", "subset"])
 def test_certified(method):
-    survey = local.Series(2 if method == "one-frequency" else 4, 1.0, grid=Grid(0, 7, step=1.0), method=method)
+    survey = local.SeriesReports(2 if method == "one-frequency" else 4, 1.0, grid=Grid(0, 7, step=1.0), method=method)
     certificate = audit.verify(survey, values=5)
     assert certificate.holds
     assert certificate.epsilon > 0.6
@@ -254,7 +257,7 @@ def test_certified(method):
 
 
 def test_the_certificate_is_reached_and_a_wrong_claim_refuted():
-    survey = local.Series(2, 1.0, grid=Grid(0, 3, step=1.0))
+    survey = local.SeriesReports(2, 1.0, grid=Grid(0, 3, step=1.0))
     assert audit.verify(survey, values=2).epsilon == pytest.approx(1.0, abs=1e-12)
 
     class Claimed:
@@ -270,11 +273,11 @@ def test_the_certificate_is_reached_and_a_wrong_claim_refuted():
 def test_nothing_distinguishes_more_than_epsilon(method):
     """T16: u = 0.2 has its window from direction 0 on."""
     make = {"grid": UNIT, "method": method}
-    survey = local.Series(2, 1.0, **make)
+    survey = local.SeriesReports(2, 1.0, **make)
     assert audit.distinguish(survey, 0.2, 0.7, trials=100_000, rng=PCG64(1)) <= 1
 
     class Wrong:
-        privacy, randomize = survey.privacy, local.Series(2, 2.5, **make).randomize
+        privacy, randomize = survey.privacy, local.SeriesReports(2, 2.5, **make).randomize
 
     if method in ("one-frequency", "majority"):
         assert audit.distinguish(Wrong(), 0.2, 0.7, trials=100_000, rng=PCG64(1)) > 1
@@ -319,7 +322,7 @@ def test_shape_and_type_depend_on_public_things_only(survey):
 def test_awkward_records_mean_what_the_docstring_says():
     grid = Grid(0, 10, missing=4.0)
     for make in ({"method": "one-frequency"}, {"basis": "cosine"}):
-        survey = local.Series(2, 1.0, grid=grid, **make)
+        survey = local.SeriesReports(2, 1.0, grid=grid, **make)
         for x, twin in ((math.nan, 4.0), (math.inf, 10.0), (-5.0, 0.0), (1e300, 10.0)):
             a, b = (survey.randomize(np.full(100, v), rng=PCG64(1)) for v in (x, twin))
             np.testing.assert_array_equal(a, b)
@@ -366,7 +369,7 @@ def test_what_is_never_sent_is_refused():
 
 
 def test_a_million_reports_travel_as_bytes_and_merge_exactly():
-    survey, n = local.Series(6, 1.0, grid=UNIT), 1_000_000
+    survey, n = local.SeriesReports(6, 1.0, grid=UNIT), 1_000_000
     x = Generator(PCG64(1)).beta(10, 10, n)
     reports = survey.randomize(x, rng=PCG64(2), workers=2)
     np.testing.assert_array_equal(reports, survey.randomize(x, rng=PCG64(2)))
@@ -400,7 +403,7 @@ def test_frozen_hashable_picklable(survey):
     assert again == survey
     assert hash(again) == hash(survey)
     assert survey.privacy == dpf.Privacy(survey.epsilon, neighbors="local")
-    assert eval(repr(survey), {"Series": local.Series, "Grid": Grid}) == survey
+    assert eval(repr(survey), {"SeriesReports": local.SeriesReports, "Grid": Grid}) == survey
 
 
 # ---- the density ----
@@ -412,7 +415,7 @@ def test_density_of_a_million():
     assert density.n == 1_000_000
     assert density.coefficients.size == 14
     u = np.linspace(0, 1, 20_001)
-    assert np.trapezoid(density.pdf(u), u) == pytest.approx(1, abs=1e-6)
+    assert trapezoid(density.pdf(u), u) == pytest.approx(1, abs=1e-6)
     assert np.mean((density.pdf(u) - beta(10, 10).pdf(u)) ** 2) < 2 * density.randomizer.mise(
         1_000_000, beta_coefficients()
     )
@@ -430,7 +433,7 @@ def test_density_of_a_million():
 
 def test_evaluation_is_the_sum_of_its_terms():
     coefficients = Generator(PCG64(1)).normal(0, 0.01, 30)
-    survey = local.Series(30, 1.0, grid=Grid(2, 4))
+    survey = local.SeriesReports(30, 1.0, grid=Grid(2, 4))
     density = local.LocalDensity(coefficients, survey.grid, 5, survey.privacy, randomizer=survey)
     x = np.linspace(2, 4, 999)
     u = (x - 2 + survey.grid.step / 2) / (survey.grid.size * survey.grid.step)
@@ -445,7 +448,7 @@ def test_the_automatic_number_of_terms_has_the_least_bound(basis, n):
         options = {"smoothness": smoothness, "roughness": roughness}
         density = local.density(np.zeros(n), bounds=(0, 1), epsilon=epsilon, basis=basis, **options)
         terms = range(step, 81, step)
-        bounds = [local.Series(k, epsilon, grid=UNIT, basis=basis).mise_bound(n, **options) for k in terms]
+        bounds = [local.SeriesReports(k, epsilon, grid=UNIT, basis=basis).mise_bound(n, **options) for k in terms]
         assert density.coefficients.size == terms[int(np.argmin(bounds))] < 80
 
 
@@ -464,7 +467,7 @@ def test_density_takes_a_method_a_basis_and_a_grid():
 
 
 def test_parameters():
-    make = local.Series
+    make = local.SeriesReports
     for wrong in (0, -1, math.nan, math.inf, 2.0**-41):
         with pytest.raises(ValueError, match="epsilon"):
             make(2, wrong, grid=UNIT)

@@ -10,7 +10,7 @@ from dpfast.local.interval import Interval
 from dpfast.local.location import MedianDescent, mean, median, median_naive
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.scalar import FiniteLaw
-from dpfast.local.series import LocalDensity, Series, density
+from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.sparse import sparse_mean
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "LocalDensity",
     "MedianDescent",
     "Randomizer",
-    "Series",
+    "SeriesReports",
     "density",
     "mean",
     "median",

@@ -40,7 +40,7 @@ _SQRT2 = math.sqrt(2)
 
 
 @dataclass(frozen=True)
-class Series(ScalarRandomizer):
+class SeriesReports(ScalarRandomizer):
     """Release of the first coefficients of a density, each person for himself: the client and the server of `density`.
 
     Pure epsilon-local differential privacy.
@@ -58,7 +58,7 @@ class Series(ScalarRandomizer):
         "auto" is the one of least variance, the first of these on a tie; all are exactly private.
     basis : {"trigonometric", "cosine"}
         The trigonometric one is that of the paper, for densities that are equal at both ends or periodic. The cosine
-        basis is for any smooth density, with 1.3 to 2 times the variance; "majority" and "subset" only.
+        basis is for any smooth density, with up to 1.8 times the variance; "majority" and "subset" only.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Series(ScalarRandomizer):
     --------
     >>> import numpy as np, dpfast as dpf
     >>> from dpfast import local
-    >>> survey = local.Series(4, 1.0, grid=dpf.Grid(0, 24))
+    >>> survey = local.SeriesReports(4, 1.0, grid=dpf.Grid(0, 24))
     >>> survey.method
     'one-frequency'
     >>> arrival = np.random.default_rng(0).normal(8.5, 2.0, 100_000)  # hours
@@ -539,7 +539,7 @@ def _waves(turns: NDArray[np.uint64], terms: int, basis: str) -> NDArray[np.floa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalDensity(SeriesDensity):
-    """A density made of the reports of `Series`: like `dpfast.SeriesDensity`, with the errors of the local model.
+    """A density made of `SeriesReports`: like `dpfast.SeriesDensity`, with the errors of the local model.
 
     Everything here is public; nothing here spends privacy.
 
@@ -547,7 +547,7 @@ class LocalDensity(SeriesDensity):
     ----------
     coefficients, grid, n, privacy, basis
         As for `dpfast.SeriesDensity`.
-    randomizer : Series
+    randomizer : SeriesReports
         What the people used.
 
     Examples
@@ -561,7 +561,7 @@ class LocalDensity(SeriesDensity):
     """
 
     basis: str = "trigonometric"
-    randomizer: Series = field(kw_only=True)
+    randomizer: SeriesReports = field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(type(self), randomizer=self.randomizer)
@@ -593,8 +593,8 @@ def density(
 ) -> LocalDensity:
     """The density of numbers of which each person sends one private report: to plot, evaluate and draw from at will.
 
-    Pure epsilon-local differential privacy, under any change of one person's number; nobody waits for anybody. `Series`
-    has the client and the server apart.
+    Pure epsilon-local differential privacy, under any change of one person's number; nobody waits for anybody.
+    `SeriesReports` has the client and the server apart.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ def density(
         beta > 1/2 and C > 0 of that rule: ``sum_j j^(2 beta) b_j^2 <= C^2``, about beta derivatives. Assumptions, not
         estimates; a rougher density wants a larger C.
     method, basis
-        As for `Series`.
+        As for `SeriesReports`.
     grid : Grid, optional
         In place of `bounds`.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -631,7 +631,8 @@ def density(
 
     Notes
     -----
-    Privacy: that of `Series`, then post-processing (docs/proofs/local-series.md). Cost: one report for each person.
+    Privacy: that of `SeriesReports`, then post-processing (docs/proofs/local-series.md). Cost: one report for each
+    person.
 
     References
     ----------
@@ -654,7 +655,7 @@ any change of one record, against everyone but its owner>
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")
     _class(smoothness, roughness)
-    make = partial(Series, epsilon=epsilon, grid=grid, method=method, basis=basis)
+    make = partial(SeriesReports, epsilon=epsilon, grid=grid, method=method, basis=basis)
     survey = make(2 if isinstance(terms, str) else terms)  # wrong parameters are told before data are looked at
     bit_generator(rng)
     _checks.threads(workers)
