@@ -102,6 +102,8 @@ def verify(
 
     Raises
     ------
+    TypeError
+        A mechanism without a law, such as `dpfast.local.L2Ball`: see `distinguish`.
     ValueError
         A support of more than 2**20 points, or more than 2**27 in all laws together: use a coarser grid.
 
@@ -124,6 +126,8 @@ def verify(
     True
     """
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
+    if not hasattr(mechanism, "law"):
+        raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish")
     claim = mechanism.privacy
     if claim.neighbors == "local":
         n = 1

@@ -79,6 +79,13 @@ class TestVerify:
         assert certificate.claim == mechanism.privacy
         assert all(len(data) == 1 for data in certificate.worst)
 
+    def test_what_has_no_finite_law_is_told(self):
+        with pytest.raises(TypeError, match=r"L2Ball has no exact law .* use audit\.distinguish"):
+            audit.verify(local.L2Ball(3, 1.0))
+        for name in ("categorical olh", "interval laplace", "series halfspace"):
+            with pytest.raises(ValueError, match="law"):
+                audit.verify(OTHERS[name](1.0))
+
     @pytest.mark.parametrize("theta", [-1.0, 0.0, 0.3, 3.0])
     def test_one_report_of_the_median(self, theta):
         protocol = local.MedianDescent(bounds=(-1, 3), epsilon=1.0)
