@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench import local_marginals, local_means
+from bench import local_densities, local_marginals, local_means
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +51,11 @@ def test_sections_are_tables(monkeypatch):
     assert page.count("\n| --- |") == 3
     assert page.count("made-up pay") == 1
     assert local_marginals.section(quick=True).count("independent") == 4
+
+
+def test_densities_by_every_method():
+    rows = local_densities.error_rows(quick=True)
+    errors = {(epsilon, n, method): error for epsilon, n, method, _, error in rows}
+    for epsilon, n, method in errors:
+        assert errors[epsilon, n, "one-frequency"] <= errors[epsilon, n, method]
+    assert local_densities.section(quick=True).count("\n| --- |") == 3
