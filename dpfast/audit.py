@@ -429,7 +429,8 @@ def distinguish(
     >>> dpf.audit.distinguish(mechanism, [0, 0, 20], [0, 20, 20], trials=20_000) <= 1.0
     True
     >>> from dpfast import local
-    >>> dpf.audit.distinguish(local.L2Ball(2, 1.0), [1.0, 0.0], [-1.0, 0.0], trials=20_000) <= 1.0
+    >>> x, y, sure = [1.0, 0.0], [-1.0, 0.0], 1 - 1e-9
+    >>> dpf.audit.distinguish(local.L2Ball(2, 1.0), x, y, trials=20_000, confidence=sure) <= 1.0
     True
     """
     trials = _checks.whole("trials", trials, least=4)

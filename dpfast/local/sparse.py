@@ -79,7 +79,7 @@ def sparse_mean(
     >>> from dpfast import local
     >>> X = np.zeros((100_000, 20), np.float32)
     >>> X[:, 3] = 0.8
-    >>> estimate = local.sparse_mean(X, epsilon=1.0)
+    >>> estimate = local.sparse_mean(X, epsilon=1.0, confidence=1 - 1e-9)
     >>> np.flatnonzero(estimate).tolist()
     [3]
     """
