@@ -26,7 +26,9 @@ DIRECTIVES = {
 # No -ffast-math, no contraction: every machine computes the same doubles, and the proved error bounds hold.
 FLAGS = ["-O1" if DEBUG else "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wno-unused-function", "-g0"]
 
-HEADERS = [str(path) for folder in ("src", "dpfast/_kernels") for path in sorted(Path(folder).glob("*.[hp]*"))]
+HEADERS = [
+    str(path) for pattern in ("src/*.h", "src/*.pxd", "dpfast/_kernels/*.pxd") for path in sorted(Path().glob(pattern))
+]
 
 KERNELS = [
     Extension(

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 
@@ -67,7 +66,7 @@ class Certificate:
 
 
 def verify(
-    mechanism: Mechanism,
+    mechanism: Any,
     *,
     n: int = 3,
     values: int = 4,
@@ -77,16 +76,17 @@ def verify(
     """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
 
     Every pair of datasets that differ in one record is compared, both ways, on every value that either can release.
+    A report of a local randomiser (`dpfast.local`) is of one record: all pairs of records are compared.
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : Mechanism or local randomiser
         Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and `law(x)`. A law has
         `outcomes()`, an array of all that can come out along its first axis, or for integers their `support`;
-        `logpmf(outcomes)`; and `value(outcomes)`, what is released: a float or a row of floats for each outcome.
+        `logpmf(outcomes)`; and `value(outcomes)`, what is released: a number or a row of numbers for each outcome.
         Outcomes may include a failure; NaN is a value like any other.
     n : int
-        Records in a dataset, at least 1.
+        Records in a dataset, at least 1; 1 for a local randomiser, whatever is given.
     values : int
         Distinct values that a record, or each coordinate of it, can take, at least 2, both ends of the grid included.
     grids : Grid or sequence of Grids, optional
@@ -102,6 +102,8 @@ def verify(
 
     Raises
     ------
+    TypeError
+        A mechanism without a law, such as `dpfast.local.L2Ball`: see `distinguish`.
     ValueError
         A support of more than 2**20 points, or more than 2**27 in all laws together: use a coarser grid.
 
@@ -119,10 +121,17 @@ def verify(
     >>> mechanism = dpf.NestedBoxes(grid=[dpf.Grid(0, 4, step=1)] * 2, epsilon=1.0)
     >>> dpf.audit.verify(mechanism, n=2, values=2).holds
     True
+    >>> from dpfast import local
+    >>> dpf.audit.verify(local.Categorical(5, 1.0), values=5).holds
+    True
     """
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
+    if not hasattr(mechanism, "law"):
+        raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish")
     claim = mechanism.privacy
-    records = _records(getattr(mechanism, "grids", None) or _grid(mechanism) if grids is None else grids, values)
+    if claim.neighbors == "local":
+        n = 1
+    records = _records(_grids(mechanism) if grids is None else grids, values)
     datasets = itertools.product(records, repeat=n) if ordered else itertools.combinations_with_replacement(records, n)
     laws = _laws(mechanism, list(datasets))
     loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
@@ -138,7 +147,7 @@ def verify(
     return Certificate(loss, divergence, pairs, worst, loss <= claim.epsilon + _TOLERANCE, claim)
 
 
-def _laws(mechanism: Mechanism, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
+def _laws(mechanism: Any, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
     """The law on each dataset; equal arrays of values, the usual case, are kept once."""
     laws: dict[tuple[Record, ...], _Outcomes] = {}
     values = np.empty(0)
@@ -153,9 +162,13 @@ def _laws(mechanism: Mechanism, datasets: list[tuple[Record, ...]]) -> dict[tupl
     return laws
 
 
-def _grid(mechanism: Any) -> Grid:
+def _grids(mechanism: Any) -> Grid | Sequence[Grid]:
+    """Where records lie, and releases in one dimension, those of the central model, too."""
+    grids: Sequence[Grid] | None = getattr(mechanism, "grids", None)
+    if grids:
+        return grids
     grid: Grid = mechanism.grid
-    if grid.size > _LARGEST_SUPPORT:
+    if mechanism.privacy.neighbors != "local" and grid.size > _LARGEST_SUPPORT:
         raise ValueError(f"verify compares laws on a grid of at most 2**20 points, not {grid.size}")
     return grid
 
@@ -200,7 +213,9 @@ class _Outcomes:
             first, last = law.support
             _checks.outcomes(last - first + 1)
             points = np.arange(first, last + 1)
-        values = np.asarray(law.value(points), dtype=np.float64)
+        values = np.asarray(law.value(points))
+        if values.dtype.kind not in "iu":  # integers of 64 bits are no doubles
+            values = values.astype(np.float64, copy=False)
         if values.ndim > 1:
             values = _rows(values)
         if np.array_equal(values, usual_values):
@@ -234,9 +249,11 @@ class _Outcomes:
         return spread
 
 
-def _rows(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Rows of floats as one item each, equal where their bytes are: -0.0 is made 0.0, and all NaN are one."""
-    rows = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0)).reshape(len(values), -1)
+def _rows(values: NDArray[Any]) -> NDArray[Any]:
+    """Rows of numbers as one item each, equal where their bytes are: -0.0 is made 0.0, and all NaN are one."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.nan, values + 0.0)
+    rows = np.ascontiguousarray(values).reshape(len(values), -1)
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
 
 
@@ -364,7 +381,7 @@ def _change(before: Fraction | float, after: Fraction | float) -> Fraction | flo
 
 
 def distinguish(
-    mechanism: Mechanism,
+    mechanism: Any,
     x: ArrayLike,
     y: ArrayLike,
     *,
@@ -379,10 +396,12 @@ def distinguish(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Any object with `release(x, size=, rng=)` and `privacy` (its delta is allowed for).
+    mechanism : Mechanism or local randomiser
+        Any object with `privacy` (its delta is allowed for) and `release(x, size=, rng=)`, or `randomize(X, rng=)`
+        of many records. Where a release or a report is several numbers, events are about one of them; words of 64
+        bits, too many for a float, count as two.
     x, y : array_like
-        Neighbouring datasets.
+        Neighbouring datasets; for a local randomiser two records.
     trials : int
         Releases on each side, at least 4.
     confidence : float
@@ -396,7 +415,8 @@ def distinguish(
 
     Notes
     -----
-    Cost: 2 * trials releases and their sorting. No sample shows that a mechanism is private: use `verify`.
+    Cost: 2 * trials releases, and their sorting for each number of a release. No sample shows that a mechanism is
+    private: use `verify`.
 
     References
     ----------
@@ -408,15 +428,34 @@ def distinguish(
     >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 20, step=1), epsilon=1.0)
     >>> dpf.audit.distinguish(mechanism, [0, 0, 20], [0, 20, 20], trials=20_000) <= 1.0
     True
+    >>> from dpfast import local
+    >>> x, y, sure = [1.0, 0.0], [-1.0, 0.0], 1 - 1e-9
+    >>> dpf.audit.distinguish(local.L2Ball(2, 1.0), x, y, trials=20_000, confidence=sure) <= 1.0
+    True
     """
     trials = _checks.whole("trials", trials, least=4)
     confidence = _checks.between("confidence", confidence, 0, 1)
-    samples = [np.asarray(mechanism.release(data, size=trials, rng=rng), dtype=np.float64) for data in (x, y)]
+    samples = [_columns(mechanism, data, trials, rng) for data in (x, y)]
     half, delta = trials // 2, mechanism.privacy.delta
-    event, mine, theirs = _best_event(samples[0][:half], samples[1][:half], delta, confidence)
-    p, q = samples[mine][half:], samples[theirs][half:]
+    chosen = [_best_event(a[:half], b[:half], delta, confidence) for a, b in zip(*samples, strict=True)]
+    column = max(range(len(chosen)), key=lambda i: chosen[i][0])
+    _, event, mine, theirs = chosen[column]
+    p, q = samples[mine][column][half:], samples[theirs][column][half:]
     bound = _log_ratio_down(np.count_nonzero(event(p)), np.count_nonzero(event(q)), p.size, delta, confidence)
     return max(float(bound), 0.0)
+
+
+def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) -> list[NDArray[np.float64]]:
+    """What is released or reported, one array for each number of it; the halves of words of 64 bits apart."""
+    if hasattr(mechanism, "randomize"):
+        record = np.asarray(data)
+        values = np.asarray(mechanism.randomize(np.broadcast_to(record, (trials, *record.shape)), rng=rng))
+    else:
+        values = np.asarray(mechanism.release(data, size=trials, rng=rng))
+    rows = np.ascontiguousarray(values).reshape(trials, -1)
+    if rows.dtype == np.uint64:
+        rows = rows.view(np.uint32)
+    return list(np.ascontiguousarray(rows.T, dtype=np.float64))
 
 
 _Event = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
@@ -424,8 +463,8 @@ _Event = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 def _best_event(
     a: NDArray[np.float64], b: NDArray[np.float64], delta: float, confidence: float
-) -> tuple[_Event, int, int]:
-    """The event and the direction (likelier under, than under) with the largest bound on these samples."""
+) -> tuple[float, _Event, int, int]:
+    """The largest bound on these samples, its event, and the direction: likelier under, than under."""
     best: tuple[float, _Event, int, int] | None = None
     for make, candidates in _candidates(np.concatenate([a, b])):
         counts = [np.array([np.count_nonzero(make(c)(s)) for c in candidates]) for s in (a, b)]
@@ -435,7 +474,7 @@ def _best_event(
             if best is None or bounds[i] > best[0]:
                 best = (float(bounds[i]), make(candidates[i]), mine, theirs)
     assert best is not None
-    return best[1:]
+    return best
 
 
 def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:

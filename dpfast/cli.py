@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks, audit
+from dpfast import _checks, audit, local
 from dpfast.densities import Histogram, synthesize
 from dpfast.densities.histograms import histogram
 from dpfast.densities.synthesis import METHODS
@@ -117,12 +117,15 @@ def _parser() -> argparse.ArgumentParser:
     twins.set_defaults(run=_synthesize)
 
     check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
-    check.add_argument("mechanism", metavar="MECHANISM", choices=_CERTIFIED, help=f"{', '.join(_CERTIFIED)}")
+    names = [*_CERTIFIED, *_LOCAL]
+    check.add_argument("mechanism", metavar="MECHANISM", choices=names, help=", ".join(names))
     check.add_argument("--trim", type=float, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
     check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
     check.add_argument("--epsilon", type=float, default=1.0)
     check.add_argument("--delta", type=float, default=0.0, help="0 (default), or more with smooth-sensitivity")
-    check.add_argument("--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity")
+    check.add_argument(
+        "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or that of a local randomiser"
+    )
     check.add_argument("--bounds", type=float, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
     check.add_argument("--step", type=float, default=1.0, help="a power of two")
     check.add_argument("--records", type=int, default=3, help="records in each dataset (default 3)")
@@ -180,6 +183,19 @@ _CERTIFIED = {
     "sum": ("sum", lambda arguments: Sum(), "global-sensitivity"),
     "variance": ("variance", lambda arguments: Variance(), "global-sensitivity"),
     "winsorized-mean": ("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
+}
+
+# Local randomisers: of as many categories as values, of three coordinates, of one frequency.
+_LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
+    "local-binary": lambda arguments, _: local.Binary(arguments.epsilon),
+    "local-categorical": lambda arguments, method: local.Categorical(arguments.values, arguments.epsilon, method),
+    "local-interval": lambda arguments, method: local.Interval(
+        arguments.epsilon, bounds=tuple(arguments.bounds), method=method
+    ),
+    "local-hypercube": lambda arguments, method: local.Hypercube(3, arguments.epsilon, method=method),
+    "local-density": lambda arguments, method: local.SeriesReports(
+        2, arguments.epsilon, grid=_grid(arguments), method=method
+    ),
 }
 
 
@@ -316,10 +332,14 @@ def _context_of(privacy: Privacy, grid: Grid, n: int, arguments: argparse.Namesp
 
 
 def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
-    _, make, default = _CERTIFIED[arguments.mechanism]
-    method = default if arguments.method is None else arguments.method
-    grid, statistic = _grid(arguments), make(arguments)
-    mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
+    mechanism: Any
+    if arguments.mechanism in _LOCAL:
+        mechanism = _LOCAL[arguments.mechanism](arguments, arguments.method or "auto")
+    else:
+        _, make, default = _CERTIFIED[arguments.mechanism]
+        method = default if arguments.method is None else arguments.method
+        grid, statistic = _grid(arguments), make(arguments)
+        mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
         "mechanism": arguments.mechanism,

@@ -47,18 +47,18 @@ def test_laws_are_private_and_unbiased_exactly(method, k, epsilon):
     laws = [survey.law(x) for x in range(k)]
     for law in laws:
         assert sum(law.pmf) == 1
-        np.testing.assert_array_equal(law.outcomes, laws[0].outcomes)
-        np.testing.assert_allclose(np.exp(law.logpmf), [float(p) for p in law.pmf], rtol=1e-14)
+        np.testing.assert_array_equal(law.reports, laws[0].reports)
+        np.testing.assert_allclose(np.exp(law.logpmf(law.outcomes())), [float(p) for p in law.pmf], rtol=1e-14)
     ratio = reference.largest_ratio([law.pmf for law in laws])
     assert ratio == survey.coin.ratio
     assert not exceeds(ratio, epsilon)
     assert math.log(ratio) == pytest.approx(epsilon, rel=1e-12)
-    supported = survey._method.supported(laws[0].outcomes)
+    supported = survey._method.supported(laws[0].reports)
     p, q = survey.support
     for x, law in enumerate(laws):
         for v in range(k):
             assert sum(z for z, s in zip(law.pmf, supported[:, v], strict=True) if s) == (p if v == x else q)
-    mean = [float(z) for z in laws[1].pmf] @ survey.decode(laws[0].outcomes)
+    mean = [float(z) for z in laws[1].pmf] @ survey.decode(laws[0].reports)
     np.testing.assert_allclose(mean, np.arange(k) == 1, atol=1e-12 / epsilon**2)
 
 
@@ -70,7 +70,7 @@ def test_binary_is_private_and_unbiased_exactly(epsilon):
     ratio = reference.largest_ratio([laws[0].pmf, laws[1].pmf])
     assert ratio == survey.coin.ratio
     assert not exceeds(ratio, epsilon)
-    values = survey.decode(laws[0].outcomes)
+    values = survey.decode(laws[0].reports)
     for x in (0, 1):
         assert [float(p) for p in laws[x].pmf] @ values == pytest.approx(x, abs=1e-13 / epsilon)
         second = [float(p) for p in laws[x].pmf] @ (values - x) ** 2
@@ -235,7 +235,7 @@ def test_samples_follow_the_law(method, k):
         law = survey.law(x)
         values, counts = np.unique(reports.reshape(len(reports), -1)[:, 0], return_counts=True)
         observed = np.zeros(len(law.pmf))
-        observed[np.searchsorted(law.outcomes.reshape(-1), values)] = counts
+        observed[np.searchsorted(law.reports.reshape(-1), values)] = counts
         assert not chi_square_rejects(observed, law.pmf)
         for epsilon in (0.9, 1.1):
             wrong = local.Categorical(k, epsilon, method)

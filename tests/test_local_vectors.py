@@ -100,9 +100,9 @@ def test_law_is_the_rational_one(mechanism, x):
     weights = reference.threshold(d, tau, coin(mechanism.epsilon, odds).ratio)[0]
     exact = reference.law([Fraction(reference.up_code(v, mechanism.radius), 2**48) for v in x], weights)
     law = mechanism.law(x)
-    for z, logpmf in zip(law.outcomes.tolist(), law.logpmf, strict=True):
+    for z, logpmf in zip(law.signs.tolist(), law.logpmf(law.outcomes()), strict=True):
         assert math.exp(logpmf) == pytest.approx(float(exact[tuple(z)]), rel=1e-13)
-    mean = np.exp(law.logpmf) @ law.outcomes * mechanism.scale
+    mean = np.exp(law.logs) @ law.signs * mechanism.scale
     np.testing.assert_allclose(mean, mechanism._meant(np.array([x]))[0], atol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_law_is_the_rational_one(mechanism, x):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_loss_of_all_pairs_of_records(d, method, epsilon):
     mechanism = local.Hypercube(d, epsilon, method=method)
-    laws = np.array([mechanism.law(x).logpmf for x in itertools.product((-1.0, 0.3, 1.0), repeat=d)])
+    laws = np.array([mechanism.law(x).logs for x in itertools.product((-1.0, 0.3, 1.0), repeat=d)])
     loss = (laws.max(axis=0) - laws.min(axis=0)).max()
     assert epsilon - 1e-9 < loss <= epsilon + 1e-12
     np.testing.assert_allclose(np.exp(laws).sum(axis=1), 1, rtol=1e-13)
@@ -136,16 +136,16 @@ def test_output_law(mechanism, x):
     n, law = 200_000, mechanism.law(x)
     vectors = np.rint(mechanism.decode(mechanism.randomize(np.tile(x, (n, 1)), rng=PCG64(1))) / mechanism.scale)
     digits = 3 ** np.arange(mechanism.d)
-    order = np.argsort((law.outcomes + 1) @ digits)
-    found = np.searchsorted(((law.outcomes + 1) @ digits)[order], (vectors.astype(int) + 1) @ digits)
+    order = np.argsort((law.signs + 1) @ digits)
+    found = np.searchsorted(((law.signs + 1) @ digits)[order], (vectors.astype(int) + 1) @ digits)
     counts = np.bincount(found, minlength=order.size)
     assert counts.sum() == n
-    assert not chi_square_rejects(counts, np.exp(law.logpmf)[order])
-    agree = (law.outcomes[order] == np.sign(x)).sum(axis=1)
+    assert not chi_square_rejects(counts, np.exp(law.logs)[order])
+    agree = (law.signs[order] == np.sign(x)).sum(axis=1)
     for factor in (1.0, 0.9, 1.1):
         other = copy.copy(mechanism)
         object.__setattr__(other, "epsilon", mechanism.epsilon * factor)
-        p = np.bincount(agree, weights=np.exp(other.law(x).logpmf)[order])
+        p = np.bincount(agree, weights=np.exp(other.law(x).logs)[order])
         assert chi_square_rejects(np.bincount(agree, weights=counts), p) == (factor != 1)
 
 
@@ -303,6 +303,28 @@ def test_majority_constants():
     }
     for d, scale in table.items():
         assert local.Hypercube(d, 1.0, method="majority").scale == pytest.approx(scale, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 50, 51, 999, 10_000, 10**6])
+def test_constants_by_definition(d, epsilon):
+    """(25), (26) and PrivUnit against 50 digits, for the coin as it is."""
+    with mpmath.workdps(50):
+        p = mpmath.mpf(coin(epsilon).threshold) / 2**64
+        c, half = 1 / (2 * p - 1), mpmath.mpf(d) / 2
+        ratio = mpmath.exp(mpmath.loggamma(half + 0.5) - mpmath.loggamma(half))
+        assert abs(local.L2Ball(d, epsilon).scale / (c * mpmath.sqrt(mpmath.pi) * ratio) - 1) < 1e-12
+        t = mpmath.binomial(2 * (d // 2), d // 2) / mpmath.mpf(4) ** (d // 2)
+        majority = local.Hypercube(d, epsilon, method="majority").scale
+        assert abs(majority / (c / t - (d % 2 == 0)) - 1) < 1e-12
+        cap = local.L2Ball(d, epsilon, method="privunit")
+        if d > 1:
+            h, e = mpmath.mpf(cap.height), mpmath.exp(epsilon)
+            a = (mpmath.mpf(d) - 1) / 2
+            share = mpmath.betainc(a, 0.5, 0, 1 - h * h, regularized=True) / 2
+            log_moment = a * mpmath.log(1 - h * h) - mpmath.log(2 * mpmath.sqrt(mpmath.pi) * ratio)
+            error = abs(cap.scale * (e - 1) * mpmath.exp(log_moment) / (1 + (e - 1) * share) - 1)
+            assert error < (1e-12 if d <= 10_000 else 1e-10)  # the incomplete beta function's
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ class SeriesDensity:
     def __repr__(self) -> str:
         grid, m = self.grid, self.coefficients.size
         return (
-            f"<SeriesDensity of {m} {self.basis} {'term' if m == 1 else 'terms'} from {grid.lower!r} to "
+            f"<{type(self).__name__} of {m} {self.basis} {'term' if m == 1 else 'terms'} from {grid.lower!r} to "
             f"{grid.upper!r}, n = {self.n}: {self.privacy}>"
         )
 

@@ -10,6 +10,8 @@ from dpfast.local.interval import Interval
 from dpfast.local.location import MedianDescent, mean, median, median_naive
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.scalar import FiniteLaw
+from dpfast.local.series import LocalDensity, SeriesReports, density
+from dpfast.local.sparse import sparse_mean
 
 __all__ = [
     "Aggregate",
@@ -19,9 +21,13 @@ __all__ = [
     "Hypercube",
     "Interval",
     "L2Ball",
+    "LocalDensity",
     "MedianDescent",
     "Randomizer",
+    "SeriesReports",
+    "density",
     "mean",
     "median",
     "median_naive",
+    "sparse_mean",
 ]

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _bits, _randomize
+from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
@@ -81,6 +82,11 @@ class Binary(ScalarRandomizer):
     @property
     def report(self) -> np.dtype[Any]:
         return np.dtype(np.uint8)
+
+    @property
+    def grid(self) -> Grid:
+        """The records: 0 and 1."""
+        return Grid(0, 1, step=1.0)
 
     def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         _randomize.fill_windows(source, self._codes(x), 1, 2, self.coin.threshold, out)
@@ -222,6 +228,11 @@ class Categorical(ScalarRandomizer):
     @property
     def report(self) -> np.dtype[Any]:
         return self._method.report
+
+    @property
+    def grid(self) -> Grid:
+        """The records: 0..k - 1."""
+        return Grid(0, self.k - 1, step=1.0)
 
     @property
     def total_variance(self) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _bits
+from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.vectors import VectorRandomizer, checked_radius, finite_scale, gamma_ratio_half
 
@@ -141,13 +142,18 @@ class Hypercube(VectorRandomizer):
         ValueError
             More than 2**20 outcomes.
         """
-        rows, one = self._records(x)
-        if not one:
-            raise ValueError(f"law is of one record, of shape ({self.d},), not of {rows.shape[0]}")
+        rows, _ = self._records(x)
+        if len(rows) != 1:
+            raise ValueError(f"law is of one record, of shape ({self.d},), not of {len(rows)}")
         if math.comb(self.d, self.k) << self.k > _MOST_OUTCOMES:
             raise ValueError(f"the law of {self.k} of {self.d} signs has more than 2**20 outcomes")
         up = _up_codes(np.asarray(rows[0], dtype=np.float64), 1 / self.radius)
         return HypercubeLaw.of(up.tolist(), self.k, _mask_weights(self._coin(self.k, self.tau), self.k, self.tau))
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The cube, for `dpfast.audit.verify`: a record clamped to it is one of these points, or near."""
+        return (Grid(-self.radius, self.radius),) * self.d
 
     @property
     def _row(self) -> tuple[tuple[int, ...], type]:
@@ -195,18 +201,30 @@ class Hypercube(VectorRandomizer):
 
 @dataclass(frozen=True, eq=False)
 class HypercubeLaw:
-    """The law of the signs in a report.
+    """The law of the signs in a report. PRIVATE. Outcome k is row k of the signs, as for `dpfast.audit.verify`.
 
     Attributes
     ----------
-    outcomes : ndarray of int8, shape (m, d)
+    signs : ndarray of int8, shape (m, d)
         Every possible decoded report, in units of `Hypercube.scale`: +1, -1, or 0 where it was not asked.
-    logpmf : ndarray, shape (m,)
+    logs : ndarray, shape (m,)
         Logarithms of their probabilities.
     """
 
-    outcomes: NDArray[np.int8]
-    logpmf: NDArray[np.float64]
+    signs: NDArray[np.int8]
+    logs: NDArray[np.float64]
+
+    def outcomes(self) -> NDArray[np.int64]:
+        """0..m - 1."""
+        return np.arange(self.logs.size)
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """Natural logarithm of the probability of outcomes k."""
+        return np.asarray(self.logs[_checks.integers("k", k)])
+
+    def value(self, k: ArrayLike) -> NDArray[np.int8]:
+        """The signs of outcomes k."""
+        return np.asarray(self.signs[_checks.integers("k", k)])
 
     @classmethod
     def of(cls, up: list[int], k: int, weights: list[Fraction]) -> HypercubeLaw:
@@ -215,16 +233,16 @@ class HypercubeLaw:
         ones = np.array([bin(mask).count("1") for mask in range(2**k)])
         signs = (2 * (bits[:, None] >> np.arange(k) & 1) - 1).astype(np.int8)
         mask = np.array([float(weight) for weight in weights])[ones]
-        outcomes, logpmf = [], []
+        every, logs = [], []
         for subset in itertools.combinations(range(d), k):
             rows = np.zeros((2**k, d), np.int8)
             rows[:, subset] = signs
             p = mask / math.comb(d, k)
             for i, j in enumerate(subset):
                 p = p * (1 - up[j] / 2**48) + p[bits ^ (1 << i)] * (up[j] / 2**48)
-            outcomes.append(rows)
-            logpmf.append(np.log(p))
-        return cls(np.concatenate(outcomes), np.concatenate(logpmf))
+            every.append(rows)
+            logs.append(np.log(p))
+        return cls(np.concatenate(every), np.concatenate(logs))
 
 
 def _up_codes(x: NDArray[np.float64], inverse: float) -> NDArray[np.int64]:

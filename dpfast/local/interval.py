@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _randomize, _samplers
+from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
@@ -141,6 +142,11 @@ class Interval(ScalarRandomizer):
     @property
     def report(self) -> np.dtype[Any]:
         return self._plan.report
+
+    @property
+    def grid(self) -> Grid:
+        """The records, for `dpfast.audit.verify`: points between the bounds."""
+        return Grid(*self.bounds)
 
     @property
     def values(self) -> NDArray[np.float64]:

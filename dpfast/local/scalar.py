@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,35 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 class FiniteLaw:
     """The exact law of the report of one record. PRIVATE: it depends on the record; for audits, tests and simulation.
 
+    Outcome k is report k, as for `dpfast.audit.verify`.
+
     Parameters
     ----------
-    outcomes : ndarray, shape (m, ...)
-        Every report there can be.
+    reports : ndarray, shape (m, ...)
+        Every report there can be, each once.
     pmf : tuple of Fraction
         The probability of each, at least 2**-1000.
     """
 
-    outcomes: NDArray[Any]
+    reports: NDArray[Any]
     pmf: tuple[Fraction, ...]
 
-    @property
-    def logpmf(self) -> NDArray[np.float64]:
-        """Natural logarithm of `pmf`."""
-        return np.array([math.log(float(p)) for p in self.pmf])
+    def outcomes(self) -> NDArray[np.int64]:
+        """0..m - 1."""
+        return np.arange(len(self.pmf))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """Natural logarithm of the probability of outcomes k."""
+        return np.asarray(self._logs[_checks.integers("k", k)])
+
+    def value(self, k: ArrayLike) -> NDArray[Any]:
+        """The reports of outcomes k."""
+        return np.asarray(self.reports[_checks.integers("k", k)])
+
+    @cached_property
+    def _logs(self) -> NDArray[np.float64]:
+        known: dict[int, float] = {}  # few probabilities are shared by many reports, and logarithms are slow
+        return np.array([known.get(id(p)) or known.setdefault(id(p), math.log(float(p))) for p in self.pmf])
 
 
 class ScalarRandomizer(Randomizer):

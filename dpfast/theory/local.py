@@ -647,6 +647,123 @@ def local_sparse_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilo
     return radius**2 * min(1.0, d * math.log(2 * d) / _information(n, epsilon))
 
 
+def local_sparse_threshold(
+    n: SupportsIndex,
+    dimension: SupportsIndex,
+    *,
+    epsilon: float,
+    radius: float = 1.0,
+    confidence: float = 0.95,
+    method: str = "auto",
+) -> float:
+    """How far any of the d coordinates of a mean of reports is from the mean, at most, with the given probability.
+
+    Parameters
+    ----------
+    n, dimension : int
+        People; d; at least 1.
+    epsilon : float
+        At least 2**-40; rounded down to a double.
+    radius : float
+        r, positive: records are in [-r, r]^d.
+    confidence : float
+        In (0, 1), for all coordinates together.
+    method : {"auto", "majority", "subset"}
+        Of `dpfast.local.Hypercube`; "auto" is the one of the smaller threshold.
+
+    Returns
+    -------
+    float
+        lambda, in data units: of `dpfast.local.sparse_mean`.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    Notes
+    -----
+    The smaller of two proved bounds, with L = log(2 d / (1 - confidence)), M the scale of a report and k the number of
+    its signs: Hoeffding's ``M sqrt(2 L / n)``, and Bernstein's for moments that are not central::
+
+        sqrt(2 M^2 (k / d) L / n) + M L / (3 n)
+
+    as ``E Z_j^2 = M^2 k / d`` and ``|Z_j|^q <= M^(q - 2) Z_j^2 <= q! / 2 (M / 3)^(q - 2) Z_j^2`` for q >= 3
+    (docs/proofs/sparse-mean.md).
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright 2018, Corollary 5; Boucheron, Lugosi and Massart 2013, "Concentration inequalities",
+    Theorem 2.10.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.local_sparse_threshold(100_000, 100, epsilon=1.0), 4)
+    0.2847
+    """
+    from dpfast.local.hypercube import Hypercube  # a module of a package that stands on this one
+
+    n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+    _checks.choice("method", method, ("auto", "majority", "subset"))
+    d = _checks.whole("dimension", dimension, least=1)
+    risk = math.log(2 * d / (1 - confidence))
+    thresholds = []
+    for name in ("majority", "subset") if method == "auto" else (method,):
+        reports = Hypercube(d, epsilon, radius=radius, method=name)
+        hoeffding = reports.scale * math.sqrt(2 * risk / n)
+        bernstein = hoeffding * math.sqrt(reports.k / d) + reports.scale * risk / (3 * n)
+        thresholds.append(min(hoeffding, bernstein))
+    return min(thresholds)
+
+
+def local_sparse_mean_bound(
+    n: SupportsIndex,
+    dimension: SupportsIndex,
+    sparsity: SupportsIndex,
+    *,
+    epsilon: float,
+    radius: float = 1.0,
+    confidence: float = 0.95,
+    method: str = "auto",
+) -> float:
+    """Squared error that `dpfast.local.sparse_mean` does not exceed, with the given probability.
+
+    Parameters
+    ----------
+    n, dimension, epsilon, radius, confidence, method
+        As for `local_sparse_threshold`.
+    sparsity : int
+        s, the number of coordinates of the mean that are not 0; at least 0, at most d.
+
+    Returns
+    -------
+    float
+        ``4 s lambda^2``, in squared data units: each coordinate of the support is off by at most 2 lambda, and all
+        others are 0, exactly.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright 2018, Corollary 5, with its constants.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> round(dpf.theory.local_sparse_mean_bound(1_000_000, 100, 2, epsilon=1.0), 4)
+    0.063
+    """
+    s, d = _checks.whole("sparsity", sparsity), _checks.whole("dimension", dimension, least=1)
+    if s > d:
+        raise ValueError(f"sparsity must be at most dimension = {d}, not {s}")
+    threshold = local_sparse_threshold(n, d, epsilon=epsilon, radius=radius, confidence=confidence, method=method)
+    return 4 * s * threshold**2
+
+
 def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float) -> float:
     """The order of the squared error of the coefficients of a logistic regression on {-1, 1}^d.
 

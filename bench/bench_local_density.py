@@ -1,0 +1,48 @@
+"""``dpfast.local.series`` and ``sparse``: reports of a million people, sums of them, against lines of NumPy."""
+
+import numpy as np
+
+import dpfast as dpf
+from bench import data
+from dpfast import local
+
+_GRID = dpf.Grid(0, 1)
+
+
+class SeriesReports:
+    """A million reports of 6 and 50 terms, and their sums; NumPy's line is the mean of the same waves, not private."""
+
+    params = (["one-frequency", "halfspace", "majority", "subset", "np.cos"], [6, 50])
+    param_names = ("line", "terms")
+
+    def setup(self, line, terms):
+        x = data.beta(1_000_000)
+        if line == "np.cos":
+            self.run = self.add = lambda: data.cosine_means_in_numpy(x, terms)
+            return
+        survey = local.SeriesReports(terms, data.EPSILON, grid=_GRID, method=line)
+        reports = survey.randomize(x)
+        self.run, self.add = lambda: survey.randomize(x), lambda: survey.aggregate(reports)
+
+    def time_randomize(self, line, terms):
+        self.run()
+
+    def time_aggregate(self, line, terms):
+        self.add()
+
+
+class SparseMean:
+    """1e5 people with 100 numbers each, and the mean of as many normals."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, rng = np.zeros((100_000, 100), np.float32), np.random.default_rng(1)
+        self.run = {
+            "dpfast": lambda: local.sparse_mean(x, epsilon=data.EPSILON),
+            "numpy": lambda: (x + rng.laplace(size=x.shape)).mean(axis=0),
+        }[line]
+
+    def time_mean(self, line):
+        self.run()
