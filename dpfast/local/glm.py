@@ -23,7 +23,7 @@ from dpfast.random import RandomSource, bit_generator
 _MODELS = ("logistic", "linear", "poisson")
 _NORMS = ("l2", "linf")
 
-# The decay of the named steps, whose first is as long as the bound.
+# The decay of the named steps.
 _DECAY = 0.55
 
 # Numbers whose squares and products stay far inside the doubles.
@@ -83,7 +83,8 @@ class GradientDescent:
         for "l2" without intercept, |t| is at most that. Default: 5, for "linear" 5 clip.
     steps : "averaging" or pair of float
         A pair (scale, decay): report i = 1, 2, ... moves the coefficients, times the radius, by a vector of length
-        ``scale * i**-decay``, before they are projected; scale positive, decay in [0, 1]. "averaging" is (bound, 0.55).
+        ``scale * i**-decay``, before they are projected; scale positive, decay in [0, 1]. "averaging" is (bound, 0.55)
+        for "l2", and (bound / sqrt(coefficients), 0.55) for "linf", whose rows are longer.
     burn_in : int
         The first so many coefficients are left out of the average.
 
@@ -178,7 +179,7 @@ class GradientDescent:
         put(self, "bound", bound)
         if isinstance(self.steps, str):
             _checks.choice("steps", self.steps, ("averaging",))
-            scale, decay = bound, _DECAY
+            scale, decay = (bound if self.norm == "l2" else bound / math.sqrt(self._columns)), _DECAY
         else:
             first, second = _checks.pair("steps", self.steps)
             scale, decay = _moderate("the scale of steps", first), _checks.fraction("the decay of steps", second)
@@ -283,7 +284,7 @@ class GradientDescent:
     @property
     def _units(self) -> NDArray[np.float64]:
         """Coefficients of theta are so many times those in data units."""
-        return np.append(np.full(self.d, self.radius), np.ones(self.intercept))
+        return np.array([self.radius] * self.d + [1.0] * self.intercept)
 
     def _counted(self, n: int) -> int:
         if n <= self.burn_in:
@@ -395,7 +396,7 @@ class GradientDescent:
             raise ValueError(f"covariance needs steps with a decay between 1/2 and 1, not {self._decay!r}")
         spread = _checks.nonnegative("deviation", deviation)
         meant = _meant(_doubles(rows) / self.radius, self.norm)
-        meant = np.hstack([meant, np.ones((len(meant), self.intercept))])
+        meant = np.hstack([meant, np.ones((len(meant), int(self.intercept)))])
         slope, square = _moments(self.model, meant @ (theta * self._units), self.clip, spread)
         curvature = (meant * slope[:, None]).T @ meant / len(meant)
         if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
