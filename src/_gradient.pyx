@@ -130,7 +130,7 @@ def descend_hypercube(bit_generator, uint64_t threshold, Py_ssize_t k, inside, o
     further ones as there, and five passes of d. **Reference** mechanisms-b 3.4, 4.3, 7.
     """
     cdef Py_ssize_t n = x.shape[0], features = x.shape[1], runs = theta.shape[0], d = theta.shape[1], i, r, j, ones
-    cdef bint intercept = d > features, keep_reports = reports.shape[0] > 0, majority = len(inside) == 0
+    cdef bint keep_reports = reports.shape[0] > 0, majority = len(inside) == 0
     cdef Py_ssize_t seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64
     cdef Py_ssize_t width = seeds + lanes + 1 + (not majority) + length
     cdef double[::1] row = np.ones(d), chosen = np.empty(k)

@@ -251,7 +251,7 @@ class GradientDescent:
         if row.shape[1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
         shape, kind = self.randomizer._row
-        reports = np.empty((1, *shape), kind)
+        reports: NDArray[np.uint64] = np.empty((1, *shape), kind)
         self._descend(source, row, label, 1, asked[None], np.zeros((1, self._columns)), reports)
         return reports[0]
 
@@ -409,7 +409,7 @@ class GradientDescent:
         self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
     ) -> NDArray[np.float64]:
         """Of each coefficient: the square roots of the diagonal of `covariance`, with the same parameters."""
-        return np.sqrt(np.diag(self.covariance(n, design, coefficients, deviation=deviation)))
+        return np.asarray(np.sqrt(np.diag(self.covariance(n, design, coefficients, deviation=deviation))))
 
     def error(
         self,
@@ -425,7 +425,7 @@ class GradientDescent:
         Estimate +- error is a confidence interval as good as the assumptions.
         """
         quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
-        return quantile * self.standard_errors(n, design, coefficients, deviation=deviation)
+        return np.asarray(quantile * self.standard_errors(n, design, coefficients, deviation=deviation))
 
     def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
         """E[z z'], where `gradients` is that of the gradients."""
@@ -532,7 +532,7 @@ def _meant(rows: NDArray[np.float64], norm: str) -> NDArray[np.float64]:
     """Public rows in units of the radius, projected or clamped."""
     if norm == "linf":
         return np.clip(rows, -1.0, 1.0)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0))
 
 
 def _moments(

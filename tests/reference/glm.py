@@ -1,4 +1,4 @@
-"""Slow twins of the private gradient descent: gradients by libm, reports by the randomisers' own kernels, exact laws."""
+"""Slow twins of the private gradient descent: gradients by libm, reports by the randomisers themselves, exact laws."""
 
 import itertools
 import math
