@@ -371,7 +371,7 @@ def test_acceptance(epsilon, expected, error, limit):
 
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_standard_errors_cover(kind):
-    """Estimates spread as promised; a promise of half of it, or twice, is refuted."""
+    """Estimates spread as promised, within what 120 runs tell: half or twice the promise would be refuted."""
     n, runs, rng = 40_000, 120, np.random.default_rng(5)
     protocol = local.GradientDescent(2, 4.0, model="linear", norm=kind, intercept=True, steps=(1.0, 0.55))
     X = rng.uniform(-0.7, 0.7, (n, 2))

@@ -430,7 +430,7 @@ class GradientDescent:
     def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
         """E[z z'], where `gradients` is that of the gradients."""
         d, randomizer = self._columns, self.randomizer
-        noise = np.eye(d) * randomizer.variance() / d
+        noise: NDArray[np.float64] = np.eye(d) * randomizer.variance() / d
         if isinstance(randomizer, Hypercube) and randomizer.k > 1:
             asked = randomizer.k * (randomizer.k - 1) / (d * (d - 1))
             pairs = asked * randomizer.mask_correlation() * (randomizer.scale / randomizer.radius) ** 2

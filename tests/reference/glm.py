@@ -124,5 +124,5 @@ def clipped_target(model, X, y, clip):
 
 
 def linear(d, epsilon, **options):
-    """A protocol whose first step makes 0 the gradient of whom it has not touched: for controls."""
+    """Linear regression by signs: labels of any size, so that gradients reach the corners of the cube and 0."""
     return local.GradientDescent(d, epsilon, model="linear", norm="linf", **options)
