@@ -494,6 +494,7 @@ def test_parameters_are_told_before_data_are_looked_at():
         ({"epsilon": 1.0, "clip": 1.5}, "clip"),
         ({"epsilon": 1.0, "clip": 0.0}, "clip"),
         ({"epsilon": 1.0, "bound": 1e80}, "bound"),
+        ({"epsilon": 1.0, "bound": 1e10, "radius": 1e-300}, "float64"),
         ({"epsilon": 1.0, "steps": "minimax"}, "steps"),
         ({"epsilon": 1.0, "steps": (0.0, 0.6)}, "scale of steps"),
         ({"epsilon": 1.0, "steps": (1.0, 1.1)}, "decay of steps"),

@@ -16,7 +16,7 @@ from dpfast._kernels import _descent, _gradient
 from dpfast.local.ball import L2Ball
 from dpfast.local.coin import coin
 from dpfast.local.hypercube import Hypercube
-from dpfast.local.vectors import checked_radius
+from dpfast.local.vectors import checked_radius, finite_scale
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
@@ -177,6 +177,7 @@ class GradientDescent:
         unit = self.clip if self.model == "linear" else 1.0
         bound = _moderate("bound", 5 * unit if self.bound is None else self.bound)
         put(self, "bound", bound)
+        finite_scale(bound / self.radius)
         if isinstance(self.steps, str):
             _checks.choice("steps", self.steps, ("averaging",))
             scale, decay = (bound if self.norm == "l2" else bound / math.sqrt(self._columns)), _DECAY
@@ -403,7 +404,7 @@ class GradientDescent:
             raise ValueError("design must determine all coefficients: its weighted second moments are singular")
         inverse = np.linalg.inv(curvature)
         noise = self._second_moments((meant * square[:, None]).T @ meant / len(meant))
-        return np.asarray(inverse @ noise @ inverse / counted / np.outer(self._units, self._units))
+        return np.asarray(inverse @ noise @ inverse / counted / self._units / self._units[:, None])
 
     def standard_errors(
         self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
