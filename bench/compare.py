@@ -277,6 +277,16 @@ def descents(size) -> Iterator[Job]:
     )
 
 
+def regressions(size) -> Iterator[Job]:
+    """Logistic regression by private gradient descent, a step for each person."""
+    X, y = data.regression(size(10**5), 20)
+    rng, public = np.random.default_rng(1), {"epsilon": data.EPSILON}
+    floor = Floor("2 products and d standard normals a row", lambda: data.products_and_normals_in_numpy(X, rng), 2.0)
+    for norm in ("l2", "linf"):
+        run = partial(local.glm, X, y, norm=norm, **public)
+        yield Job(f"local glm, {norm}, n = {_power(len(X))}, d = 20", run, (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -294,6 +304,7 @@ GROUPS = {
     "series": series,
     "local": local_privacy,
     "descents": descents,
+    "regressions": regressions,
 }
 
 

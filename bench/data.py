@@ -129,3 +129,18 @@ def local_randomizers(n, d):
 def unpacked_sums(reports):
     """How often each bit is 1, one byte for each."""
     return np.unpackbits(reports.view(np.uint8), axis=1, bitorder="little").sum(0)
+
+
+def regression(n, d):
+    """Rows of the unit sphere, and labels of a logistic model."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, rng.random(n) < 1 / (1 + np.exp(-3 * X[:, 0]))
+
+
+def products_and_normals_in_numpy(X, rng):
+    """For each row two scalar products and as many standard normals as it has numbers."""
+    theta = np.ones(X.shape[1])
+    normals = rng.standard_normal(X.shape)
+    return np.einsum("ij,j->i", X, theta), np.einsum("ij,ij->i", X, normals)

@@ -19,8 +19,9 @@ cdef extern from "bits.h" nogil:
     void dpfast_round_bits(bitgen_t *source, const double *x, Py_ssize_t n, double inverse, const uint64_t *words,
                            const uint64_t *one, uint64_t *out)
     void dpfast_flip_minority(bitgen_t *source, uint64_t *words, Py_ssize_t d, uint64_t threshold, uint64_t *out)
-    void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, Py_ssize_t k, Py_ssize_t weight)
-    Py_ssize_t dpfast_class(uint64_t word, const uint64_t *digits, Py_ssize_t n)
+    Py_ssize_t dpfast_ones(const uint64_t *words, uint64_t threshold, const uint64_t *few, Py_ssize_t favoured,
+                           const uint64_t *many, Py_ssize_t others)
+    void dpfast_flip_weight(bitgen_t *source, uint64_t *mask, Py_ssize_t k, Py_ssize_t ones, uint64_t *out)
     void dpfast_subset(uint64_t seed, Py_ssize_t d, Py_ssize_t k, uint64_t *taken, int64_t *out)
     void dpfast_count_columns(const uint64_t *rows, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t words, int64_t *counts)
 
@@ -58,19 +59,23 @@ def randomize_majority(bit_generator, const double[:, ::1] x not None, double in
         start += rows
 
 
-cdef Py_ssize_t _decide(uint64_t word, object bit_generator, object edges) except -1 with gil:
-    """The class of the uniform number that `word` begins, in integers: edges[i] / edges[-1] are its bounds."""
-    cdef Py_ssize_t index
+def decide_ones(bit_generator, bint favoured, uint64_t word, inside, outside):
+    """How many ones a mask has, in integers, where the first 64 digits of a uniform number, `word`, do not decide.
+
+    **Law** the class of that number and further words among the edges, those of `inside` where `favoured`, else those
+    of `outside`, whose classes follow. **Assumes** as `randomize_threshold`. **Cost** once in 2**64 / k masks.
+    """
+    edges = inside if favoured else outside
     first, bits, total = int(word), 64, edges[len(edges) - 1]
     while True:
         index = bisect_right(edges, (first * total) >> bits)
         if edges[index] << bits >= (first + 1) * total:
-            return index
+            return index if favoured else len(inside) + index
         first, bits = first << 64 | next_word(bit_generator), bits + 64
 
 
-cdef const uint64_t[::1] _digits(object edges):
-    """The first 64 binary digits of each fraction edges[i] / edges[-1] but the last."""
+def digits(edges):
+    """The first 64 binary digits of each fraction edges[i] / edges[-1] but the last, as `decide_ones` has edges."""
     *inner, total = edges
     return np.array([(edge << 64) // total for edge in inner], np.uint64)
 
@@ -95,7 +100,7 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
     cdef uint64_t *w
     cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
     cdef const uint64_t[::1] one = np.uint64(1) << np.arange(64, dtype=np.uint64)
-    cdef const uint64_t[::1] few = _digits(inside), many = _digits(outside)
+    cdef const uint64_t[::1] few = digits(inside), many = digits(outside)
     cdef double[::1] chosen = np.empty(k)
     cdef int64_t[::1] subset = np.arange(k)
     cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
@@ -114,18 +119,12 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
                     chosen[j] = x[start + i, subset[j]]
                 dpfast_round_bits(source, &chosen[0], k, inverse, w, &one[0], &out[start + i, seeds])
                 w += lanes
-                if w[0] < threshold:
-                    ones = dpfast_class(w[1], &few[0] if few.shape[0] else no_edges, few.shape[0])
-                    if ones < 0:
-                        ones = _decide(w[1], bit_generator, inside)
-                else:
-                    ones = dpfast_class(w[1], &many[0] if many.shape[0] else no_edges, many.shape[0])
-                    if ones < 0:
-                        ones = _decide(w[1], bit_generator, outside)
-                    ones += few.shape[0] + 1
-                dpfast_fix_weight(source, w + 2, k, ones)
-                for j in range(length):
-                    out[start + i, seeds + j] ^= w[2 + j]
+                ones = dpfast_ones(w, threshold, &few[0] if few.shape[0] else no_edges, few.shape[0],
+                                   &many[0] if many.shape[0] else no_edges, many.shape[0])
+                if ones < 0:
+                    with gil:
+                        ones = decide_ones(bit_generator, w[0] < threshold, w[1], inside, outside)
+                dpfast_flip_weight(source, w + 2, k, ones, &out[start + i, seeds])
         start += rows
 
 

@@ -149,6 +149,25 @@ static inline ptrdiff_t dpfast_class(uint64_t word, const uint64_t *digits, ptrd
     return low < n && digits[low] == word ? -1 : low;
 }
 
+/* Law: how many ones a mask has, of the favoured ones with probability threshold / 2^64, else of the others; -1 where more
+ * digits must decide. words: the coin, the class. `few` and `many` are the first digits of the edges of both. */
+static inline ptrdiff_t dpfast_ones(const uint64_t *words, uint64_t threshold, const uint64_t *few, ptrdiff_t favoured,
+                                    const uint64_t *many, ptrdiff_t others)
+{
+    if (words[0] < threshold)
+        return dpfast_class(words[1], few, favoured);
+    ptrdiff_t index = dpfast_class(words[1], many, others);
+    return index < 0 ? -1 : favoured + 1 + index;
+}
+
+/* out ^= F, F uniform among the masks of k bits with `ones` ones; `mask` holds k random bits. */
+static inline void dpfast_flip_weight(bitgen_t *source, uint64_t *mask, ptrdiff_t k, ptrdiff_t ones, uint64_t *out)
+{
+    dpfast_fix_weight(source, mask, k, ones);
+    for (ptrdiff_t w = 0; w < dpfast_words_of(k); w++)
+        out[w] ^= mask[w];
+}
+
 /* The k-subset of 0..d-1 that a public seed stands for, uniform for uniform words (Floyd's algorithm). `taken` has d bits,
  * all zero before and after. */
 static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64_t *taken, int64_t *out)

@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 def randomize_majority(
     bit_generator: BitGenerator, x: NDArray[float64], inverse: float, threshold: int, out: NDArray[uint64]
 ) -> None: ...
+def decide_ones(
+    bit_generator: BitGenerator, favoured: bool, word: int, inside: Sequence[int], outside: Sequence[int]
+) -> int: ...
+def digits(edges: Sequence[int]) -> NDArray[uint64]: ...
 def randomize_threshold(
     bit_generator: BitGenerator,
     x: NDArray[float64],

@@ -5,6 +5,7 @@ One file per estimation problem. Neighbours here are any two values of one perso
 
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
+from dpfast.local.glm import GradientDescent, glm
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
 from dpfast.local.location import MedianDescent, mean, median, median_naive
@@ -18,6 +19,7 @@ __all__ = [
     "Binary",
     "Categorical",
     "FiniteLaw",
+    "GradientDescent",
     "Hypercube",
     "Interval",
     "L2Ball",
@@ -26,6 +28,7 @@ __all__ = [
     "Randomizer",
     "SeriesReports",
     "density",
+    "glm",
     "mean",
     "median",
     "median_naive",

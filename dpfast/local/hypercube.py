@@ -124,6 +124,18 @@ class Hypercube(VectorRandomizer):
         inside, outside = masks(k, tau)
         return coin(self.epsilon, Fraction(inside[-1], outside[-1]))
 
+    @property
+    def mask_law(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        """What draws the mask of k signs: the coin's threshold, k, and `masks`, empty where half of k decides."""
+        classes = ((), ()) if self.method == "majority" else masks(self.k, self.tau)
+        return self._coin(self.k, self.tau).threshold, self.k, *classes
+
+    def mask_correlation(self) -> float:
+        """The mean of the product of two signs of a report, over that of the record's, k >= 2."""
+        k, weights = self.k, _mask_weights(self._coin(self.k, self.tau), self.k, self.tau)
+        total = sum(math.comb(k, f) * weight * ((k - 2 * f) ** 2 - k) for f, weight in enumerate(weights))
+        return float(total / (k * (k - 1)))
+
     def subset(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The coordinates asked of each report, in the order of its bits: shape (n, k), or (k,) for one."""
         rows, one = self._reports(reports)

@@ -1,0 +1,38 @@
+"""``dpfast.local.glm``: one private step for each person, against what its mathematics needs in NumPy at the least."""
+
+import numpy as np
+
+from bench import data
+from dpfast import local
+
+
+class GradientDescent:
+    """One run of logistic regression. The floor: two scalar products of d for each person, and d standard normals."""
+
+    params = (["l2", "linf", "numpy"], [3, 20, 100])
+    param_names = ("line", "d")
+
+    def setup(self, line, d):
+        n = 2_000_000 // d
+        X, y = data.regression(n, d)
+        if line == "numpy":
+            rng = np.random.default_rng(1)
+            self.run = lambda: data.products_and_normals_in_numpy(X, rng)
+        else:
+            self.run = lambda: local.glm(X, y, epsilon=data.EPSILON, norm=line)
+
+    def time_glm(self, line, d):
+        self.run()
+
+
+class Repetitions:
+    """Many runs over the same people."""
+
+    params = (1, 100)
+    param_names = ("runs",)
+
+    def setup(self, runs):
+        self.X, self.y = data.regression(2000, 20)
+
+    def time_glm(self, runs):
+        local.glm(self.X, self.y, epsilon=data.EPSILON, size=runs)

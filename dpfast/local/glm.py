@@ -1,0 +1,568 @@
+"""Generalised linear models of people who trust nobody with their record: private stochastic gradient descent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.random import BitGenerator
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, expit, ndtri, pdtr
+
+from dpfast import _checks
+from dpfast._kernels import _descent, _gradient
+from dpfast.local.ball import L2Ball
+from dpfast.local.coin import coin
+from dpfast.local.hypercube import Hypercube
+from dpfast.local.vectors import checked_radius, finite_scale
+from dpfast.privacy import Privacy
+from dpfast.random import RandomSource, bit_generator
+
+_MODELS = ("logistic", "linear", "poisson")
+_NORMS = ("l2", "linf")
+
+# The decay of the named steps.
+_DECAY = 0.55
+
+# Numbers whose squares and products stay far inside the doubles.
+_LEAST, _MOST = 2.0**-256, 2.0**256
+
+# Numbers of a matrix that are converted and handed to the kernel at once.
+_BLOCK = 2**20
+
+
+class Gradients(NamedTuple):
+    """Where a `GradientDescent` stands; public, like everything the server holds.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (d,)
+        The coefficients that the next person is asked with, in units of 1 / radius; the intercept last, if there is
+        one. Not to be modified.
+    users : int
+        Reports received.
+    total : ndarray of shape (d,)
+        The sum of the thetas that people were asked with, those of the burn-in left out.
+    """
+
+    theta: NDArray[np.float64]
+    users: int
+    total: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """A generalised linear model, fitted to people of whom each reports one private gradient: a protocol.
+
+    Pure epsilon-local differential privacy, under any change of one person's features and label together. Sequential:
+    each person is asked with public coefficients that depend on all reports before.
+
+    Parameters
+    ----------
+    d : int
+        Features of a person, at least 1.
+    epsilon : float
+        At least 2**-40; rounded down to a double.
+    model : {"logistic", "linear", "poisson"}
+        The mean of the label given the features: ``1 / (1 + exp(-t))``, ``t`` or ``exp(t)``, t = <coefficients, x>.
+    radius : float
+        Positive, in data units: the norm that features have at most. Longer ones are projected (l2) or clamped (linf).
+    norm : {"l2", "linf"}
+        "l2": the Euclidean norm, and one bit about the gradient, of `L2Ball`. "linf": the largest magnitude, and a few
+        signs of the gradient, of `Hypercube`.
+    clip : float
+        Positive, in units of the label: residuals (predicted mean less label) are clipped to [-clip, clip]. At most 1
+        for "logistic", whose residuals do not exceed 1. For "linear" that makes the loss Huber's; for "poisson" it
+        moves the target where labels are often further than `clip` from their mean. Noise is proportional to it.
+    intercept : bool
+        Whether there is one more coefficient, the last, of a constant 1.
+    bound : float, optional
+        The coefficients, times the radius (the intercept as it is), are confined to the ball of this Euclidean norm:
+        for "l2" without intercept, |t| is at most that. Default: 5, for "linear" 5 clip.
+    steps : "averaging" or pair of float
+        A pair (scale, decay): report i = 1, 2, ... moves the coefficients, times the radius, by a vector of length
+        ``scale * i**-decay``, before they are projected; scale positive, decay in [0, 1]. "averaging" is (bound, 0.55)
+        for "l2", and (bound / sqrt(coefficients), 0.55) for "linf", whose rows are longer.
+    burn_in : int
+        The first so many coefficients are left out of the average.
+
+    Attributes
+    ----------
+    randomizer : L2Ball or Hypercube
+        What a person's device applies to the gradient, in units of the radius; its reports are what is sent.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Before any data are looked at.
+
+    Notes
+    -----
+    Records: a row with NaN has no features ("l2"), a NaN is 0 ("linf"); with infinities the row is the limit. The label
+    of "logistic" is 1 where y > 0, else 0; a NaN is 0; counts below 0 are 0.
+
+    With z the randomised gradient, unbiased for ``clip(A'(<theta, x>) - y) x``, and Z its norm, a public constant::
+
+        theta_(i+1) = project(theta_i - eta_i z),    eta_i = scale i**-decay / Z
+
+    and the estimate is the mean of theta_1..theta_n, each taken before its report.
+
+    Privacy: a report is one of `randomizer`, of a vector that theta, x and y make; floats decide a direction that does
+    not depend on the record, and a sign that an exact coin keeps or flips (or rounded signs, under an exact mask), so
+    no rounding, NaN or theta that an adversary sends can weaken it (docs/proofs/local-glm.md). Who answers twice spends
+    epsilon twice. Timing is outside the guarantee.
+    Accuracy: for decay in (1/2, 1) n times the covariance tends to ``H^-1 E[z z'] H^-1``, `covariance`; for "l2" that
+    is ``(Z^2 / d) H^-2``. n in effect is multiplied by about ``tanh(epsilon / 2)^2 / d``.
+    Cost: for "l2", d normals and three scalar products for each person; for "linf" a few products.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright 2018, section 5.2, equation (31) and Lemma 2; Polyak and Juditsky 1992, "Acceleration
+    of stochastic approximation by averaging"; mechanisms-b 7 of the specification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast import local
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.choice([-1.0, 1.0], (200_000, 2))
+    >>> y = rng.random(200_000) < 1 / (1 + np.exp(-X @ [1.0, -0.5]))
+    >>> study = local.GradientDescent(2, epsilon=1.0, radius=np.sqrt(2))
+    >>> bool(np.all(np.abs(study(X, y) - [1.0, -0.5]) < 0.25))
+    True
+
+    What to expect of it, with features whose distribution is known from elsewhere:
+
+    >>> bool(np.all(study.standard_errors(200_000, X[:1000], [1.0, -0.5]) < 0.06))
+    True
+
+    The same, message by message:
+
+    >>> state = study.begin()
+    >>> for x, label in zip(X[:1000], y[:1000]):
+    ...     report = study.respond(state.theta, x, label)  # on the person's device
+    ...     state = study.update(state, report)  # on the server
+    >>> study.estimate(state).shape
+    (2,)
+    """
+
+    d: int
+    epsilon: float
+    model: str = field(kw_only=True, default="logistic")
+    radius: float = field(kw_only=True, default=1.0)
+    norm: str = field(kw_only=True, default="l2")
+    clip: float = field(kw_only=True, default=1.0)
+    intercept: bool = field(kw_only=True, default=False)
+    bound: float | None = field(kw_only=True, default=None)
+    steps: str | tuple[float, float] = field(kw_only=True, default="averaging")
+    burn_in: int = field(kw_only=True, default=0)
+    randomizer: L2Ball | Hypercube = field(init=False, compare=False, repr=False)
+    _scale: float = field(init=False, compare=False, repr=False)
+    _decay: float = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "d", _checks.whole("d", self.d, least=1))
+        put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        _checks.choice("model", self.model, _MODELS)
+        _checks.choice("norm", self.norm, _NORMS)
+        put(self, "radius", checked_radius(self.radius))
+        put(self, "clip", _moderate("clip", self.clip))
+        if self.model == "logistic" and self.clip > 1:
+            raise ValueError(f"clip must be at most 1 for model='logistic', not {self.clip!r}")
+        put(self, "intercept", _checks.flag("intercept", self.intercept))
+        put(self, "burn_in", _checks.whole("burn_in", self.burn_in))
+        unit = self.clip if self.model == "linear" else 1.0
+        bound = _moderate("bound", 5 * unit if self.bound is None else self.bound)
+        put(self, "bound", bound)
+        finite_scale(bound / self.radius)
+        if isinstance(self.steps, str):
+            _checks.choice("steps", self.steps, ("averaging",))
+            scale, decay = (bound if self.norm == "l2" else bound / math.sqrt(self._columns)), _DECAY
+        else:
+            first, second = _checks.pair("steps", self.steps)
+            scale, decay = _moderate("the scale of steps", first), _checks.fraction("the decay of steps", second)
+            put(self, "steps", (scale, decay))
+        put(self, "_scale", scale)
+        put(self, "_decay", decay)
+        if self.norm == "l2":
+            longest = self.clip * (math.sqrt(2) if self.intercept else 1.0)
+            put(self, "randomizer", L2Ball(self._columns, self.epsilon, radius=longest, report="sign"))
+        else:
+            put(self, "randomizer", Hypercube(self._columns, self.epsilon, radius=self.clip))
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee for one person, who answers once."""
+        return Privacy(self.epsilon, neighbors="local")
+
+    @property
+    def _columns(self) -> int:
+        """Coefficients."""
+        return self.d + self.intercept
+
+    @property
+    def _bound(self) -> float:
+        assert self.bound is not None
+        return self.bound
+
+    def step(self, i: SupportsIndex) -> float:
+        """How far report i = 1, 2, ... moves the coefficients, times the radius."""
+        return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
+
+    def _pushes(self, first: int, count: int) -> NDArray[np.float64]:
+        out = np.empty(count)
+        _descent.fill_pushes(first, self._scale, self._decay, out)
+        return out
+
+    def _moves(self, first: int, count: int) -> NDArray[np.float64]:
+        """What the kernels call `push`: the length of a step, or of its part along each sign."""
+        moves = self._pushes(first, count)
+        if isinstance(self.randomizer, Hypercube):
+            moves /= math.sqrt(self.randomizer.k)
+        return moves
+
+    # ---- the person ----
+
+    def respond(self, theta: ArrayLike, x: ArrayLike, y: float, *, rng: RandomSource = None) -> Any:
+        """The report of a person with the features x and the label y, asked with theta.
+
+        Parameters
+        ----------
+        theta : array_like
+            Of `Gradients`, from the server, which need not be trusted.
+        x : array_like of shape (d,)
+            Private.
+        y : float
+            Private.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Makes the report reproducible, hence not private. Default: the secure generator.
+
+        Returns
+        -------
+        uint64, or ndarray of uint64
+            One report of `randomizer`, which documents its bits and turns it into bytes.
+        """
+        source, asked = bit_generator(rng), np.array(_checks.numbers("theta", theta), np.float64)
+        if asked.shape != (self._columns,) or not np.all(np.abs(asked) <= 2 * self._bound):
+            raise ValueError(f"theta must be {self._columns} numbers in the ball of radius bound")
+        row, label = _checks.vector("x", x).reshape(1, -1), _checks.numbers("y", [y])
+        if row.shape[1] != self.d:
+            raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
+        shape, kind = self.randomizer._row
+        reports: NDArray[np.uint64] = np.empty((1, *shape), kind)
+        self._descend(source, row, label, 1, asked[None], np.zeros((1, self._columns)), reports)
+        return reports[0]
+
+    # ---- the server ----
+
+    def begin(self) -> Gradients:
+        """Before the first report: all coefficients are 0."""
+        return Gradients(np.zeros(self._columns), 0, np.zeros(self._columns))
+
+    def update(self, state: Gradients, report: Any) -> Gradients:
+        """The state after one more report."""
+        reports, one = self.randomizer._reports(report)
+        if not one:
+            raise ValueError("update takes one report at a time, for the next person is asked with its result")
+        theta, total = state.theta.copy(), state.total.copy()
+        moves = self._moves(state.users + 1, 1)
+        if isinstance(self.randomizer, L2Ball):
+            _gradient.follow_directions(reports, moves, self._bound, theta, total)
+        else:
+            _gradient.follow_signs(reports, self.randomizer.k, moves, self._bound, theta, total)
+        return Gradients(theta, state.users + 1, total if state.users >= self.burn_in else state.total)
+
+    def estimate(self, state: Gradients) -> NDArray[np.float64]:
+        """The mean of the thetas so far, those of the burn-in left out, in units of 1 / data unit."""
+        return self._released(state.total, state.users)
+
+    def _released(self, total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        return total / self._counted(n) / self._units
+
+    @property
+    def _units(self) -> NDArray[np.float64]:
+        """Coefficients of theta are so many times those in data units."""
+        return np.array([self.radius] * self.d + [1.0] * self.intercept)
+
+    def _counted(self, n: int) -> int:
+        if n <= self.burn_in:
+            raise ValueError(f"more reports than burn_in = {self.burn_in} are needed, not {n}")
+        return n - self.burn_in
+
+    # ---- both, in one process ----
+
+    def __call__(self, X: ArrayLike, y: ArrayLike, *, rng: RandomSource = None) -> NDArray[np.float64]:
+        """The whole protocol on arrays, one person after the other; as `release` with one repetition."""
+        return self.release(X, y, rng=rng)
+
+    def release(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        rng: RandomSource = None,
+    ) -> NDArray[np.float64]:
+        """`size` independent runs of the protocol, for simulations: EACH ONE spends the epsilon of every person.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Private features of any numeric dtype, a row for each person, in the order in which they are asked, which
+            must not depend on the data; never modified.
+        y : array_like of shape (n,)
+            Private labels, likewise.
+        size : int or tuple of ints, optional
+            The shape of the result but for its last axis, of the coefficients; None is one run.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Makes the run reproducible, hence not private. Default: the secure generator.
+        """
+        shape, source = _checks.shape(size), bit_generator(rng)
+        rows, labels = _checks.matrix("X", X), _checks.vector("y", y)
+        if rows.shape[1] != self.d:
+            raise ValueError(f"X must have d = {self.d} columns, not {rows.shape[1]}")
+        if labels.shape[0] != rows.shape[0]:
+            raise ValueError(f"X and y must have a row for each person, not {rows.shape[0]} and {labels.shape[0]}")
+        self._counted(_checks.records(rows.shape[0]))
+        theta = np.zeros((math.prod(shape), self._columns))
+        total, burn_in = np.zeros_like(theta), self.burn_in
+        none = np.empty((0, *self.randomizer._row[0]), np.uint64)
+        self._descend(source, rows[:burn_in], labels[:burn_in], 1, theta, total, none)
+        total[:] = 0
+        self._descend(source, rows[burn_in:], labels[burn_in:], burn_in + 1, theta, total, none)
+        return self._released(total, rows.shape[0]).reshape(*shape, self._columns)
+
+    def _descend(
+        self,
+        source: BitGenerator,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        first: int,
+        theta: NDArray[np.float64],
+        total: NDArray[np.float64],
+        reports: NDArray[np.uint64],
+    ) -> None:
+        """Ask the people of x, the first of whom is number `first` of all, in blocks that fit a cache."""
+        model, inverse, block = _MODELS.index(self.model), 1 / self.radius, max(1, _BLOCK // self.d)
+        randomizer = self.randomizer
+        for begin in range(0, x.shape[0], block):
+            rows, labels = _doubles(x[begin : begin + block]), _doubles(y[begin : begin + block])
+            regression = (model, self.clip, inverse, self._bound)
+            people = (rows, labels, self._moves(first + begin, rows.shape[0]))
+            if isinstance(randomizer, L2Ball):
+                threshold = coin(self.epsilon).threshold
+                _gradient.descend_halfspace(source, threshold, *regression, *people, theta, total, reports)
+            else:
+                _gradient.descend_hypercube(source, *randomizer.mask_law, *regression, *people, theta, total, reports)
+
+    # ---- what to expect ----
+
+    def covariance(
+        self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
+    ) -> NDArray[np.float64]:
+        """The covariance of the estimate to expect from n people, from public assumptions.
+
+        Parameters
+        ----------
+        n : int
+            People, more than the burn-in.
+        design : array_like of shape (m, d)
+            PUBLIC rows of features, distributed as people's are thought to be: never those of the people themselves,
+            which would be released by what is returned.
+        coefficients : array_like
+            Assumed, in data units, the intercept last; an estimate of this protocol will do.
+        deviation : float
+            For "linear": the assumed standard deviation of the labels around their mean, normal; at least 0.
+
+        Returns
+        -------
+        ndarray of shape (d, d), the intercept included
+            ``H^-1 E[z z'] H^-1 / (n - burn_in)``, H the second derivative of the expected loss. A large-sample
+            approximation (Lemma 2 of the paper), without what is left of the start; it takes the model to be true.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A parameter out of range; a decay of the steps not in (1/2, 1), for which that is not proved; a design for
+            which the coefficients are not determined.
+        """
+        counted = self._counted(_checks.whole("n", n, least=1))
+        rows, theta = _checks.matrix("design", design), _checks.vector("coefficients", coefficients)
+        if rows.shape[1] != self.d or theta.shape[0] != self._columns:
+            raise ValueError(f"design must have {self.d} columns, and coefficients {self._columns} numbers")
+        if not 0.5 < self._decay < 1:
+            raise ValueError(f"covariance needs steps with a decay between 1/2 and 1, not {self._decay!r}")
+        spread = _checks.nonnegative("deviation", deviation)
+        meant = _meant(_doubles(rows) / self.radius, self.norm)
+        meant = np.hstack([meant, np.ones((len(meant), int(self.intercept)))])
+        slope, square = _moments(self.model, meant @ (theta * self._units), self.clip, spread)
+        curvature = (meant * slope[:, None]).T @ meant / len(meant)
+        if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
+            raise ValueError("design must determine all coefficients: its weighted second moments are singular")
+        inverse = np.linalg.inv(curvature)
+        noise = self._second_moments((meant * square[:, None]).T @ meant / len(meant))
+        return np.asarray(inverse @ noise @ inverse / counted / self._units / self._units[:, None])
+
+    def standard_errors(
+        self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Of each coefficient: the square roots of the diagonal of `covariance`, with the same parameters."""
+        return np.asarray(np.sqrt(np.diag(self.covariance(n, design, coefficients, deviation=deviation))))
+
+    def error(
+        self,
+        n: SupportsIndex,
+        design: ArrayLike,
+        coefficients: ArrayLike,
+        *,
+        deviation: float = 0.0,
+        confidence: float = 0.95,
+    ) -> NDArray[np.float64]:
+        """How close each coefficient is with probability `confidence`, in (0, 1); else as `standard_errors`.
+
+        Estimate +- error is a confidence interval as good as the assumptions.
+        """
+        quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        return np.asarray(quantile * self.standard_errors(n, design, coefficients, deviation=deviation))
+
+    def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E[z z'], where `gradients` is that of the gradients."""
+        d, randomizer = self._columns, self.randomizer
+        noise: NDArray[np.float64] = np.eye(d) * randomizer.variance() / d
+        if isinstance(randomizer, Hypercube) and randomizer.k > 1:
+            asked = randomizer.k * (randomizer.k - 1) / (d * (d - 1))
+            pairs = asked * randomizer.mask_correlation() * (randomizer.scale / randomizer.radius) ** 2
+            noise += pairs * (gradients - np.diag(np.diag(gradients)))
+        return noise
+
+
+def glm(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    model: str = "logistic",
+    radius: float = 1.0,
+    norm: str = "l2",
+    clip: float = 1.0,
+    intercept: bool = False,
+    bound: float | None = None,
+    steps: str | tuple[float, float] = "averaging",
+    burn_in: int = 0,
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    rng: RandomSource = None,
+) -> NDArray[np.float64]:
+    """A generalised linear model of people of whom each reports one private gradient: gradient descent, simulated.
+
+    Pure epsilon-local differential privacy, under any change of one person's features and label together. Sequential:
+    each person is asked with coefficients that depend on the reports before; `GradientDescent` has the two sides of the
+    conversation apart.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Private features of any numeric dtype, a row for each person, in an order that does not depend on the data;
+        never modified. Their norm is at most `radius`; longer ones are projected or clamped.
+    y : array_like of shape (n,)
+        Private labels: for "logistic" 1 where y > 0, else 0.
+    epsilon, model, radius, norm, clip, intercept, bound, steps, burn_in
+        As for `GradientDescent`. n must be above `burn_in`.
+    size : int or tuple of ints, optional
+        That many independent runs: EACH ONE spends epsilon. None: one.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+
+    Returns
+    -------
+    ndarray of shape (d,), or (d + 1,) with an intercept, which is last
+        The averaged coefficients, per data unit; of shape (*size, d) with a `size`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Before any data are looked at.
+
+    Notes
+    -----
+    Privacy, accuracy and cost: see `GradientDescent`, and docs/proofs/local-glm.md. How close the coefficients are, in
+    terms of public assumptions: ``GradientDescent(...).standard_errors``.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright 2018, section 5.2, equation (31).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast import local
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, (100_000, 1))
+    >>> y = 2 * x[:, 0] + rng.normal(size=100_000)
+    >>> theta = local.glm(x, y, epsilon=2.0, model="linear", clip=2.0)
+    >>> bool(abs(theta[0] - 2) < 0.3)
+    True
+    """
+    columns = _checks.matrix("X", X).shape[1]
+    protocol = GradientDescent(
+        columns,
+        epsilon,
+        model=model,
+        radius=radius,
+        norm=norm,
+        clip=clip,
+        intercept=intercept,
+        bound=bound,
+        steps=steps,
+        burn_in=burn_in,
+    )
+    return protocol.release(X, y, size=size, rng=rng)
+
+
+def _moderate(name: str, value: Any) -> float:
+    """A positive number whose squares and products stay inside the doubles."""
+    number = _checks.positive(name, value)
+    if not _LEAST <= number <= _MOST:
+        raise ValueError(f"{name} must be between 2**-256 and 2**256, not {value!r}")
+    return number
+
+
+def _meant(rows: NDArray[np.float64], norm: str) -> NDArray[np.float64]:
+    """Public rows in units of the radius, projected or clamped."""
+    if norm == "linf":
+        return np.clip(rows, -1.0, 1.0)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0))
+
+
+def _moments(
+    model: str, t: NDArray[np.float64], clip: float, deviation: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean slope in t of the clipped residual, and its mean square, at each predictor, if the model is true."""
+    if model == "linear":
+        k = clip / deviation if deviation else math.inf
+        inside = erf(k / math.sqrt(2))
+        edge = 0.0 if k == math.inf else 2 * k * math.exp(-k * k / 2) / math.sqrt(2 * math.pi)
+        outside = 0.0 if k == math.inf else k * k * (1 - inside)
+        return np.full(t.shape, inside), np.full(t.shape, deviation**2 * (inside - edge + outside))
+    if model == "logistic":
+        p = expit(t)
+        slope = p * (1 - p) * ((1 - p) * (p < clip) + p * (1 - p < clip)) if clip < 1 else p * (1 - p)
+        return slope, (1 - p) * np.minimum(p, clip) ** 2 + p * np.minimum(1 - p, clip) ** 2
+    mean = np.exp(np.minimum(t, 700.0))
+    lowest, highest = np.floor(mean - clip), np.ceil(mean + clip) - 1
+
+    def share(shift: int) -> NDArray[np.float64]:
+        """P(lowest < Y <= highest), both lowered by `shift`, Y Poisson."""
+        ends = [np.where(end < shift, 0.0, pdtr(np.maximum(end - shift, 0.0), mean)) for end in (highest, lowest)]
+        return np.asarray(ends[0] - ends[1])
+
+    inside, once, twice = share(0), mean * share(1), mean**2 * share(2)
+    return mean * inside, clip**2 * (1 - inside) + twice + once - 2 * mean * once + mean**2 * inside
+
+
+def _doubles(x: NDArray[Any]) -> NDArray[np.float64]:
+    """A contiguous array of doubles, x itself where it is one."""
+    with np.errstate(all="ignore"):  # a signalling NaN
+        return np.require(x, np.float64, ["C", "A"])
