@@ -1,4 +1,4 @@
-"""Private gradient descent for generalised linear models; serves dpfast/local/glm.py.
+"""Private gradient descent for generalised linear models; serves dpfast/local/regression.py.
 
 Each person computes a gradient at the coefficients that the reports before have led to, and reports it as the
 randomisers of ``_directions`` or ``_bits`` do, word for word; coefficients then move by a public step against the

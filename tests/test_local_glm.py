@@ -1,6 +1,5 @@
 """Private gradient descent for generalised linear models: exact bits, the kernel as the protocol, figures, privacy."""
 
-import importlib
 import itertools
 import math
 import pickle
@@ -17,12 +16,11 @@ from scipy.stats import chi2, norm
 
 from dpfast import local
 from dpfast._kernels import _bits, _directions, _gradient
+from dpfast.local import regression as room
 from dpfast.local.coin import coin
 from tests.reference import glm as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA
-
-room = importlib.import_module("dpfast.local.glm")  # the function has its name
 
 
 def people(n, d, seed=0, scale=1.0):

@@ -5,11 +5,11 @@ One file per estimation problem. Neighbours here are any two values of one perso
 
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
-from dpfast.local.glm import GradientDescent, glm
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
 from dpfast.local.location import MedianDescent, mean, median, median_naive
 from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.sparse import sparse_mean
