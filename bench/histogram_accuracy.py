@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 import dpfast as dpf
+from bench import pages
 from bench.tables import check, paragraph, slope, table
 from dpfast.densities import PerturbedHistogram
 
@@ -102,13 +103,7 @@ def errors(quick):
 
 def figure(quick, path):
     """Figure 1 of the paper: mean integrated squared error against bins, without noise and with."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "dpfast", "svg.fonttype": "none", "font.size": 8})
-    from matplotlib import pyplot
-
-    drawn, panels = pyplot.subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
+    drawn, panels = pages.pyplot().subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
     for ax, ((n, epsilon), found) in zip(panels.flat, simulation(runs(quick)).items(), strict=True):
         ax.plot(BINS, [plain_mise(m, n) for m in BINS], label="without noise")
         ax.plot(BINS, found[:, 0], label="perturbed")
@@ -117,7 +112,7 @@ def figure(quick, path):
     panels[0, 0].legend(frameon=False)
     drawn.supxlabel("bins")
     drawn.supylabel("mean integrated squared error")
-    drawn.savefig(path, format="svg", metadata={"Date": None})
+    pages.save(drawn, path)
 
 
 def records(n, rng):

@@ -1,10 +1,8 @@
 """Densities under local privacy, section 5.2 of Duchi, Jordan and Wainwright: errors of every method, and the rate.
 
-``python -m bench.local_densities [--quick]`` prints the tables; `section` is for a page. Errors are mean integrated
+A section of ``python -m bench.local_experiments``. Errors are mean integrated
 squared errors on the unit interval.
 """
-
-import argparse
 
 import numpy as np
 from scipy.stats import beta as beta_distribution
@@ -110,13 +108,3 @@ def section(quick):
         table(["smoothness", "terms", "slope found", "Corollary 7"], rates),
     ]
     return "\n".join(parts)
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.local_densities", description="Local densities.")
-    parser.add_argument("--quick", action="store_true", help="few runs: a smoke test")
-    print(section(parser.parse_args(arguments).quick))
-
-
-if __name__ == "__main__":
-    main()

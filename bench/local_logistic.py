@@ -1,24 +1,24 @@
 """Private logistic regression on texts and people, as in figure 7 of Duchi, Jordan and Wainwright.
 
-``python -m bench.local_logistic [--quick]`` prints the rows of `logistic_table`. Data: the words of spam messages and
-the census people of ``populations.DATA``, columns that are 1 in at least a tenth of the records; where they are absent,
-synthetic records of the same shape. A run draws n people with replacement, both labels alike often, from a random three
-quarters, and tests on the others. Which columns count, and how many ones a record has at most, is taken as public.
+A section of ``python -m bench.local_experiments``. Data: the words of spam messages and the census people of
+``populations.DATA``, columns that are 1 in at least a tenth of the records; where they are absent, synthetic records of
+the same shape. A run draws n people with replacement, both labels alike often, from a random three quarters, and tests
+on the others. Which columns count, and how many ones a record has at most, is taken as public.
 """
 
-import argparse
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from bench.populations import DATA
-from bench.tables import table
+from bench.tables import paragraph, table
 from dpfast import local
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 LARGEST, DECAY = 3.0, 0.55  # the norm of the coefficients, a public guess, and the decay of the steps
-HEADINGS = ("data", "n", "features", "epsilon", "method", "excess risk", "test error")
+HEADINGS = ("data", "n", "features", "epsilon", "method", "excess risk", "wrong guesses")
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,13 @@ def balanced(y, n, rng):
     return np.where(rng.random(n) < 0.5, rng.choice(yes, n), rng.choice(no, n))
 
 
-def shown(values):
-    return f"{np.mean(values):.3f} ± {np.std(values) / math.sqrt(len(values)):.3f}"
+def summary(values):
+    """Mean and standard error."""
+    return float(np.mean(values)), float(np.std(values) / math.sqrt(len(values)))
 
 
 def experiment(population, n, runs, rng):
-    """Rows of the table: means over runs, plus or minus their standard errors."""
+    """(population, n, features, epsilon, method, excess risk, share of wrong guesses), the last two as `summary`."""
     samples, tests, floors = [], [], []
     for _ in range(runs):
         order = rng.permutation(len(population.y))
@@ -140,30 +141,38 @@ def experiment(population, n, runs, rng):
             drawn.append((X[chosen], y[chosen]))
         floors.append(scores(newton(*samples[-1]), *tests[-1]))
     floors = np.array(floors)
-    about = (population.name, f"{n:,}", population.X.shape[1])
-    rows = []
+    about = (population.name, n, population.X.shape[1])
+    found_rows = []
     fits = private_fits(samples, population.ones, rng)
     for k, epsilon in enumerate(EPSILONS):
         for name, thetas in fits.items():
             found = np.array([scores(theta, *test) for theta, test in zip(thetas[:, k], tests, strict=True)])
-            rows.append([*about, f"{epsilon:g}", name, shown(found[:, 0] - floors[:, 0]), shown(found[:, 1])])
-    rows.append([*about, "∞", "no privacy", "0", shown(floors[:, 1])])
-    return rows
+            found_rows.append((*about, epsilon, name, summary(found[:, 0] - floors[:, 0]), summary(found[:, 1])))
+    found_rows.append((*about, math.inf, "no privacy", (0.0, 0.0), summary(floors[:, 1])))
+    return found_rows
 
 
-def logistic_table(quick):
-    """Rows under `HEADINGS`, on test data: log loss beyond that without privacy, and the share of wrong guesses."""
+@lru_cache
+def rows(quick):
+    """Rows of `experiment` for every population and size."""
     rng, (spam, census) = np.random.default_rng(1), populations()
     runs, plans = (2, ((spam, 2000), (census, 2000))) if quick else (5, ((spam, 4000), (census, 36_000)))
     plans += () if quick else ((census, 200_000),)
     return [row for population, n in plans for row in experiment(population, n, runs, rng)]
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.local_logistic", description="Private logistic regression.")
-    parser.add_argument("--quick", action="store_true", help="small samples, few runs")
-    print(table(HEADINGS, logistic_table(parser.parse_args(arguments).quick)))
+def section(quick):
+    """A table: risk and wrong guesses for each population, epsilon and method."""
+    about = f"""Logistic regression by one private gradient step for each person, n people drawn with both labels alike
+        often: on test data the logarithmic loss beyond that without privacy, and the share of wrong guesses, with
+        standard errors. "half space" is equation (25), "subset of signs" the hypercube for features in [-1, 1],
+        "Laplace" noise in each coordinate. Coefficients up to {LARGEST:g}."""
+    body = [
+        [name, f"{n:,}", d, "∞" if epsilon == math.inf else f"{epsilon:g}", method, _shown(risk), _shown(wrong)]
+        for name, n, d, epsilon, method, risk, wrong in rows(quick)
+    ]
+    return "\n".join(["## Logistic regression\n", paragraph(about), table(HEADINGS, body)])
 
 
-if __name__ == "__main__":
-    main()
+def _shown(found):
+    return "{:.3f} ± {:.3f}".format(*found)

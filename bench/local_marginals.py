@@ -1,12 +1,12 @@
 """Shares of many yes-or-no answers under local privacy, figure 1 of Duchi, Jordan and Wainwright (section 6.2).
 
-``python -m bench.local_marginals [--quick]`` prints the table; `section` is for a page. Each person has d bits, the
+A section of ``python -m bench.local_experiments``. Each person has d bits, the
 estimate is the mean vector, the error its largest coordinate; samples are drawn with replacement from tables of data
 (folder `DPFAST_DATA`), from independent bits in 27 columns as in the paper, with made-up shares, and, without the
 folder, from independent bits with the shares that a source publishes.
 """
 
-import argparse
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,6 +53,7 @@ def estimate(x, method, rng):
     return (people.estimate(people.randomize(2 * x.astype(np.int8) - 1, rng=rng)) + 1) / 2
 
 
+@lru_cache
 def rows(quick):
     """(population, d, n, method, mean error, its 5 % and 95 % quantile) of the largest error of a coordinate."""
     runs, sizes = (8, (1000, 10_000)) if quick else (100, (1000, 10_000, 100_000))
@@ -85,13 +86,3 @@ def section(quick):
     headings = ["table", "d", "n", "not private", "subset", "majority", "Laplace"]
     body = table(headings, [[*key, *values] for key, values in lines.items()])
     return "\n".join(["## Many shares at once\n", paragraph(about), body])
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.local_marginals", description="Shares under local privacy.")
-    parser.add_argument("--quick", action="store_true", help="few runs: a smoke test")
-    print(section(parser.parse_args(arguments).quick))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,10 @@
 """Mean and median pay under local privacy, figures 5 and 6 and table 1 of Duchi, Jordan and Wainwright (section 6.1).
 
-``python -m bench.local_means [--quick]`` prints the tables; `section` is for a page. The population is the pay of 2010
+A section of ``python -m bench.local_experiments``. The population is the pay of 2010
 of the University of California (folder `DPFAST_DATA`), or, without the file, made-up lognormal pay with a Pareto tail.
 """
 
-import argparse
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +36,7 @@ def population():
     return np.where(rng.random(pay.size) < 0.02, 150_000 * (1 + rng.pareto(3.0, pay.size)), pay), "made-up pay"
 
 
+@lru_cache
 def mean_rows(quick):
     """(epsilon, moment, variant, mean absolute error / mean): half of the people at a time, moments known exactly."""
     pay, _ = population()
@@ -55,6 +56,7 @@ def mean_rows(quick):
     return found
 
 
+@lru_cache
 def median_rows(quick):
     """(radius, method, mean gap, 5 % and 95 % quantile), gap = E|X - estimate| - E|X - median| over the median."""
     pay, _ = population()
@@ -113,13 +115,3 @@ def section(quick):
         medians,
     ]
     return "\n".join(parts)
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.local_means", description="Pay under local privacy.")
-    parser.add_argument("--quick", action="store_true", help="few runs: a smoke test")
-    print(section(parser.parse_args(arguments).quick))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 import dpfast as dpf
+from bench import pages
 from bench.populations import Population, populations
 from bench.tables import digits, paragraph, size, table
 from dpfast.laws import NestedIntervals
@@ -386,14 +387,9 @@ LINES = {
 
 def figure(quick, path):
     """Noise of two statistics against n, as an SVG that depends on the numbers only."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"svg.hashsalt": "dpfast", "svg.fonttype": "none", "font.size": 9, "font.family": "sans-serif"})
+    pyplot = pages.pyplot(size=9)
     shown = [p for p in populations() if p.name in ("normal", "outliers", "lognormal")]
-    fig, axes = plt.subplots(2, len(shown), figsize=(9, 5.6), sharex=True, layout="constrained")
+    fig, axes = pyplot.subplots(2, len(shown), figsize=(9, 5.6), sharex=True, layout="constrained")
     for row, name in zip(axes, ("median", "trimmed mean"), strict=True):
         for ax, population in zip(row, shown, strict=True):
             here = [s for s in settings(quick, name) if s.population == population and s.epsilon == 1]
@@ -407,5 +403,4 @@ def figure(quick, path):
     for ax in axes[1]:
         ax.set_xlabel("n")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    fig.savefig(path, metadata={"Date": None, "Creator": None})
-    plt.close(fig)
+    pages.save(fig, path)

@@ -10,6 +10,22 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
+def pyplot(size=8):
+    """Matplotlib's pyplot for drawings that depend on the numbers only, with letters of this many points."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update({"svg.hashsalt": "dpfast", "svg.fonttype": "none", "font.size": size})
+    return pyplot
+
+
+def save(figure, path):
+    """The drawing as an SVG, the same bytes from run to run."""
+    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+
+
 def write(name, title, sections, *, figure, caption, arguments=None):
     """Write docs/<name>.md, with the figure after the first section, and docs/<name>.svg: ``python -m bench.<name>``.
 

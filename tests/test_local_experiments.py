@@ -10,6 +10,8 @@ from bench import local_densities, local_marginals, local_means
 def no_files(monkeypatch, tmp_path):
     monkeypatch.setattr(local_marginals, "DATA", tmp_path)
     monkeypatch.setattr(local_means, "_PAY", tmp_path / "none")
+    for rows in (local_marginals.rows, local_means.mean_rows, local_means.median_rows):
+        rows.cache_clear()
 
 
 def test_shares_of_the_hypercube_are_closer_than_those_of_laplace():
