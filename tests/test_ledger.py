@@ -59,6 +59,7 @@ RELEASES = {
     "dpf.synthesize": lambda: [
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
     ],
+    "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
