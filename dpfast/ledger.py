@@ -21,7 +21,7 @@ from dpfast.errors import BudgetError
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import RandomSource
-from dpfast.spending import active, spending
+from dpfast.spending import Budget, active, spending
 
 _FORMAT = "dpfast-ledger"
 _VERSION = 1
@@ -50,8 +50,8 @@ class Charge:
     times: int = 1
 
 
-# What is active in this context and in those around it; `spending.active` is the innermost, or None inside a release.
-_entered: ContextVar[tuple[Ledger, ...]] = ContextVar("dpfast_ledgers", default=())
+# The ledgers entered in this context, each with what was active before: None outside all and inside a release.
+_entered: ContextVar[tuple[tuple[Ledger, Budget | None], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
 class Ledger:
@@ -197,16 +197,16 @@ class Ledger:
 
     def __enter__(self) -> Ledger:
         entered = _entered.get()
-        if entered and entered[-1] is not self:
+        if entered and entered[-1][0] is not self:
             raise ValueError("another ledger is active: a release is charged to one")
-        _entered.set((*entered, self))
+        _entered.set((*entered, (self, active.get())))
         active.set(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        entered = _entered.get()[:-1]
-        _entered.set(entered)
-        active.set(entered[-1] if entered else None)
+        *entered, (_, before) = _entered.get()
+        _entered.set(tuple(entered))
+        active.set(before)
 
     def release(
         self,

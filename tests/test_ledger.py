@@ -243,6 +243,9 @@ class TestEverythingIsCharged:
         with ledger.spend(Privacy(0.5), label="my sum"):
             draw()
             dpf.median(X, **B)  # part of what was declared
+            with ledger:
+                pass
+            draw()
         assert ledger.charges == (Charge("my sum", PrivacyProfile(Privacy(0.5))),)
 
     def test_a_mechanism_of_somebody_else(self):
