@@ -823,6 +823,26 @@ class TestPlans:
         laplace = PrivacyProfile(Privacy(1.0), (("laplace", 1.0, 1),))
         assert _planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
 
+    def test_plans_of_several_kinds(self):
+        """Against the exact losses of two families of randomised response, and never cheaper than one of them alone."""
+        pytest.importorskip("dp_accounting")
+        from dpfast.ledger import _planned_delta
+
+        pure = [PrivacyProfile(Privacy(0.3))] * 4 + [PrivacyProfile(Privacy(0.01))] * 3
+        large, small = response_pair(0.3), response_pair(0.01)
+        exact = 0.0
+        for signs in itertools.product([0, 1], repeat=7):
+            p = math.prod((large if i < 4 else small)[sign] for i, sign in enumerate(signs))
+            q = math.prod((large if i < 4 else small)[1 - sign] for i, sign in enumerate(signs))
+            exact += max(0.0, p - math.exp(0.7) * q)
+        found = _planned_delta(pure, 0.7)
+        assert exact <= found <= exact * 1.01 + 1e-9
+        mixed = [MEDIAN.privacy_profile] * 5 + [MEAN.privacy_profile] * 5 + [PrivacyProfile(Privacy(1e-7, 1e-9))]
+        assert _planned_delta(mixed[:5], 0.9) <= _planned_delta(mixed, 0.9) <= _planned_delta(mixed, 0.8)
+        ledger = Ledger(2.0, 1e-3, plan=mixed)
+        for mechanism in [MEDIAN] * 5 + [MEAN] * 5:
+            ledger.release(mechanism, X)
+
     def test_a_plan_in_a_file(self, tmp_path):
         path = tmp_path / "ledger"
         Ledger(0.5, plan=[MEDIAN, MEAN], path=path).release(MEDIAN, X)
