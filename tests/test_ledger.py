@@ -270,6 +270,18 @@ class TestEverythingIsCharged:
                 Both()(Untouchable())
         assert [charge.profile.privacy for charge in ledger.charges] == [Privacy(0.5)]
 
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_charges_do_not_depend_on_the_data(self, mechanism):
+        """T15: what is recorded for two neighbours is the same, and adds up to what was declared."""
+        charges = []
+        for changed in (0.0, 100.0):
+            x = data(mechanism).copy()
+            x[3] = changed
+            ledger = Ledger(100.0, 0.1, neighbors=mechanism.privacy.neighbors)
+            ledger.release(mechanism, x, rng=PCG64(1))
+            charges.append(ledger.to_json())
+        assert charges[0] == charges[1]
+
     def test_the_result_is_the_same(self):
         with Ledger(1.0):
             inside = MEDIAN(X, rng=PCG64(1))
