@@ -18,7 +18,7 @@ from dpfast.grid import Grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 
@@ -120,6 +120,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid

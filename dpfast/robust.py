@@ -19,9 +19,10 @@ from dpfast._threads import each
 from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.laws import TAIL, BehindTest, Boxes, score_cap
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.selection import select
+from dpfast.selection import Selection
+from dpfast.spending import spending
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
 from dpfast.theory.robust import gaussian_mean_error
 
@@ -340,6 +341,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid
@@ -881,7 +886,9 @@ def reduce(
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
-    return choices[select([-_distance(score(choice)) for choice in choices], epsilon=epsilon, rng=source)]
+    mechanism = Selection(epsilon=epsilon)
+    with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates"):
+        return choices[mechanism([-_distance(score(choice)) for choice in choices], rng=source)]
 
 
 def _distance(score: Any) -> Fraction | float:

@@ -19,7 +19,7 @@ from dpfast._threads import each
 from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise, smoothed_mise
 
@@ -448,6 +448,12 @@ class PerturbedHistogram(_OnCells):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0, self.neighbors)
 
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        # A replaced record changes two counts by 1, each with noise of its own.
+        changed = CHANGED_COUNTS[self.neighbors]
+        return PrivacyProfile(self.privacy, (("pure", self.epsilon / changed, changed),))
+
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 
@@ -642,6 +648,10 @@ class SmoothedHistogram(_OnCells):
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("pure", _up(Fraction(self.epsilon) / self.k), self.k),))
 
     def __repr__(self) -> str:
         return f"<SmoothedHistogram release of {self.k} draws from {self._described()}: {self.privacy}>"

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
+from dpfast.spending import hook
 
 _MAGIC = b"dpf1"
 
@@ -80,10 +81,19 @@ class Randomizer(ABC):
 
     epsilon: float
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hook(cls)  # reports are charged to an active ledger, of neighbors="local"
+
     @property
     def privacy(self) -> Privacy:
         """The guarantee for one report, under any change of its record; neighbors "local"."""
         return Privacy(self.epsilon, neighbors="local")
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The same, as a `dpfast.Ledger` composes it."""
+        return PrivacyProfile(self.privacy)
 
     @abstractmethod
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
