@@ -50,7 +50,7 @@ cdef extern from "blocks.h" nogil:
     int64_t blocks_start(const blocks_plan *plan, int64_t j)
     int64_t blocks_of(const blocks_plan *plan, int64_t i)
     void blocks_scan(const blocks_plan *plan, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop,
-                     int64_t position, int64_t first, uint64_t *counts, uint64_t *cells)
+                     int64_t position, uint64_t *counts, uint64_t *cells)
     void blocks_add_cells(uint64_t *cells, const uint64_t *other, Py_ssize_t n)
     void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
     double blocks_gamma_shape(double s)
@@ -137,16 +137,15 @@ cdef class BlockSums:
         select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
         threads = max(1, min(workers, n // RECORDS_A_WORKER))
         if threads == 1:
-            self._scan(&keys, 0, n, 0, self.counts, self.cells)
+            self._scan(&keys)
         elif n:
             self._in_threads(values, threads)
         self.position += n
 
-    cdef int _scan(self, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, int64_t first,
-                   uint64_t[::1] counts, uint64_t[:, :, ::1] cells) except -1:
-        if stop > start:
+    cdef int _scan(self, const select_keys *keys) except -1:
+        if keys.n:
             with nogil:
-                blocks_scan(&self.plan, keys, start, stop, self.position, first, &counts[0], &cells[0, 0, 0])
+                blocks_scan(&self.plan, keys, 0, keys.n, self.position, &self.counts[0], &self.cells[0, 0, 0])
         return 0
 
     def _in_threads(self, values, Py_ssize_t threads):

@@ -12,13 +12,13 @@
 #include "certified.h"
 #include "select.h"
 
-#define BLOCKS_PART 256         /* records summed at once: 2^51 of each fit 64 bits, and the keys of a part stay in cache */
+#define BLOCKS_PART 512 /* records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache */
 #define BLOCKS_MAGIC 0x1.8p52
 #define BLOCKS_MAGIC_BITS UINT64_C(0x4338000000000000)
 #define BLOCKS_LOG_STEP 0x1p-37
 #define BLOCKS_MOST_COLUMNS 4
 
-enum blocks_kind {
+enum blocks_kind { /* the logarithms last */
     BLOCKS_VALUE, BLOCKS_SQUARE, BLOCKS_WIDE, BLOCKS_LOG, BLOCKS_LOG_SQUARE, BLOCKS_LOG1M
 };
 
@@ -38,11 +38,6 @@ struct blocks_plan {
 
 typedef unsigned __int128 blocks_wide;
 
-/* Of the records of one part of a block: modulo 2^64, two's complement. */
-struct blocks_sums {
-    uint64_t count, first, second, third;
-};
-
 /* The first record of block j: the least i with floor(i k / n) >= j. Assumes j <= k <= n, k < 2^31. */
 static inline int64_t blocks_start(const struct blocks_plan *plan, int64_t j)
 {
@@ -60,11 +55,6 @@ static inline double blocks_clamp(double x, double low, double high)
 {
     x = x > low ? x : low;
     return x < high ? x : high;
-}
-
-static inline uint64_t blocks_counts(double x, double low, double high)
-{
-    return -(uint64_t)((x >= low) & (x <= high));
 }
 
 /* log x for x in [2^-1022, inf), within 2^-50 (|log x| + 1): log x = e log 2 + 2 atanh(s), s = (z - 1) / (z + 1), z in
@@ -99,31 +89,84 @@ static inline double blocks_log_steps(double x)
     return blocks_log(blocks_clamp(x, 0x1p-1022, 0x1.fffffffffffffp1023)) * (1 / BLOCKS_LOG_STEP);
 }
 
-#define BLOCKS_SUM(steps_of_x) \
-    for (ptrdiff_t i = 0; i < count; i++) { \
-        uint64_t mask = blocks_counts(x[i], low, high); \
-        sums.first += dpfast_bits((steps_of_x) + BLOCKS_MAGIC) & mask; \
-        sums.count -= mask; \
-    } \
-    sums.first -= sums.count * BLOCKS_MAGIC_BITS
+/* How many records of a part are in the support, and all ones for those. */
+DPFAST_CLONES static uint64_t blocks_count(const double *x, ptrdiff_t count, double low, double high)
+{
+    uint64_t total = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        uint64_t above = x[i] >= low ? 1 : 0, below = x[i] <= high ? 1 : 0;
+        total += above & below;
+    }
+    return total;
+}
 
-/* c = high 2^24 + low, |high| <= 2^23, |low| <= 2^23 for |c| <= 2^47 less 2^23: products of two are integers of doubles
- * below 2^51, added up as integers. c^2 = high^2 2^48 + high low 2^25 + low^2. */
-#define BLOCKS_SUM_SQUARES(steps_of_x) \
-    for (ptrdiff_t i = 0; i < count; i++) { \
-        uint64_t mask = blocks_counts(x[i], low, high); \
-        double rounded = ((steps_of_x) + BLOCKS_MAGIC) - BLOCKS_MAGIC; \
-        double upper = (rounded * 0x1p-24 + BLOCKS_MAGIC) - BLOCKS_MAGIC, lower = rounded - upper * 0x1p24; \
-        sums.first += dpfast_bits(rounded + BLOCKS_MAGIC) & mask; \
-        sums.second += dpfast_bits(upper * upper + BLOCKS_MAGIC) & mask; \
-        sums.third += dpfast_bits(upper * lower + BLOCKS_MAGIC) & mask; \
-        lowest += dpfast_bits(lower * lower + BLOCKS_MAGIC) & mask; \
-        sums.count -= mask; \
-    } \
-    sums.first -= sums.count * BLOCKS_MAGIC_BITS; \
-    sums.second -= sums.count * BLOCKS_MAGIC_BITS; \
-    sums.third -= sums.count * BLOCKS_MAGIC_BITS; \
-    lowest -= sums.count * BLOCKS_MAGIC_BITS
+DPFAST_CLONES static void blocks_mask(const double *x, ptrdiff_t count, double low, double high, uint64_t *mask)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        uint64_t above = x[i] >= low ? UINT64_MAX : 0, below = x[i] <= high ? UINT64_MAX : 0;
+        mask[i] = above & below;
+    }
+}
+
+/* The terms of a column: the bits of 1.5 * 2^52 + integer, for each record of a part. */
+DPFAST_CLONES static void blocks_values(const double *x, ptrdiff_t count, const struct blocks_column *column,
+                                        uint64_t *restrict first)
+{
+    const double center = column->center, scale = column->scale, most = column->most;
+    for (ptrdiff_t i = 0; i < count; i++)
+        first[i] = dpfast_bits(blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC);
+}
+
+/* Whole steps, and 2^-50 of them: what is left of a rounded double is exact. */
+DPFAST_CLONES static void blocks_wides(const double *x, ptrdiff_t count, const struct blocks_column *column,
+                                       uint64_t *restrict first, uint64_t *restrict second)
+{
+    const double center = column->center, scale = column->scale, most = column->most;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double steps = blocks_steps(x[i], center, scale, most);
+        double whole = (steps + BLOCKS_MAGIC) - BLOCKS_MAGIC;
+        first[i] = dpfast_bits(whole + BLOCKS_MAGIC);
+        second[i] = dpfast_bits((steps - whole) * 0x1p50 + BLOCKS_MAGIC);
+    }
+}
+
+DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *restrict steps)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        steps[i] = blocks_log_steps(x[i]);
+}
+
+DPFAST_CLONES static void blocks_complements(const double *x, ptrdiff_t count, double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = 1.0 - x[i];
+}
+
+/* Of a rounded value c: c itself; then high^2, high low and low^2 for c = high 2^24 + low, both at most 2^23 for |c| <=
+ * 2^47 - 2^23: integers that doubles hold. c^2 = high^2 2^48 + high low 2^25 + low^2. */
+DPFAST_CLONES static void blocks_squares(const double *x, ptrdiff_t count, const struct blocks_column *column,
+                                         uint64_t *restrict first, uint64_t *restrict highs, uint64_t *restrict mixed,
+                                         uint64_t *restrict lows)
+{
+    const double center = column->center, scale = column->scale, most = column->most;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double rounded = (blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC) - BLOCKS_MAGIC;
+        double high = (rounded * 0x1p-24 + BLOCKS_MAGIC) - BLOCKS_MAGIC, low = rounded - high * 0x1p24;
+        first[i] = dpfast_bits(rounded + BLOCKS_MAGIC);
+        highs[i] = dpfast_bits(high * high + BLOCKS_MAGIC);
+        mixed[i] = dpfast_bits(high * low + BLOCKS_MAGIC);
+        lows[i] = dpfast_bits(low * low + BLOCKS_MAGIC);
+    }
+}
+
+/* The integers of a stretch of terms, of which `counted` are not masked, added up. */
+static inline int64_t blocks_sum(const uint64_t *terms, ptrdiff_t count, uint64_t counted)
+{
+    uint64_t sum = 0;
+    for (ptrdiff_t i = 0; i < count; i++)
+        sum += terms[i];
+    return (int64_t)(sum - counted * BLOCKS_MAGIC_BITS);
+}
 
 /* A cell of 128 bits, two words, the lower first. */
 static inline void blocks_add(uint64_t *cell, __int128 value)
@@ -145,66 +188,124 @@ static void blocks_add_cells(uint64_t *cells, const uint64_t *other, ptrdiff_t n
         blocks_add(cells + 2 * i, (__int128)blocks_cell(other + 2 * i));
 }
 
-/* The sums of one column over a part of a block, added to its cells; how many records count. `cells` are two: the sum,
- * and that of the squares. */
-static inline uint64_t blocks_part(const double *x, ptrdiff_t count, double low, double high,
-                                   const struct blocks_column *column, uint64_t *cells)
+/* What a part of the records has become: up to four terms of each, and a mask where not all are in the support. */
+struct blocks_terms {
+    uint64_t term[4][BLOCKS_PART], mask[BLOCKS_PART];
+    int terms, masked;
+};
+
+static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blocks_column *column,
+                              struct blocks_terms *out)
 {
-    const double center = column->center, scale = column->scale, most = column->most;
-    struct blocks_sums sums = {0, 0, 0, 0};
-    uint64_t lowest = 0;
-    switch (column->kind) {
-    case BLOCKS_VALUE: BLOCKS_SUM(blocks_steps(x[i], center, scale, most)); break;
-    case BLOCKS_LOG: BLOCKS_SUM(blocks_log_steps(x[i])); break;
-    case BLOCKS_LOG1M: BLOCKS_SUM(blocks_log_steps(1.0 - x[i])); break;
-    case BLOCKS_SQUARE: BLOCKS_SUM_SQUARES(blocks_steps(x[i], center, scale, most)); break;
-    case BLOCKS_LOG_SQUARE: BLOCKS_SUM_SQUARES(blocks_log_steps(x[i])); break;
-    case BLOCKS_WIDE: /* whole steps, and 2^-50 of them: what is left of a rounded double is exact */
-        for (ptrdiff_t i = 0; i < count; i++) {
-            uint64_t mask = blocks_counts(x[i], low, high);
-            double steps = blocks_steps(x[i], center, scale, most);
-            double whole = (steps + BLOCKS_MAGIC) - BLOCKS_MAGIC, rest = (steps - whole) * 0x1p50;
-            sums.first += dpfast_bits(whole + BLOCKS_MAGIC) & mask;
-            sums.second += dpfast_bits(rest + BLOCKS_MAGIC) & mask;
-            sums.count -= mask;
-        }
-        sums.first -= sums.count * BLOCKS_MAGIC_BITS;
-        sums.second -= sums.count * BLOCKS_MAGIC_BITS;
-        blocks_add(cells, (__int128)(int64_t)sums.first * ((__int128)1 << 50) + (int64_t)sums.second);
-        return sums.count;
+    static const struct blocks_column logarithm = {BLOCKS_VALUE, 0.0, 1.0, 0x1p47 - 0x1p23};
+    double steps[BLOCKS_PART];
+    if (column->kind == BLOCKS_LOG1M) {
+        blocks_complements(x, count, steps);
+        x = steps;
     }
-    blocks_add(cells, (int64_t)sums.first);
-    if (column->kind == BLOCKS_SQUARE || column->kind == BLOCKS_LOG_SQUARE)
-        blocks_add(cells + 2, (__int128)(int64_t)sums.second * ((__int128)1 << 48)
-                                  + (__int128)(int64_t)sums.third * ((__int128)1 << 25) + (int64_t)lowest);
-    return sums.count;
+    if (column->kind >= BLOCKS_LOG) {
+        blocks_logs(x, count, steps);
+        x = steps;
+    }
+    switch (column->kind) {
+    case BLOCKS_VALUE: blocks_values(x, count, column, out->term[0]); break;
+    case BLOCKS_WIDE: blocks_wides(x, count, column, out->term[0], out->term[1]); break;
+    case BLOCKS_SQUARE: blocks_squares(x, count, column, out->term[0], out->term[1], out->term[2], out->term[3]); break;
+    case BLOCKS_LOG: case BLOCKS_LOG1M: blocks_values(x, count, &logarithm, out->term[0]); break;
+    case BLOCKS_LOG_SQUARE:
+        blocks_squares(x, count, &logarithm, out->term[0], out->term[1], out->term[2], out->term[3]);
+        break;
+    }
+    out->terms = column->kind == BLOCKS_WIDE ? 2 : column->kind == BLOCKS_SQUARE || column->kind == BLOCKS_LOG_SQUARE ? 4 : 1;
+    if (out->masked)
+        for (int t = 0; t < out->terms; t++)
+            for (ptrdiff_t i = 0; i < count; i++)
+                out->term[t][i] &= out->mask[i];
 }
 
-/* Records start..stop-1 of the keys, which are records position.. of the plan, added to the cells of their blocks:
- * `counts` one word and `cells` 4 * columns words for each block, from block `first` on. */
+/* The terms of records position.. of the plan, added to the cells of their blocks. */
 DPFAST_CLONES
+static void blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
+                          int64_t position, int64_t block, int64_t end, uint64_t *counts, uint64_t *cells)
+{
+    for (ptrdiff_t i = 0; i < count; block++, cells += 4 * plan->columns) {
+        ptrdiff_t stop = end - position < count ? end - position : count, length = stop - i;
+        uint64_t counted = length;
+        if (terms->masked) {
+            counted = 0;
+            for (ptrdiff_t r = i; r < stop; r++)
+                counted += terms->mask[r] & 1;
+        }
+        int64_t first = blocks_sum(terms->term[0] + i, length, counted);
+        if (terms->terms == 1)
+            blocks_add(cells, first);
+        else if (terms->terms == 2)
+            blocks_add(cells, (__int128)first * ((__int128)1 << 50) + blocks_sum(terms->term[1] + i, length, counted));
+        else {
+            blocks_add(cells, first);
+            blocks_add(cells + 2,
+                       (__int128)blocks_sum(terms->term[1] + i, length, counted) * ((__int128)1 << 48)
+                           + (__int128)blocks_sum(terms->term[2] + i, length, counted) * ((__int128)1 << 25)
+                           + blocks_sum(terms->term[3] + i, length, counted));
+        }
+        if (counts)
+            counts[block] += counted;
+        i = stop;
+        end = blocks_start(plan, block + 2);
+    }
+}
+
+/* The same of one column of values, from contiguous doubles, without a stop for terms: a sum that memory bounds. */
+DPFAST_CLONES
+static void blocks_scan_values(const struct blocks_plan *plan, const double *x, ptrdiff_t count, int64_t position,
+                               uint64_t *counts, uint64_t *cells)
+{
+    const double low = plan->low, high = plan->high, center = plan->column[0].center, scale = plan->column[0].scale;
+    const double most = plan->column[0].most;
+    int64_t block = blocks_of(plan, position);
+    for (ptrdiff_t i = 0; i < count; block++) {
+        int64_t end = blocks_start(plan, block + 1) - position;
+        end = end < count ? end : count;
+        while (i < end) {
+            ptrdiff_t stop = end - i < BLOCKS_PART ? end : i + BLOCKS_PART;
+            uint64_t sum = 0, counted = 0;
+            for (; i < stop; i++) {
+                uint64_t above = x[i] >= low ? UINT64_MAX : 0, below = x[i] <= high ? UINT64_MAX : 0;
+                sum += dpfast_bits(blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC) & above & below;
+                counted -= above & below;
+            }
+            blocks_add(cells + 4 * block, (int64_t)(sum - counted * BLOCKS_MAGIC_BITS));
+            counts[block] += counted;
+        }
+    }
+}
+
+/* Records start..stop-1 of the keys, of which the first of all is record `position` of the plan, added to the cells of
+ * their blocks: `counts` one word and `cells` 4 * columns words for each block. */
 static void blocks_scan(const struct blocks_plan *plan, const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
-                        int64_t position, int64_t first, uint64_t *counts, uint64_t *cells)
+                        int64_t position, uint64_t *counts, uint64_t *cells)
 {
     double buffer[BLOCKS_PART];
-    const double low = plan->low, high = plan->high;
-    ptrdiff_t i = start;
-    for (int64_t j = blocks_of(plan, position + start); i < stop; j++) {
-        int64_t end = blocks_start(plan, j + 1) - position;
-        uint64_t *mine = cells + (j - first) * 4 * plan->columns;
-        end = end < stop ? end : stop;
-        while (i < end) {
-            ptrdiff_t count = end - i < BLOCKS_PART ? end - i : BLOCKS_PART;
-            const double *x = (const double *)keys->data + i;
-            uint64_t counted = 0;
-            if (!keys->in_place) {
-                select_load(keys, i, count, buffer);
-                x = buffer;
-            }
-            for (int c = 0; c < plan->columns; c++)
-                counted = blocks_part(x, count, low, high, &plan->column[c], mine + 4 * c);
-            counts[j - first] += counted;
-            i += count;
+    struct blocks_terms terms;
+    if (keys->in_place && plan->columns == 1 && plan->column[0].kind == BLOCKS_VALUE) {
+        blocks_scan_values(plan, (const double *)keys->data + start, stop - start, position + start, counts, cells);
+        return;
+    }
+    for (ptrdiff_t i = start; i < stop; i += BLOCKS_PART) {
+        ptrdiff_t count = stop - i < BLOCKS_PART ? stop - i : BLOCKS_PART;
+        const double *x = (const double *)keys->data + i;
+        int64_t block = blocks_of(plan, position + i), end = blocks_start(plan, block + 1);
+        if (!keys->in_place) {
+            select_load(keys, i, count, buffer);
+            x = buffer;
+        }
+        terms.masked = blocks_count(x, count, plan->low, plan->high) < (uint64_t)count;
+        if (terms.masked)
+            blocks_mask(x, count, plan->low, plan->high, terms.mask);
+        for (int c = 0; c < plan->columns; c++) {
+            blocks_make_terms(x, count, &plan->column[c], &terms);
+            blocks_spread(plan, &terms, count, position + i, block, end, c ? NULL : counts,
+                          cells + 4 * (block * plan->columns + c));
         }
     }
 }
