@@ -54,7 +54,7 @@ cdef extern from "blocks.h" nogil:
     void blocks_add_cells(uint64_t *cells, const uint64_t *other, Py_ssize_t n)
     void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
     double blocks_gamma_shape(double s)
-    void blocks_gamma_excess(double x, double *excess, double *slope)
+    void blocks_polygamma(double x, double *out)
     double blocks_log(double x)
 
 
@@ -223,6 +223,26 @@ def gamma_shapes(const double[::1] s not None, double[::1] out not None):
     with nogil:
         for i in range(s.shape[0]):
             out[i] = blocks_gamma_shape(s[i]) if 0 < s[i] < INFINITY else NAN
+
+
+def polygammas(const double[::1] x not None):
+    """Rows of log x - digamma x, trigamma x - 1 / x and -1 / x**2 - tetragamma x: positive, without cancellation for
+    large x; NaN for what is not positive and finite.
+
+    **Law** deterministic, to about 1e-14 absolute for x >= 1, relative below. **Cost** about 0.1 us each. **Reference**
+    DLMF 5.5.2, 5.11.2, 5.15.8.
+    """
+    cdef Py_ssize_t i
+    cdef double at[3]
+    out = np.empty((3, x.shape[0]))
+    cdef double[:, ::1] view = out
+    with nogil:
+        for i in range(x.shape[0]):
+            at[0] = at[1] = at[2] = NAN
+            if 0 < x[i] < INFINITY:
+                blocks_polygamma(x[i], at)
+            view[0, i], view[1, i], view[2, i] = at[0], at[1], at[2]
+    return out
 
 
 def logs(const double[::1] x not None):

@@ -339,37 +339,40 @@ static void blocks_total(const uint64_t *cells, uint64_t count, int squares, dou
     *deviations = blocks_double(about) - (double)rest * ((double)rest / (double)m);
 }
 
-/* ---- digamma and trigamma, and the shape of a gamma distribution: doubles, nothing private decided ---- */
+/* ---- digamma and its derivatives, and the shape of a gamma distribution: doubles, nothing private decided ---- */
 
-/* log x - digamma x, and 1 / x - trigamma x, for x > 0: by recurrence to x >= 8 and the asymptotic series. */
-static inline void blocks_gamma_excess(double x, double *excess, double *slope)
+/* out: log x - digamma x, trigamma x - 1/x and -1/x^2 - (digamma)'' x, all positive, for x > 0: by recurrence to y >= 8
+ * and the asymptotic series there. */
+static inline void blocks_polygamma(double x, double *out)
 {
-    double shift = 0.0, shift2 = 0.0, y = x;
+    double shift = 0.0, shift1 = 0.0, shift2 = 0.0, y = x;
     while (y < 8.0) {
-        shift += 1.0 / y;
-        shift2 += 1.0 / (y * y);
+        double r = 1.0 / y;
+        shift += r;
+        shift1 += r * r;
+        shift2 += 2.0 * r * r * r;
         y += 1.0;
     }
-    double r = 1.0 / y, r2 = r * r;
-    double tail = r * 0.5 + r2 * (1.0 / 12 - r2 * (1.0 / 120 - r2 * (1.0 / 252 - r2 * (1.0 / 240 - r2 * (1.0 / 132
-                  - r2 * (691.0 / 32760 - r2 * (1.0 / 12)))))));
-    double tail2 = r2 * (0.5 + r * (1.0 / 6 - r2 * (1.0 / 30 - r2 * (1.0 / 42 - r2 * (1.0 / 30 - r2 * (5.0 / 66
-                   - r2 * (691.0 / 2730 - r2 * (7.0 / 6))))))));
-    /* digamma x = log y - tail - shift; trigamma x = 1 / y + tail2 + shift2 */
-    *excess = tail + shift - (y > x ? blocks_log(y / x) : 0.0);
-    *slope = 1.0 / x - 1.0 / y - tail2 - shift2;
+    double r = 1.0 / y, w = r * r;
+    double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
+                  - w * (691.0 / 32760 - w * (1.0 / 12)))))));
+    double tail1 = w * (0.5 + r * (1.0 / 6 - w * (1.0 / 30 - w * (1.0 / 42 - w * (1.0 / 30 - w * (5.0 / 66
+                   - w * (691.0 / 2730 - w * (7.0 / 6))))))));
+    double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
+                   - w * (691.0 / 210 - w * 17.5)))))));
+    out[0] = tail + shift - (y > x ? blocks_log(y / x) : 0.0);
+    out[1] = tail1 + shift1 + (y > x ? r - 1.0 / x : 0.0);
+    out[2] = tail2 + shift2 + (y > x ? w - 1.0 / (x * x) : 0.0);
 }
 
-/* The k > 0 with log k - digamma k = s, s > 0, to about 1e-13, relative: from a start within 1.5 %, Newton's method for
- * the logarithm of both sides, which is nearly a straight line in log k. */
+/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %. */
 static inline double blocks_gamma_shape(double s)
 {
-    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s);
+    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s), at[3];
     for (int i = 0; i < 4; i++) {
-        double excess, slope;
-        blocks_gamma_excess(k, &excess, &slope);
-        double change = (excess - s) / (k * slope);
-        k *= change < -0.5 ? 2.0 : change > 0.5 ? 0.5 : 1.0 - change;
+        blocks_polygamma(k, at);
+        double change = (at[0] - s) / (k * at[1]);  /* d (log k - digamma k) / d log k = -k at[1] */
+        k *= change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change;
     }
     return k;
 }
