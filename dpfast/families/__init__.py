@@ -3,6 +3,7 @@
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import AdditiveFamily, BlockFamily, Box, Column, Family
+from dpfast.families.user import Custom, Scipy
 
 __all__ = [
     "AdditiveFamily",
@@ -11,6 +12,7 @@ __all__ = [
     "BlockFamily",
     "Box",
     "Column",
+    "Custom",
     "Exponential",
     "Family",
     "Gamma",
@@ -19,4 +21,5 @@ __all__ = [
     "Normal",
     "Pareto",
     "Poisson",
+    "Scipy",
 ]
