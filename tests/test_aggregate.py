@@ -54,7 +54,7 @@ class TestPrivacy:
         assert audit.verify(mechanism, n=4, values=3, grids=Grid(0, 3, step=1)).holds
 
     def test_missing_and_impossible_records(self):
-        """A record outside the support is one more value a record can have: here 0, left out by the geometric family."""
+        """A record outside the support is one more value it can have: here 0, left out by the geometric family."""
         mechanism = SampleAndAggregate("geometric", bounds=(0.25, 1), step=0.25, epsilon=1.0, blocks=2)
         assert audit.verify(mechanism, n=4, values=3, grids=Grid(0, 2, step=1)).holds
 
@@ -91,7 +91,12 @@ class TestPrivacy:
                 self.law = lambda x: mechanism.law(np.sort(x))
 
         mechanism = SampleAndAggregate(
-            lambda block: float(block[0] == block[1]), bounds=(0, 1), step=1, epsilon=1.0, blocks=3, bias_correction=False
+            lambda block: float(block[0] == block[1]),
+            bounds=(0, 1),
+            step=1,
+            epsilon=1.0,
+            blocks=3,
+            bias_correction=False,
         )
         options = {"n": 6, "values": 3, "grids": Grid(0, 2, step=1)}
         assert audit.verify(mechanism, **options).holds
@@ -128,7 +133,10 @@ class TestT22:
 
     def test_a_callable(self):
         x = np.random.default_rng(0).normal(size=400)
-        family, box = family_of(lambda block: 1 / block.std() if block.max() < 4 else None), Box(("parameter",), (0,), (9,))
+        family, box = (
+            family_of(lambda block: 1 / block.std() if block.max() < 4 else None),
+            Box(("parameter",), (0,), (9,)),
+        )
         before = family.estimates((x,), 20, box, corrected=True, workers=1)
         x[37] = 5
         after = family.estimates((x,), 20, box, corrected=True, workers=1)
@@ -202,7 +210,7 @@ class TestLaw:
 
     def test_too_many_pairs(self):
         law = WinsorizedMean(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1))
-        with pytest.raises(ValueError, match="a sum over at most"):
+        with pytest.raises(ValueError, match="at most 90 points, not 1001"):
             law.pmf([0])
 
     def test_streams(self):
@@ -270,7 +278,9 @@ class TestEfficiency:
         mechanism = SampleAndAggregate(name, bounds={parameter: bounds}, epsilon=1.0, guess={parameter: theta})
         rng, n, times = np.random.default_rng(3), 10**5, 40
         errors = np.concatenate([mechanism.release(draw(rng, n), size=500, rng=rng) - theta for _ in range(times)])
-        information = mechanism.family.information(parameter, {**mechanism.family.reference(mechanism.box), parameter: theta})
+        information = mechanism.family.information(
+            parameter, {**mechanism.family.reference(mechanism.box), parameter: theta}
+        )
         ratio = np.mean(errors**2) * n * information
         # the sample's own chance, 40 squared normals, dominates the tolerance
         assert ratio < worst * 1.25
@@ -292,7 +302,11 @@ class TestEfficiency:
 
     def test_wide_range(self):
         """20 times as wide, n = 1e6: winsorized is within 1.2 of efficient, plain is not within 5."""
-        rng, n, options = np.random.default_rng(4), 10**6, {"bounds": (0.01, 96.01), "epsilon": 1.0, "guess": {"rate": 1.0}}
+        rng, n, options = (
+            np.random.default_rng(4),
+            10**6,
+            {"bounds": (0.01, 96.01), "epsilon": 1.0, "guess": {"rate": 1.0}},
+        )
         plain, better = (SampleAndAggregate("exponential", combine=c, **options) for c in ("mean", "winsorized"))
         assert better.winsorizes(n) == (True,)
         x = rng.exponential(size=n)
@@ -303,7 +317,9 @@ class TestEfficiency:
 
     def test_fallback(self):
         """Too few blocks to find the quartiles, or a range that is no wider than the window: the plain mean."""
-        wide = SampleAndAggregate("exponential", bounds=(0.01, 96.01), epsilon=1.0, combine="winsorized", guess={"rate": 1.0})
+        wide = SampleAndAggregate(
+            "exponential", bounds=(0.01, 96.01), epsilon=1.0, combine="winsorized", guess={"rate": 1.0}
+        )
         assert wide.winsorizes(5000) == (False,)
         assert isinstance(wide.law(np.ones(5000)), ClampedNoise)
         narrow = SampleAndAggregate("exponential", bounds=(0.9, 1.1), epsilon=1.0, combine="winsorized")

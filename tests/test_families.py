@@ -226,7 +226,7 @@ def box_of(theta):
 class TestEstimates:
     @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_bias_and_information(self, name, theta):
-        """Blocks of 24: raw bias as told, up to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
+        """Blocks of 24: raw bias as told, to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
         family, box, b, k = family_of(name), box_of(theta), 24, 60_000
         x = draws(name, theta, k * b, np.random.default_rng(7))
         raw, corrected = (family.estimates((x,), k, box, corrected=c, workers=1) for c in (False, True))

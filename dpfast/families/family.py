@@ -236,9 +236,7 @@ class BlockFamily(Family):
         return -_LARGEST, _LARGEST
 
     @abstractmethod
-    def fit(
-        self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool
-    ) -> NDArray[np.float64]:
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
         """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
         The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
