@@ -1,4 +1,4 @@
-"""The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | mle | histogram | synthesize | verify``.
+"""The command line: ``dpfast COMMAND``; ``dpfast --help`` lists the commands.
 
 Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
 mechanism broken.
