@@ -16,7 +16,7 @@ from dpfast.aggregate import LEAST_BLOCK
 
 EPSILONS = (0.1, 1.0, 4.0)
 RECORDS = (10**4, 10**5, 10**6, 10**7)
-BLOCKS = 200_000  # simulated for each entry
+BLOCKS = 500_000  # simulated for each entry, or what 1e7 records make
 MOST_AT_ONE_MILLION = 1.15  # at epsilon 1
 
 
@@ -91,7 +91,7 @@ def efficiency(setting, release, n, rng, quick):
     than in errors of whole releases. The bias is that of what is left of the estimates beyond the first order.
     """
     k = release.block_count(n)
-    blocks = 20_000 if quick else min(BLOCKS, 2 * 10**7 * k // n)
+    blocks = 20_000 if quick else min(BLOCKS, 10**7 * k // n)
     x = setting.draw(rng, n * blocks // k)
     t = release.family.estimates((x,), blocks, release.box, corrected=True, workers=1)[:, 0]
     low, high = release.box.range(setting.parameter)
