@@ -2,7 +2,8 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast import audit, families, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast.aggregate import SampleAndAggregate, mle
 from dpfast.densities import (
     Histogram,
     KolmogorovSmirnov,
@@ -58,6 +59,7 @@ __all__ = [
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
+    "SampleAndAggregate",
     "Selection",
     "SeriesCoefficients",
     "SeriesDensity",
@@ -66,6 +68,7 @@ __all__ = [
     "audit",
     "by_group",
     "density",
+    "families",
     "histogram",
     "huber",
     "iqr",
@@ -73,6 +76,7 @@ __all__ = [
     "m_estimate",
     "mean",
     "median",
+    "mle",
     "noise",
     "prior",
     "psi",
