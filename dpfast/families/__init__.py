@@ -1,0 +1,22 @@
+"""Parametric families for `dpfast.mle`: what is estimated on each block of records."""
+
+from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
+from dpfast.families.counts import Bernoulli, Geometric, Poisson
+from dpfast.families.family import AdditiveFamily, BlockFamily, Box, Column, Family
+
+__all__ = [
+    "AdditiveFamily",
+    "Bernoulli",
+    "Beta",
+    "BlockFamily",
+    "Box",
+    "Column",
+    "Exponential",
+    "Family",
+    "Gamma",
+    "Geometric",
+    "Lognormal",
+    "Normal",
+    "Pareto",
+    "Poisson",
+]

@@ -1,0 +1,367 @@
+"""Families on the line whose estimates are functions of sums of x, its square, or logarithms."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from dpfast import _checks
+from dpfast._kernels import _blocks
+from dpfast.families.family import AdditiveFamily, Box, Column, Theta
+
+_LARGEST, _LEAST = sys.float_info.max, 5e-324
+_Sums = tuple[NDArray[np.float64], ...]
+_Estimates = Iterable[NDArray[np.float64]]
+
+
+def _power_of_two(x: float) -> float:
+    """The greatest power of two that is at most x, within what a step can be."""
+    return math.ldexp(0.5, min(max(math.frexp(x)[1], -900), 900))
+
+
+@dataclass(frozen=True)
+class Exponential(AdditiveFamily):
+    """Exponential waiting times. Released: ``rate`` or ``mean``.
+
+    With m records of sum S the MLE m / S of the rate has the bias rate / (m - 1); corrected it is (m - 1) / S, unbiased.
+    The sample mean is unbiased.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("rate", "mean")
+    support: ClassVar[tuple[float, float]] = (0.0, _LARGEST)
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, _LARGEST
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        # From 2**-20 of the least mean in the box to more than 2**7 times the greatest.
+        means = [(1 / high, 1 / low if low else 0.0) for low, high in [box.range("rate")]] if "rate" in box else []
+        means += [box.range("mean")] if "mean" in box else []
+        least, most = min(low for low, _ in means), max(high for _, high in means)
+        return (Column("value", step=_power_of_two(max(least * 2.0**-20, most * 2.0**-43))),)
+
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+        rate = (count - 1 if corrected else count) / sums[0]
+        return [rate if name == "rate" else sums[0] / count for name in box.names]
+
+    def information(self, name: str, theta: Theta) -> float:
+        return theta[name] ** -2
+
+    def bias(self, name: str, theta: Theta) -> float:
+        return theta["rate"] if name == "rate" else 0.0
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return (2 * theta["rate"] ** 2 if name == "rate" else 0.0), 0.0
+
+
+class _Gaussian(AdditiveFamily):
+    """Estimates from the mean and the squared deviations of numbers that are normal."""
+
+    mean: ClassVar[str]
+    deviation: ClassVar[str]
+
+    def space(self, name: str) -> tuple[float, float]:
+        return (-_LARGEST, _LARGEST) if name == self.mean else (0.0, _LARGEST)
+
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+        out = []
+        for name in box.names:
+            if name == self.mean:
+                out.append(sums[0] / count)
+            elif name == self.deviation:
+                out.append(np.sqrt(sums[1] / (count - 1)) / _c4(count) if corrected else np.sqrt(sums[1] / count))
+            else:
+                out.append(sums[1] / (count - 1 if corrected else count))
+        return out
+
+    def reference(self, box: Box) -> dict[str, float]:
+        theta = {self.deviation: 1.0, **box.middle()}
+        if "variance" in box and self.deviation not in box:
+            theta[self.deviation] = math.sqrt(theta["variance"])
+        return theta
+
+    def _variance(self, theta: Theta) -> float:
+        return theta[self.deviation] ** 2 if self.deviation in theta else theta["variance"]
+
+    def information(self, name: str, theta: Theta) -> float:
+        variance = self._variance(theta)
+        if name == self.mean:
+            return 1 / variance
+        return 2 / variance if name == self.deviation else 1 / (2 * variance**2)
+
+    def bias(self, name: str, theta: Theta) -> float:
+        variance = self._variance(theta)
+        if name == self.mean:
+            return 0.0
+        return -0.75 * math.sqrt(variance) if name == self.deviation else -variance
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        variance = self._variance(theta)
+        if name == self.mean:
+            return 0.0, 0.0
+        return (0.625 * variance if name == self.deviation else 2 * variance**2), 0.0
+
+
+def _c4(count: NDArray[np.float64]) -> NDArray[np.float64]:
+    """E[s] / sigma for s**2 the unbiased variance of so many normal records; few sizes of blocks occur."""
+    sizes, places = np.unique(count, return_inverse=True)
+    m = np.minimum(sizes, 1e8)  # beyond, the difference of logarithms would lose more than the correction is
+    return np.asarray(np.exp(gammaln(m / 2) - gammaln((m - 1) / 2) + np.log(2 / (m - 1)) / 2)[places])
+
+
+@dataclass(frozen=True)
+class Normal(_Gaussian):
+    """Normal records. Released: ``mean``, ``sd``, ``variance``, or several of them.
+
+    The MLE of the standard deviation has the bias -3 sd / (4 m); corrected it is exactly unbiased, as is the variance.
+
+    Parameters
+    ----------
+    center : float
+        A public number near the records, for a deviation or variance without bounds of the mean: records count as at
+        most 2**27 times the upper end of the deviation away from it.
+    """
+
+    center: float = 0.0
+    names: ClassVar[tuple[str, ...]] = ("mean", "sd", "variance")
+    mean: ClassVar[str] = "mean"
+    deviation: ClassVar[str] = "sd"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", _checks.real("center", self.center))
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        center, width = self.center, 0.0
+        if "mean" in box:
+            low, high = box.range("mean")
+            center, width = low / 2 + high / 2, high - low
+        if box.names == ("mean",):
+            return (Column("value", center, _power_of_two(width * 2.0**-30)),)
+        ranges = [box.range("sd")] if "sd" in box else []
+        ranges += [(math.sqrt(low), math.sqrt(high)) for low, high in [box.range("variance")]] if "variance" in box else []
+        least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+        step = max(least * 2.0**-12, width * 2.0**-38, most * 2.0 ** (-38 if width else -20))
+        return (Column("square", center, _power_of_two(step)),)
+
+
+@dataclass(frozen=True)
+class Lognormal(_Gaussian):
+    """Positive records whose logarithms are normal. Released: ``mu``, ``sigma`` (of the logarithm), or both."""
+
+    names: ClassVar[tuple[str, ...]] = ("mu", "sigma")
+    support: ClassVar[tuple[float, float]] = (_LEAST, _LARGEST)
+    mean: ClassVar[str] = "mu"
+    deviation: ClassVar[str] = "sigma"
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return (Column("log" if box.names == ("mu",) else "log-square"),)
+
+
+@dataclass(frozen=True)
+class Pareto(AdditiveFamily):
+    """Density shape minimum**shape / x**(shape + 1) above a public minimum. Released: ``shape``.
+
+    With m records the MLE m / sum log(x / minimum) has the bias shape / (m - 1); corrected, (m - 1) / ..., it has none.
+
+    Parameters
+    ----------
+    minimum : float
+        Positive, public; records below it are left out.
+    """
+
+    minimum: float = 1.0
+    names: ClassVar[tuple[str, ...]] = ("shape",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "minimum", _checks.positive("minimum", self.minimum))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.minimum, _LARGEST
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, _LARGEST
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return (Column("log"),)
+
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+        excess = np.maximum(sums[0] - count * math.log(self.minimum), 0.0)
+        return [(count - 1 if corrected else count) / excess]
+
+    def information(self, name: str, theta: Theta) -> float:
+        return theta["shape"] ** -2
+
+    def bias(self, name: str, theta: Theta) -> float:
+        return theta["shape"]
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return 2 * theta["shape"] ** 2, 0.0
+
+
+@dataclass(frozen=True)
+class Gamma(AdditiveFamily):
+    """Gamma distribution. Released: ``shape``, ``rate``, ``scale`` (1 / rate), or several of them.
+
+    The shape k solves log k - digamma k = log(mean x) - mean(log x). Its bias, of first order for m records b1 / m with
+    ``b1 = (k psi' - k**2 psi'' - 2) / (2 (k psi' - 1)**2)``, is taken off; rate and scale are corrected accordingly
+    (the sample mean is independent of the estimate of the shape).
+
+    Parameters
+    ----------
+    unit : float
+        A public number of the size of the records: a mean from 1e-12 to 1e12 times it is resolved.
+    """
+
+    unit: float = 1.0
+    names: ClassVar[tuple[str, ...]] = ("shape", "rate", "scale")
+    support: ClassVar[tuple[float, float]] = (_LEAST, _LARGEST)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", _checks.positive("unit", self.unit))
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, _LARGEST
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return Column("wide", step=_power_of_two(self.unit)), Column("log")
+
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+        mean, shape = sums[0] / count, np.empty_like(count)
+        _blocks.gamma_shapes(np.log(mean) - sums[1] / count, shape)
+        raw = {"shape": shape, "rate": shape / mean, "scale": mean / shape}
+        if not corrected:
+            return [raw[name] for name in box.names]
+        bias, spread = _gamma_bias(shape)
+        better = np.maximum(shape - bias / count, 0.0)
+        corrections = {
+            "shape": better,
+            "rate": (better - 1 / count) / mean,
+            "scale": mean / better * (1 - spread / (count * better**2)),
+        }
+        return [corrections[name] for name in box.names]
+
+    def reference(self, box: Box) -> dict[str, float]:
+        theta = {"shape": 1.0, **box.middle()}
+        if "rate" not in theta:
+            theta["rate"] = 1 / theta["scale"] if "scale" in theta else 1.0
+        return {"scale": 1 / theta["rate"], **theta}
+
+    def information(self, name: str, theta: Theta) -> float:
+        k = theta["shape"]
+        _, excess, _ = _blocks.polygammas(np.array([k]))[:, 0].tolist()
+        if name == "shape":
+            return excess  # trigamma k - 1 / k
+        relative = 1 - 1 / (k * (excess + 1 / k))
+        return k * relative / theta[name] ** 2
+
+    def bias(self, name: str, theta: Theta) -> float:
+        k = theta["shape"]
+        [bias], [spread] = _gamma_bias(np.array([k]))
+        if name == "shape":
+            return float(bias)
+        return float((bias + 1) / k if name == "rate" else spread / k**2 - bias / k) * theta[name]
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return 10 * theta[name] ** 2, 0.0
+
+
+def _gamma_bias(shape: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """b1 of the MLE of the shape, and m times its variance, k / (k psi' - 1)."""
+    _, first, second = _blocks.polygammas(shape)
+    first, second = shape * first, shape**2 * second  # k psi' - 1, -k^2 psi'' - 1
+    return (first + second) / (2 * first**2), shape / first
+
+
+@dataclass(frozen=True)
+class Beta(AdditiveFamily):
+    """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is taken off."""
+
+    names: ClassVar[tuple[str, ...]] = ("a", "b")
+    support: ClassVar[tuple[float, float]] = (_LEAST, 1 - 2.0**-53)
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, _LARGEST
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return Column("log"), Column("log1m")
+
+    def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
+        a, b = _beta_shapes(sums[0] / count, sums[1] / count)
+        if corrected:
+            bias_a, bias_b = _beta_bias(a, b)
+            a, b = a - bias_a / count, b - bias_b / count
+        return [a if name == "a" else b for name in box.names]
+
+    def reference(self, box: Box) -> dict[str, float]:
+        return {"a": 1.0, "b": 1.0, **box.middle()}
+
+    def information(self, name: str, theta: Theta) -> float:
+        a, b, both = (1 / c + _blocks.polygammas(np.array([c]))[1, 0] for c in _with_sum(theta["a"], theta["b"]))
+        own, other = (a, b) if name == "a" else (b, a)
+        return float(own - both - both**2 / (other - both))
+
+    def bias(self, name: str, theta: Theta) -> float:
+        biases = _beta_bias(np.array([theta["a"]]), np.array([theta["b"]]))
+        return float(biases[0 if name == "a" else 1][0])
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return 10 * theta[name] ** 2, 0.0
+
+
+def _with_sum(a: float, b: float) -> tuple[float, float, float]:
+    return a, b, a + b
+
+
+_BETA_STEPS = 12
+
+
+def _beta_shapes(
+    log_x: NDArray[np.float64], log_rest: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The a, b with digamma(a) - digamma(a + b) = log_x and the same of b: Newton's method in log a, log b.
+
+    From the start of Johnson and Kotz for geometric means; NaN where there is none.
+    """
+    g, h = np.exp(log_x), np.exp(log_rest)
+    slack = 1 - g - h
+    slack = np.where(slack > 1e-12, slack, np.nan)
+    a, b = 0.5 + g / (2 * slack), 0.5 + h / (2 * slack)
+    for _ in range(_BETA_STEPS):
+        (a0, a1), (b0, b1), (c0, c1) = (_digamma(c) for c in (a, b, a + b))
+        u, v = log_x - a0 + c0, log_rest - b0 + c0
+        determinant = (a1 - c1) * (b1 - c1) - c1 * c1
+        step_a, step_b = (u * (b1 - c1) + v * c1) / determinant, (v * (a1 - c1) + u * c1) / determinant
+        a, b = (p * np.exp(np.clip(step / p, -1, 1)) for p, step in ((a, step_a), (b, step_b)))
+    return a, b
+
+
+def _digamma(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """digamma and trigamma."""
+    excess, first, _ = _blocks.polygammas(x)
+    return np.log(x) - excess, first + 1 / x
+
+
+def _beta_bias(
+    a: NDArray[np.float64], b: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """b1 of the MLEs: -1/2 I^ri I^jk A_ijk for the derivatives A of log B(a, b), as for any natural parameter."""
+    (a1, a2), (b1, b2), (c1, c2) = (_derivatives(c) for c in (a, b, a + b))
+    determinant = (a1 - c1) * (b1 - c1) - c1 * c1
+    aa, bb, ab = (b1 - c1) / determinant, (a1 - c1) / determinant, c1 / determinant  # the inverse information
+    everything = c2 * (aa + 2 * ab + bb)
+    along_a, along_b = aa * a2 - everything, bb * b2 - everything
+    return -(aa * along_a + ab * along_b) / 2, -(ab * along_a + bb * along_b) / 2
+
+
+def _derivatives(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """trigamma and its derivative."""
+    _, first, second = _blocks.polygammas(x)
+    return first + 1 / x, -second - 1 / x**2

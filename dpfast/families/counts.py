@@ -1,0 +1,109 @@
+"""Families on integers: sums of counts, closed forms. A record is rounded to the nearest integer, half to even."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.families.family import AdditiveFamily, Box, Column, Theta
+
+_LARGEST = sys.float_info.max
+_Sums = tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True)
+class Bernoulli(AdditiveFamily):
+    """0 or 1, P(1) = p. Released: ``p``, the share of ones, unbiased."""
+
+    names: ClassVar[tuple[str, ...]] = ("p",)
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    least: ClassVar[int] = 1
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return (Column("value"),)
+
+    def estimate(
+        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+    ) -> Iterable[NDArray[np.float64]]:
+        return [sums[0] / count]
+
+    def information(self, name: str, theta: Theta) -> float:
+        p = theta["p"]
+        return 1 / (p * (1 - p))
+
+    def bias(self, name: str, theta: Theta) -> float:
+        return 0.0
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Poisson(AdditiveFamily):
+    """Counts 0, 1, ... Released: ``mean``, the sample mean, unbiased. Counts beyond 2**51 count as that."""
+
+    names: ClassVar[tuple[str, ...]] = ("mean",)
+    support: ClassVar[tuple[float, float]] = (0.0, _LARGEST)
+    least: ClassVar[int] = 1
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, _LARGEST
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return (Column("value"),)
+
+    def estimate(
+        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+    ) -> Iterable[NDArray[np.float64]]:
+        return [sums[0] / count]
+
+    def information(self, name: str, theta: Theta) -> float:
+        return 1 / theta["mean"]
+
+    def bias(self, name: str, theta: Theta) -> float:
+        return 0.0
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Geometric(AdditiveFamily):
+    """Trials 1, 2, ... up to the first success. Released: ``p``, its probability.
+
+    With m records of sum S the MLE m / S has the bias p (1 - p) / m; corrected it is (m - 1) / (S - 1), unbiased.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("p",)
+    support: ClassVar[tuple[float, float]] = (1.0, _LARGEST)
+
+    def space(self, name: str) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        return (Column("value"),)
+
+    def estimate(
+        self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool
+    ) -> Iterable[NDArray[np.float64]]:
+        return [(count - 1) / (sums[0] - 1) if corrected else count / sums[0]]
+
+    def information(self, name: str, theta: Theta) -> float:
+        p = theta["p"]
+        return 1 / (p * p * (1 - p))
+
+    def bias(self, name: str, theta: Theta) -> float:
+        p = theta["p"]
+        return p * (1 - p)
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        p = theta["p"]
+        return 2 * (p * (1 - p)) ** 2, 0.0

@@ -1,0 +1,282 @@
+"""What a parametric family is: the estimate of each block of records, its bias, and what one record tells.
+
+Two ways to write one, both frozen dataclasses:
+
+- `AdditiveFamily`, if the estimate is a function of a few sums of a number for each record: `columns` names the sums
+  (they are taken in exact fixed point, in one pass, also of a stream), `estimate` turns them into estimates, all blocks
+  at once.
+- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given all records and where each
+  block starts.
+
+Nothing here is a privacy event: whatever the estimate of a block is, one record changes it alone, and the mechanism
+clamps it to a public box. So a fit may fail (NaN), be inexact, or be the user's own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast._kernels import _blocks
+
+Theta = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Box:
+    """The public ranges of the parameters to be released, in their order.
+
+    Attributes
+    ----------
+    names : tuple of str
+    lower, upper : tuple of float
+        Finite, ``lower < upper`` for each parameter.
+    """
+
+    names: tuple[str, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def range(self, name: str) -> tuple[float, float]:
+        """The range of one parameter."""
+        i = self.names.index(name)
+        return self.lower[i], self.upper[i]
+
+    def middle(self) -> dict[str, float]:
+        """A public value of each parameter: the geometric mean of a positive range, the midpoint of another."""
+        return {
+            name: math.sqrt(low) * math.sqrt(high) if low > 0 else low / 2 + high / 2
+            for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
+        }
+
+
+class Family(ABC):
+    """A parametric family of distributions: subclasses are frozen dataclasses.
+
+    A family of several parameters releases those that the bounds name. To write one, see `AdditiveFamily` and
+    `BlockFamily`.
+    """
+
+    least: ClassVar[int] = 2
+    """Records of a block below which it has no estimate."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Every parameter that can be estimated, other parametrisations of the same included."""
+
+    @property
+    def default(self) -> tuple[str, ...]:
+        """The parameters that bounds given as one pair stand for."""
+        return self.names[:1]
+
+    def space(self, name: str) -> tuple[float, float]:
+        """The closed interval that the bounds of a parameter must lie in."""
+        return -math.inf, math.inf
+
+    def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
+        """The records as arrays of equal length, from what the caller gave: checked by shape and dtype only."""
+        return (_checks.vector("x", x),)
+
+    @abstractmethod
+    def estimates(
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+    ) -> NDArray[np.float64]:
+        """The estimates of all blocks, of shape (blocks, len(box.names)); NaN where there is none.
+
+        Parameters
+        ----------
+        data : tuple of ndarray
+            What `records` gave.
+        blocks : int
+            k: record i of n belongs to block ``i * k // n``.
+        box : Box
+            Which parameters, and where they can be. It may guide a fit (a start, an end of a search, the resolution of
+            a sum); clamping to it is the mechanism's.
+        corrected : bool
+            Whether to take off the bias of order 1 / (size of the block).
+        workers : int
+            Threads; the result does not depend on it.
+        """
+
+    def reference(self, box: Box) -> dict[str, float]:
+        """A public value of every parameter that `information`, `bias` and `second_order` need, from the box."""
+        return box.middle()
+
+    def information(self, name: str, theta: Theta) -> float:
+        """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""
+        raise TypeError(f"the Fisher information of {type(self).__name__} about {name} is not known")
+
+    def bias(self, name: str, theta: Theta) -> float:
+        """b1: the estimate of a block of b records that is not corrected has the bias b1 / b + O(1 / b**2)."""
+        raise TypeError(f"the bias of {type(self).__name__} for {name} is not known")
+
+    def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
+        raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A sum over the records of a block: of fixed-point numbers, each a function of one record and public numbers.
+
+    Parameters
+    ----------
+    kind : str
+        What is summed: ``"value"``; ``"square"``, value and square; ``"wide"``, a value of any scale; ``"log"``, log x;
+        ``"log-square"``, log x and its square; ``"log1m"``, log(1 - x).
+    center : float
+        What is subtracted from a value first.
+    step : float
+        The unit of the fixed point, a power of two: a value is rounded to it and clamped to within 2**51 steps of the
+        center (2**47 for squares). Logarithms have the step 2**-37 whatever is said here; wide values are clamped to
+        2**50 steps and rounded to 2**-50 steps.
+    """
+
+    kind: str
+    center: float = 0.0
+    step: float = 1.0
+
+
+class AdditiveFamily(Family):
+    """A family whose estimate is a function of a few sums over the records of a block.
+
+    A subclass gives `names`, `columns`, `estimate`, `support` and, for the number of blocks and the error,
+    `information`, `bias` and `second_order`.
+    """
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The closed interval of possible records. All others, NaN among them, are left out of their block."""
+        return -math.inf, math.inf
+
+    @abstractmethod
+    def columns(self, box: Box) -> tuple[Column, ...]:
+        """What is summed. It depends on public numbers only."""
+
+    @abstractmethod
+    def estimate(
+        self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
+    ) -> Iterable[NDArray[np.float64]]:
+        """The estimates of each parameter of the box, from the sums of all blocks.
+
+        Parameters
+        ----------
+        count : ndarray of shape (k,)
+            Records of each block that are in the support, at least `least`.
+        sums : tuple of ndarray of shape (k,)
+            For each column one, in the units of the records: the sum. For a column with squares two: the sum, and the
+            sum of squared deviations from the mean of the block.
+        """
+
+    def state(self, n: int, blocks: int, box: Box, *, start: int = 0) -> _blocks.BlockSums:
+        """Sums to be updated with chunks of the records from position `start` of n on, and merged with others."""
+        low, high = self.support
+        columns = [(column.kind, column.center, column.step) for column in self.columns(box)]
+        return _blocks.BlockSums(n, blocks, columns, lower=low, upper=high, start=start)
+
+    def estimates(
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+    ) -> NDArray[np.float64]:
+        state = self.state(data[0].shape[0], blocks, box)
+        state.update(data[0], workers=workers)
+        return self.finish(state, box, corrected=corrected)
+
+    def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
+        """The estimates, from the sums of all n records."""
+        count, *sums = state.totals()
+        with np.errstate(all="ignore"):
+            columns = self.estimate(np.maximum(count, self.least), tuple(sums), box, corrected=corrected)
+            out = np.stack(list(columns), axis=1)
+        out[count < self.least] = np.nan
+        return out
+
+
+class BlockFamily(Family):
+    """A family whose fit looks at the records of a block more than once.
+
+    A subclass gives `names`, `fit` and, for the number of blocks and the error, `information`, `bias` and
+    `second_order`; `records` and `present` too, if a record is more than a number (a regression).
+
+    Examples
+    --------
+    A family of medians, slowly:
+
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from dpfast.families import BlockFamily, Box
+    >>> @dataclass(frozen=True)
+    ... class Middle(BlockFamily):
+    ...     names = ("location",)
+    ...
+    ...     def fit(self, x, *, offsets, box, corrected):
+    ...         return np.array([[np.median(x[a:b])] for a, b in zip(offsets, offsets[1:])])
+    >>> box = Box(("location",), (0.0,), (9.0,))
+    >>> Middle().estimates((np.arange(9.0),), 3, box, corrected=True, workers=1).tolist()
+    [[1.0], [4.0], [7.0]]
+    """
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The closed interval of possible records. All others, NaN among them, are left out of their block."""
+        return -math.inf, math.inf
+
+    @abstractmethod
+    def fit(
+        self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool
+    ) -> NDArray[np.float64]:
+        """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
+
+        Parameters
+        ----------
+        *data : ndarray
+            What `records` gave, less the records that are not `present`: the first axis counts records. C-contiguous
+            float64, shared between threads: not to be written to.
+        offsets : ndarray of int64
+            Block j holds the records ``offsets[j]`` to ``offsets[j + 1] - 1``; perhaps none.
+        """
+
+    def present(self, *data: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which records are possible: a number in the support, a row of finite numbers."""
+        low, high = self.support
+        mask = np.ones(data[0].shape[0], np.bool_)
+        for part in data:
+            rows = part.reshape(part.shape[0], -1)
+            mask &= np.all((rows >= low) & (rows <= high) & np.isfinite(rows), axis=1)
+        return mask
+
+    def estimates(
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+    ) -> NDArray[np.float64]:
+        n = data[0].shape[0]
+        parts = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in data)
+        offsets = _blocks.offsets(n, blocks)
+        mask = self.present(*parts)
+        if not mask.all():
+            offsets = np.concatenate([[0], np.cumsum(mask)])[offsets]
+            parts = tuple(part[mask] for part in parts)
+        out = np.full((blocks, len(box.names)), np.nan)
+        cuts = sorted({blocks * i // (4 * workers) for i in range(4 * workers + 1)} if workers > 1 else {0, blocks})
+
+        def run(first: int, last: int) -> None:
+            with np.errstate(all="ignore"):
+                out[first:last] = self.fit(*parts, offsets=offsets[first : last + 1], box=box, corrected=corrected)
+
+        if len(cuts) == 2:
+            run(0, blocks)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(run, cuts[:-1], cuts[1:]))
+        out[np.diff(offsets) < self.least] = np.nan
+        return out

@@ -1,0 +1,255 @@
+"""Sums over the records of each block, in exact fixed point, and Newton's method on them; serves dpfast/families.
+
+The loops, and why their sums are exact, are in ``blocks.h``. Here are the states and the threads.
+"""
+
+cimport numpy as cnp
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int64_t, uint64_t
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "blocks.h" nogil:
+    enum select_kind:
+        SELECT_UNSUPPORTED
+        SELECT_FLOAT64
+
+    struct select_keys:
+        const char *data
+        Py_ssize_t n
+        Py_ssize_t stride
+        select_kind kind
+        bint in_place
+
+    enum blocks_kind:
+        BLOCKS_VALUE
+        BLOCKS_SQUARE
+        BLOCKS_WIDE
+        BLOCKS_LOG
+        BLOCKS_LOG_SQUARE
+        BLOCKS_LOG1M
+
+    struct blocks_column:
+        blocks_kind kind
+        double center
+        double scale
+        double most
+
+    struct blocks_plan:
+        int64_t n
+        int64_t blocks
+        double low
+        double high
+        int columns
+        blocks_column column[4]
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
+    int64_t blocks_start(const blocks_plan *plan, int64_t j)
+    int64_t blocks_of(const blocks_plan *plan, int64_t i)
+    void blocks_scan(const blocks_plan *plan, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop,
+                     int64_t position, uint64_t *counts, uint64_t *cells)
+    void blocks_add_cells(uint64_t *cells, const uint64_t *other, Py_ssize_t n)
+    void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
+    double blocks_gamma_shape(double s)
+    void blocks_polygamma(double x, double *out)
+    double blocks_log(double x)
+
+
+cdef enum:
+    MOST_BLOCKS = 1 << 30
+    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+
+_KINDS = {
+    "value": BLOCKS_VALUE,
+    "square": BLOCKS_SQUARE,
+    "wide": BLOCKS_WIDE,
+    "log": BLOCKS_LOG,
+    "log-square": BLOCKS_LOG_SQUARE,
+    "log1m": BLOCKS_LOG1M,
+}
+
+
+def offsets(int64_t n, int64_t blocks):
+    """The first record of each block, and n: record i is in block floor(i * blocks / n).
+
+    **Law** deterministic: a function of public numbers. **Assumes** 1 <= blocks <= n, blocks < 2**30. **Cost**
+    O(blocks).
+    """
+    cdef blocks_plan plan
+    cdef int64_t j
+    out = np.empty(blocks + 1, np.int64)
+    cdef int64_t[::1] view = out
+    plan.n, plan.blocks = n, blocks
+    for j in range(blocks + 1):
+        view[j] = blocks_start(&plan, j)
+    return out
+
+
+cdef class BlockSums:
+    """The sums of some columns over the records of each block, of those records that it has seen.
+
+    **Law** deterministic and exact: the sums are integers, functions of the records of their block (and of public
+    numbers) that depend on neither chunks, threads, merges nor machine. **Assumes** 1 <= blocks <= n, n < 2**60; `kind`,
+    `center` and `step` (a power of two) of at most 4 columns, as `dpfast.families.Column`. **Cost** one pass; O(blocks)
+    memory; the GIL is released. **Reference** docs/proofs/sample-and-aggregate.md.
+    """
+
+    cdef blocks_plan plan
+    cdef object columns
+    cdef uint64_t[::1] counts
+    cdef uint64_t[:, :, ::1] cells
+    cdef readonly int64_t position
+
+    def __init__(self, int64_t n, int64_t blocks, columns, *, double lower, double upper, int64_t start=0):
+        cdef int c
+        if not 1 <= blocks <= n or blocks > MOST_BLOCKS or not 1 <= len(columns) <= 4:
+            raise ValueError("a state needs 1 <= blocks <= n, blocks <= 2**30, and 1 to 4 columns")
+        self.columns, self.position = tuple(columns), start
+        self.plan.n, self.plan.blocks, self.plan.low, self.plan.high = n, blocks, lower, upper
+        self.plan.columns = len(self.columns)
+        for c, (kind, center, step) in enumerate(self.columns):
+            self.plan.column[c].kind = _KINDS[kind]
+            self.plan.column[c].center = center
+            self.plan.column[c].scale = 1 / step
+            self.plan.column[c].most = {"square": 2.0**47 - 2.0**23, "wide": 2.0**50}.get(kind, 2.0**51 - 1)
+        self.counts = np.zeros(blocks, np.uint64)
+        self.cells = np.zeros((blocks, self.plan.columns, 4), np.uint64)
+
+    def __reduce__(self):
+        arguments = self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high
+        return _restored, (*arguments, self.position, np.asarray(self.counts), np.asarray(self.cells))
+
+    def update(self, cnp.ndarray values not None, *, Py_ssize_t workers=1):
+        """Take the next records, one-dimensional, of any dtype and stride."""
+        cdef select_keys keys
+        cdef Py_ssize_t n = cnp.PyArray_DIM(values, 0), i
+        if n > self.plan.n - self.position:
+            raise ValueError(f"a state of {self.plan.n} records cannot take {n} more after {self.position}")
+        keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
+        if keys.kind == SELECT_UNSUPPORTED:
+            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
+        keys.data, keys.n, keys.stride = <const char *> cnp.PyArray_DATA(values), n, cnp.PyArray_STRIDE(values, 0)
+        keys.in_place = (keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double)
+                         and cnp.PyArray_ISALIGNED(values))
+        select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
+        threads = max(1, min(workers, n // RECORDS_A_WORKER))
+        if threads == 1:
+            self._scan(&keys)
+        elif n:
+            self._in_threads(values, threads)
+        self.position += n
+
+    cdef int _scan(self, const select_keys *keys) except -1:
+        if keys.n:
+            with nogil:
+                blocks_scan(&self.plan, keys, 0, keys.n, self.position, &self.counts[0], &self.cells[0, 0, 0])
+        return 0
+
+    def _in_threads(self, values, Py_ssize_t threads):
+        """Each thread has a state of its own; all of them are merged."""
+        from concurrent.futures import ThreadPoolExecutor
+        n = values.shape[0]
+        cuts = [n * i // threads for i in range(threads + 1)]
+
+        def part(i):
+            state = BlockSums(self.plan.n, self.plan.blocks, self.columns, lower=self.plan.low, upper=self.plan.high,
+                              start=self.position + cuts[i])
+            state.update(values[cuts[i]:cuts[i + 1]])
+            return state
+
+        with ThreadPoolExecutor(threads) as pool:
+            for state in pool.map(part, range(threads)):
+                self.merge(state)
+
+    def merge(self, BlockSums other not None):
+        """Add the sums of a state that has seen other records of the same n, in the same blocks and columns."""
+        cdef Py_ssize_t j
+        if (other.plan.n, other.plan.blocks, other.columns, other.plan.low, other.plan.high) != (
+                self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high):
+            raise ValueError("states of different records, blocks or columns do not merge")
+        for j in range(self.counts.shape[0]):
+            self.counts[j] += other.counts[j]
+        blocks_add_cells(&self.cells[0, 0, 0], &other.cells[0, 0, 0], 2 * self.plan.columns * self.counts.shape[0])
+
+    def totals(self):
+        """For each block: how many records are in the support, as float64; then for each column its sum in the units of
+        the records, centers added again, and with squares the sum of squared deviations from the mean."""
+        cdef Py_ssize_t j, k = self.counts.shape[0]
+        cdef int c
+        cdef bint squares
+        cdef double unit, center, total, deviations
+        cdef double[::1] sums, seconds
+        count = np.asarray(self.counts).astype(np.float64)
+        out = [count]
+        for c, (kind, middle, step) in enumerate(self.columns):
+            squares = kind in ("square", "log-square")
+            unit = 2.0**-37 if kind.startswith("log") else step * 2.0**-50 if kind == "wide" else step
+            center = 0.0 if kind.startswith("log") else middle
+            sums, seconds = np.empty(k), np.empty(k if squares else 1)
+            for j in range(k):
+                blocks_total(&self.cells[j, c, 0], self.counts[j], squares, &total, &deviations)
+                sums[j] = total * unit + center * <double> self.counts[j]
+                if squares:
+                    seconds[j] = deviations * unit * unit
+            out += [np.asarray(sums), np.asarray(seconds)] if squares else [np.asarray(sums)]
+        return out
+
+    def integers(self):
+        """The exact sums, as Python integers in steps: for tests. Rows of (count, and for each column two)."""
+        rows = []
+        cells = np.asarray(self.cells).tolist()
+        for j, count in enumerate(np.asarray(self.counts).tolist()):
+            numbers = [(word[1] << 64) + word[0] for cell in cells[j] for word in (cell[:2], cell[2:])]
+            rows.append((count, *(number - (number >> 127 << 128) for number in numbers)))
+        return rows
+
+
+def _restored(n, blocks, columns, lower, upper, position, counts, cells):
+    cdef BlockSums state = BlockSums(n, blocks, columns, lower=lower, upper=upper, start=position)
+    state.counts, state.cells = counts, cells
+    return state
+
+
+def gamma_shapes(const double[::1] s not None, double[::1] out not None):
+    """Fill with the k > 0 that solve log k - digamma k = s; NaN for s <= 0 and what is no number.
+
+    **Law** deterministic, to about 1e-12, relative, in doubles. **Assumes** equal lengths. **Cost** about 0.2 us each.
+    **Reference** Minka 2002, "Estimating a Gamma distribution" (the start).
+    """
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(s.shape[0]):
+            out[i] = blocks_gamma_shape(s[i]) if 0 < s[i] < INFINITY else NAN
+
+
+def polygammas(const double[::1] x not None):
+    """Rows of log x - digamma x, trigamma x - 1 / x and -1 / x**2 - tetragamma x: positive, without cancellation for
+    large x; NaN for what is not positive and finite.
+
+    **Law** deterministic, to about 1e-14 absolute for x >= 1, relative below. **Cost** about 0.1 us each. **Reference**
+    DLMF 5.5.2, 5.11.2, 5.15.8.
+    """
+    cdef Py_ssize_t i
+    cdef double at[3]
+    out = np.empty((3, x.shape[0]))
+    cdef double[:, ::1] view = out
+    with nogil:
+        for i in range(x.shape[0]):
+            at[0] = at[1] = at[2] = NAN
+            if 0 < x[i] < INFINITY:
+                blocks_polygamma(x[i], at)
+            view[0, i], view[1, i], view[2, i] = at[0], at[1], at[2]
+    return out
+
+
+def logs(const double[::1] x not None):
+    """log x as the sums take it, for the test of its bound 2**-50 (|log x| + 1); x normal and finite."""
+    cdef Py_ssize_t i
+    out = np.empty(x.shape[0])
+    cdef double[::1] view = out
+    for i in range(x.shape[0]):
+        view[i] = blocks_log(x[i])
+    return out
