@@ -233,6 +233,12 @@ static double fits_binomial_bias(const struct fits_counts *counts, double r, dou
     return ((third / 2 + mixed) / information + m * t / (2 * r)) / information;
 }
 
+/* A positive estimate less its bias to first order, and positive. */
+static double fits_less(double estimate, double bias)
+{
+    return bias > 0 ? estimate / (1 + bias / estimate) : estimate - bias;
+}
+
 /* The root r of the score, over x >= 0, n of them, rounded to integers in place; r is infinite where the variance is not
  * above the mean, NaN where all counts are 0. `above` has room for 4 n + 64. The three estimates: r, p, mean. */
 static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, double *out)
@@ -278,7 +284,7 @@ static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, do
             low = r;
         else
             high = r;
-        next = slope < 0 ? r * exp(-score / (r * slope)) : INFINITY; /* Newton's step in log r */
+        next = slope < 0 ? r * exp(fmin(fmax(-score / (r * slope), -2), 2)) : INFINITY; /* Newton's in log r, shortened */
         if (!(next > low && next < high))
             next = high == INFINITY ? 4 * low : low == 0 ? high / 4 : sqrt(low) * sqrt(high);
         int done = fabs(next - r) <= 1e-9 * r;
@@ -290,9 +296,8 @@ static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, do
     if (correct) {
         /* p is a function of r and the mean, whose variances times n are 1 / information and m / p; the bias of p. */
         double m = counts.mean, t = 1 / (r + m), information, bias = fits_binomial_bias(&counts, r, &information);
-        p -= t * t * (m * bias - m * t / information + m) / n;
-        bias /= n;
-        r = bias > 0 ? r / (1 + bias / r) : r - bias; /* positive either way */
+        p = fits_less(p, t * t * (m * bias - m * t / information + m) / n);
+        r = fits_less(r, bias / n);
     }
     out[0] = r;
     out[1] = p;
