@@ -2,7 +2,8 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast import audit, families, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast.aggregate import SampleAndAggregate, mle
 from dpfast.densities import (
     Histogram,
     KolmogorovSmirnov,
@@ -53,6 +54,7 @@ __all__ = [
     "PerturbedHistogram",
     "Privacy",
     "Quantiles",
+    "SampleAndAggregate",
     "Selection",
     "SeriesCoefficients",
     "SeriesDensity",
@@ -60,6 +62,7 @@ __all__ = [
     "SmoothedHistogram",
     "audit",
     "density",
+    "families",
     "histogram",
     "huber",
     "iqr",
@@ -67,6 +70,7 @@ __all__ = [
     "m_estimate",
     "mean",
     "median",
+    "mle",
     "noise",
     "prior",
     "psi",

@@ -54,6 +54,7 @@ cdef extern from "blocks.h" nogil:
     void blocks_add_cells(uint64_t *cells, const uint64_t *other, Py_ssize_t n)
     void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
     double blocks_gamma_shape(double s)
+    double blocks_c4(double m)
     void blocks_polygamma(double x, double *out)
     double blocks_log(double x)
 
@@ -101,13 +102,14 @@ cdef class BlockSums:
     cdef object columns
     cdef uint64_t[::1] counts
     cdef uint64_t[:, :, ::1] cells
-    cdef readonly int64_t position
+    cdef readonly int64_t position  # how many records of all come before the next one
+    cdef readonly int64_t seen      # how many it and those merged into it have taken
 
     def __init__(self, int64_t n, int64_t blocks, columns, *, double lower, double upper, int64_t start=0):
         cdef int c
         if not 1 <= blocks <= n or blocks > MOST_BLOCKS or not 1 <= len(columns) <= 4:
             raise ValueError("a state needs 1 <= blocks <= n, blocks <= 2**30, and 1 to 4 columns")
-        self.columns, self.position = tuple(columns), start
+        self.columns, self.position, self.seen = tuple(columns), start, 0
         self.plan.n, self.plan.blocks, self.plan.low, self.plan.high = n, blocks, lower, upper
         self.plan.columns = len(self.columns)
         for c, (kind, center, step) in enumerate(self.columns):
@@ -118,9 +120,14 @@ cdef class BlockSums:
         self.counts = np.zeros(blocks, np.uint64)
         self.cells = np.zeros((blocks, self.plan.columns, 4), np.uint64)
 
+    @property
+    def n(self):
+        """All records, seen or not."""
+        return self.plan.n
+
     def __reduce__(self):
         arguments = self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high
-        return _restored, (*arguments, self.position, np.asarray(self.counts), np.asarray(self.cells))
+        return _restored, (*arguments, self.position, self.seen, np.asarray(self.counts), np.asarray(self.cells))
 
     def update(self, cnp.ndarray values not None, *, Py_ssize_t workers=1):
         """Take the next records, one-dimensional, of any dtype and stride."""
@@ -138,7 +145,8 @@ cdef class BlockSums:
         threads = max(1, min(workers, n // RECORDS_A_WORKER))
         if threads == 1:
             self._scan(&keys)
-        elif n:
+            self.seen += n
+        else:
             self._in_threads(values, threads)
         self.position += n
 
@@ -170,6 +178,7 @@ cdef class BlockSums:
         if (other.plan.n, other.plan.blocks, other.columns, other.plan.low, other.plan.high) != (
                 self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high):
             raise ValueError("states of different records, blocks or columns do not merge")
+        self.seen += other.seen
         for j in range(self.counts.shape[0]):
             self.counts[j] += other.counts[j]
         blocks_add_cells(&self.cells[0, 0, 0], &other.cells[0, 0, 0], 2 * self.plan.columns * self.counts.shape[0])
@@ -207,22 +216,42 @@ cdef class BlockSums:
         return rows
 
 
-def _restored(n, blocks, columns, lower, upper, position, counts, cells):
+def _restored(n, blocks, columns, lower, upper, position, seen, counts, cells):
     cdef BlockSums state = BlockSums(n, blocks, columns, lower=lower, upper=upper, start=position)
-    state.counts, state.cells = counts, cells
+    state.seen, state.counts, state.cells = seen, counts, cells
     return state
 
 
-def gamma_shapes(const double[::1] s not None, double[::1] out not None):
-    """Fill with the k > 0 that solve log k - digamma k = s; NaN for s <= 0 and what is no number.
+def gamma_shapes(const double[::1] mean not None, const double[::1] mean_log not None):
+    """The k > 0 that solve log k - digamma k = log(mean) - mean_log; NaN where there is none.
 
-    **Law** deterministic, to about 1e-12, relative, in doubles. **Assumes** equal lengths. **Cost** about 0.2 us each.
-    **Reference** Minka 2002, "Estimating a Gamma distribution" (the start).
+    **Law** deterministic, each by itself, in doubles: to about 1e-12 relative, or what the difference of the logarithms
+    leaves. **Assumes** equal lengths. **Cost** about 0.3 us each. **Reference** Minka 2002, "Estimating a Gamma
+    distribution" (the start).
     """
     cdef Py_ssize_t i
+    cdef double s
+    out = np.empty(mean.shape[0])
+    cdef double[::1] view = out
     with nogil:
-        for i in range(s.shape[0]):
-            out[i] = blocks_gamma_shape(s[i]) if 0 < s[i] < INFINITY else NAN
+        for i in range(mean.shape[0]):
+            s = blocks_log(mean[i]) - mean_log[i] if 0 < mean[i] < INFINITY else NAN
+            view[i] = blocks_gamma_shape(s) if 0 < s < INFINITY else NAN
+    return out
+
+
+def normal_corrections(const double[::1] count not None):
+    """E[s] / sigma for s**2 the unbiased variance of so many normal records, at least 2.
+
+    **Law** deterministic, each by itself, to about 1e-9. **Cost** about 50 ns each. **Reference** mechanisms-b 14.3.
+    """
+    cdef Py_ssize_t i
+    out = np.empty(count.shape[0])
+    cdef double[::1] view = out
+    with nogil:
+        for i in range(count.shape[0]):
+            view[i] = blocks_c4(count[i])
+    return out
 
 
 def polygammas(const double[::1] x not None):

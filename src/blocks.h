@@ -377,4 +377,18 @@ static inline double blocks_gamma_shape(double s)
     return k;
 }
 
+/* E[s] / sigma for s^2 the unbiased variance of m >= 2 normal records: r(x) / sqrt(x), x = (m - 1) / 2, r(x) = gamma(x +
+ * 1/2) / gamma(x) = r(x + 1) x / (x + 1/2), by its asymptotic series for x >= 16. */
+static inline double blocks_c4(double m)
+{
+    double x = (m - 1.0) * 0.5, y = x, ratio = 1.0;
+    while (y < 16.0) {
+        ratio *= y / (y + 0.5);
+        y += 1.0;
+    }
+    double r = 1.0 / y;
+    double series = 1.0 - r * (1.0 / 8 - r * (1.0 / 128 + r * (5.0 / 1024 - r * (21.0 / 32768 + r * (399.0 / 262144)))));
+    return ratio * series * __builtin_sqrt(y / x);
+}
+
 #endif

@@ -5,6 +5,7 @@ from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import AdditiveFamily, BlockFamily, Box, Column, Family
 from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
 from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression
+from dpfast.families.user import Custom, Scipy
 
 __all__ = [
     "AdditiveFamily",
@@ -13,6 +14,7 @@ __all__ = [
     "BlockFamily",
     "Box",
     "Column",
+    "Custom",
     "Exponential",
     "Family",
     "Gamma",
@@ -26,5 +28,6 @@ __all__ = [
     "Pareto",
     "Poisson",
     "PoissonRegression",
+    "Scipy",
     "Weibull",
 ]

@@ -1,4 +1,8 @@
-"""Families on the line whose estimates are functions of sums of x, its square, or logarithms."""
+"""Families on the line whose estimates are functions of sums of x, its square, or logarithms.
+
+No estimate of a block may depend on another block, not even in its last bit. So of NumPy only correctly rounded
+operations are used here: its vector loops for logarithms and exponentials promise no such thing.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dpfast import _checks
 from dpfast._kernels import _blocks
+from dpfast._kernels._samplers import exp_negs
 from dpfast.families.family import AdditiveFamily, Box, Column, Theta
 
 _LARGEST, _LEAST = sys.float_info.max, 5e-324
@@ -76,7 +80,8 @@ class _Gaussian(AdditiveFamily):
             if name == self.mean:
                 out.append(sums[0] / count)
             elif name == self.deviation:
-                out.append(np.sqrt(sums[1] / (count - 1)) / _c4(count) if corrected else np.sqrt(sums[1] / count))
+                correction = _blocks.normal_corrections(count) if corrected else 1.0
+                out.append(np.sqrt(sums[1] / (count - 1 if corrected else count)) / correction)
             else:
                 out.append(sums[1] / (count - 1 if corrected else count))
         return out
@@ -107,13 +112,6 @@ class _Gaussian(AdditiveFamily):
         if name == self.mean:
             return 0.0, 0.0
         return (0.625 * variance if name == self.deviation else 2 * variance**2), 0.0
-
-
-def _c4(count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """E[s] / sigma for s**2 the unbiased variance of so many normal records; few sizes of blocks occur."""
-    sizes, places = np.unique(count, return_inverse=True)
-    m = np.minimum(sizes, 1e8)  # beyond, the difference of logarithms would lose more than the correction is
-    return np.asarray(np.exp(gammaln(m / 2) - gammaln((m - 1) / 2) + np.log(2 / (m - 1)) / 2)[places])
 
 
 @dataclass(frozen=True)
@@ -234,8 +232,8 @@ class Gamma(AdditiveFamily):
         return Column("wide", step=_power_of_two(self.unit)), Column("log")
 
     def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
-        mean, shape = sums[0] / count, np.empty_like(count)
-        _blocks.gamma_shapes(np.log(mean) - sums[1] / count, shape)
+        mean = sums[0] / count
+        shape = _blocks.gamma_shapes(mean, sums[1] / count)
         raw = {"shape": shape, "rate": shape / mean, "scale": mean / shape}
         if not corrected:
             return [raw[name] for name in box.names]
@@ -330,7 +328,7 @@ def _beta_shapes(
 
     From the start of Johnson and Kotz for geometric means; NaN where there is none.
     """
-    g, h = np.exp(log_x), np.exp(log_rest)
+    g, h = exp_negs(-log_x), exp_negs(-log_rest)
     slack = 1 - g - h
     slack = np.where(slack > 1e-12, slack, np.nan)
     a, b = 0.5 + g / (2 * slack), 0.5 + h / (2 * slack)
@@ -339,14 +337,20 @@ def _beta_shapes(
         u, v = log_x - a0 + c0, log_rest - b0 + c0
         determinant = (a1 - c1) * (b1 - c1) - c1 * c1
         step_a, step_b = (u * (b1 - c1) + v * c1) / determinant, (v * (a1 - c1) + u * c1) / determinant
-        a, b = (p * np.exp(np.clip(step / p, -1, 1)) for p, step in ((a, step_a), (b, step_b)))
+        a, b = _moved(a, step_a), _moved(b, step_b)
     return a, b
+
+
+def _moved(x: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x + step to first order, at least x / 3 and at most 3 x."""
+    t = np.clip(step / x, -2, 2)
+    return np.where(t < 0, x / (1 - t), x * (1 + t))
 
 
 def _digamma(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """digamma and trigamma."""
     excess, first, _ = _blocks.polygammas(x)
-    return np.log(x) - excess, first + 1 / x
+    return _blocks.logs(x) - excess, first + 1 / x
 
 
 def _beta_bias(

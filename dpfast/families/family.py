@@ -169,7 +169,7 @@ class AdditiveFamily(Family):
     def estimate(
         self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
-        """The estimates of each parameter of the box, from the sums of all blocks.
+        """The estimates of each parameter of the box, from the sums of all blocks: each from its own, bit for bit.
 
         Parameters
         ----------
@@ -238,6 +238,9 @@ class BlockFamily(Family):
     ) -> NDArray[np.float64]:
         """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
+        The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
+        lie in memory and whatever the other blocks hold: privacy rests on it. An exception counts as a failed fit.
+
         Parameters
         ----------
         *data : ndarray
@@ -270,8 +273,13 @@ class BlockFamily(Family):
         cuts = sorted({blocks * i // (4 * workers) for i in range(4 * workers + 1)} if workers > 1 else {0, blocks})
 
         def run(first: int, last: int) -> None:
-            with np.errstate(all="ignore"):
-                out[first:last] = self.fit(*parts, offsets=offsets[first : last + 1], box=box, corrected=corrected)
+            try:
+                with np.errstate(all="ignore"):
+                    out[first:last] = self.fit(*parts, offsets=offsets[first : last + 1], box=box, corrected=corrected)
+            except Exception:  # of one block: the others may not fail with it
+                if last - first > 1:
+                    for j in range(first, last):
+                        run(j, j + 1)
 
         if len(cuts) == 2:
             run(0, blocks)

@@ -4,6 +4,7 @@ Every bound takes public parameters and assumptions about the distribution, neve
 `influence_function` and `gross_error_sensitivity` look at a sample; what they return is as private as the sample.
 """
 
+from dpfast.theory.aggregate import aggregate_efficiency, aggregate_sample_size, block_count, block_excess
 from dpfast.theory.densities import (
     density_rate,
     noise_variance,
@@ -60,6 +61,10 @@ from dpfast.theory.series import (
 )
 
 __all__ = [
+    "aggregate_efficiency",
+    "aggregate_sample_size",
+    "block_count",
+    "block_excess",
     "density_rate",
     "exponential_distance",
     "exponential_orders",

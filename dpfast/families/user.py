@@ -1,0 +1,161 @@
+"""Families of the user's own: a function of the records of a block, or a distribution of ``scipy.stats``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
+from dpfast.families.counts import Bernoulli, Geometric, Poisson
+from dpfast.families.family import BlockFamily, Box, Family
+
+
+@dataclass(frozen=True)
+class Custom(BlockFamily):
+    """An estimator of the user's: a function that is given the records of one block.
+
+    Parameters
+    ----------
+    estimator : callable
+        Takes an array of records, a copy of them; returns a number, or one for each of the bounds. An exception, a
+        warning, another shape or what is no number count as NaN: the block takes the middle of the bounds. It must
+        depend on this array alone, and not remember anything between calls: the proof of privacy needs that.
+    parameters : tuple of str
+        Names of what it returns.
+    jackknife : bool
+        How the bias of order 1 / b is corrected where it is: b t - (b - 1) mean t(-i) for a block of b records, t(-i)
+        the estimate without record i. False: not at all.
+
+    Notes
+    -----
+    Cost: a call for each block, in one thread; for each record if the jackknife is on.
+    """
+
+    estimator: Callable[[NDArray[np.float64]], Any]
+    parameters: tuple[str, ...] = ("parameter",)
+    jackknife: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.parameters
+
+    @property
+    def default(self) -> tuple[str, ...]:
+        return self.parameters
+
+    def estimates(
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+    ) -> NDArray[np.float64]:
+        return super().estimates(data, blocks, box, corrected=corrected, workers=1)  # warnings are silenced globally
+
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
+        [x] = data
+        places = [self.parameters.index(name) for name in box.names]
+        out = np.empty((len(offsets) - 1, len(self.parameters)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for j, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+                out[j] = self._corrected(x[start:stop]) if corrected and self.jackknife else self._estimate(x[start:stop])
+        return out[:, places]
+
+    def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        nothing = np.full(len(self.parameters), np.nan)
+        try:
+            estimate = np.asarray(self.estimator(block.copy()), dtype=np.float64).reshape(-1)
+        except Exception:
+            return nothing
+        return estimate if estimate.shape == nothing.shape else nothing
+
+    def _corrected(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        b = block.shape[0]
+        without = [self._estimate(np.delete(block, i)) for i in range(b)]
+        return b * self._estimate(block) - (b - 1) * np.mean(without, axis=0) if b else self._estimate(block)
+
+
+@dataclass(frozen=True)
+class Scipy(BlockFamily):
+    """A continuous distribution of ``scipy.stats``, fitted by its `fit` to each block; bias is not corrected.
+
+    Parameters
+    ----------
+    distribution : scipy.stats.rv_continuous
+
+    Notes
+    -----
+    Released: its shapes, ``loc`` and ``scale``, whichever the bounds name; all are fitted. Cost: that of `fit`, about a
+    millisecond or more for each block.
+    """
+
+    distribution: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        shapes = self.distribution.shapes
+        return (*(shapes.replace(" ", "").split(",") if shapes else ()), "loc", "scale")
+
+    def space(self, name: str) -> tuple[float, float]:
+        return (0.0, math.inf) if name == "scale" else (-math.inf, math.inf)
+
+    def estimates(
+        self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
+    ) -> NDArray[np.float64]:
+        return self._custom().estimates(data, blocks, box, corrected=corrected, workers=workers)
+
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
+        return self._custom().fit(*data, offsets=offsets, box=box, corrected=corrected)
+
+    def _custom(self) -> Custom:
+        return Custom(self.distribution.fit, self.names, jackknife=False)
+
+
+_NAMED: Mapping[str, Callable[[], Family]] = {
+    "bernoulli": Bernoulli,
+    "beta": Beta,
+    "exponential": Exponential,
+    "gamma": Gamma,
+    "geometric": Geometric,
+    "lognormal": Lognormal,
+    "normal": Normal,
+    "pareto": Pareto,
+    "poisson": Poisson,
+}
+
+_OF_SCIPY = {"expon": "exponential", "geom": "geometric", "lognorm": "lognormal", "norm": "normal"}
+
+
+def named() -> tuple[str, ...]:
+    """The families that have a name."""
+    return tuple(_NAMED)
+
+
+def family_of(value: Any) -> Family:
+    """A family from its name, an object of `dpfast.families`, a distribution of ``scipy.stats``, or a callable.
+
+    Distributions of ``scipy.stats`` that stand among ours become ours, with our names of parameters.
+    """
+    if isinstance(value, Family):
+        return value
+    if isinstance(value, type) and issubclass(value, Family):
+        raise TypeError(f"family must be an object: {value.__name__}(...), not the class")
+    if isinstance(value, str):
+        if value not in _NAMED:
+            raise ValueError(f"family must be one of {', '.join(map(repr, _NAMED))}, not {value!r}")
+        return _NAMED[value]()
+    name = getattr(value, "name", None)
+    if isinstance(name, str) and hasattr(value, "rvs"):
+        ours = _OF_SCIPY.get(name, name)
+        if ours in _NAMED:
+            return _NAMED[ours]()
+        if callable(getattr(value, "fit", None)):
+            return Scipy(value)
+    if callable(value) and not hasattr(value, "rvs"):
+        return Custom(value)
+    raise TypeError(f"family must be a name, a family or a callable, not {type(value).__name__}")
+
+
