@@ -4,6 +4,7 @@ import math
 
 import mpmath as mp
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+import dpfast as dpf
 from dpfast._kernels import _fits
 from dpfast.families import (
     Box,
@@ -22,6 +24,7 @@ from dpfast.families import (
     Weibull,
     fitted,
 )
+from dpfast.families.user import family_of
 from tests.reference import fits as reference
 from tests.statistical import ALPHA
 
@@ -449,3 +452,63 @@ def test_reference_values_hold_all_that_the_theory_needs():
             assert lower < low < high < upper
     both = NegativeBinomial().reference(Box(("p", "mean"), (0.1, 7.0), (0.4, 9.0)))
     assert_allclose(both["mean"], both["r"] * (1 - both["p"]) / both["p"])
+
+
+def test_distributions_of_scipy_and_names_become_ours():
+    assert family_of(stats.weibull_min) == family_of("weibull") == Weibull()
+    assert family_of(stats.nbinom) == family_of("negativebinomial") == NegativeBinomial()
+    assert family_of(stats.laplace) == family_of("laplace") == Laplace()
+    with pytest.raises(TypeError, match=r"families.LogisticRegression\(columns\)"):
+        dpf.SampleAndAggregate("logistic", bounds=(-3, 3), epsilon=1)
+    with pytest.raises(TypeError, match="pair"):
+        dpf.mle(np.ones((100, 2)), "logistic", bounds=(-3, 3), epsilon=1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_call_of_mle(name):
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((60_000, 2))
+    y = responses(rng, name, 0.3 + X @ [0.8, -0.5])
+    family = "poisson-regression" if name == "poisson" else name
+    frame = pandas.DataFrame(X, columns=["age", "dose"])
+    first = dpf.mle((X, y), family, bounds=(-2, 2), epsilon=50, rng=np.random.default_rng(1))
+    again = dpf.mle((frame, y), family, bounds=(-2, 2), epsilon=50, rng=np.random.default_rng(1), workers=2)
+    assert_array_equal(first, again)
+    assert_allclose(first, [0.3, 0.8, -0.5], atol=0.12)
+    alone = dpf.mle((frame, y), family, bounds={"dose": (-2, 2)}, epsilon=50, rng=np.random.default_rng(2))
+    assert abs(alone + 0.5) < 0.1
+
+
+def test_the_least_blocks_of_a_regression_grow_with_its_coefficients():
+    mechanism = dpf.SampleAndAggregate(LogisticRegression(10), bounds=(-3, 3), epsilon=0.01)
+    assert mechanism.block_count(130_000) == 1000
+    with pytest.raises(ValueError, match="at least 260 records, two blocks of 130, not 259"):
+        mechanism.block_count(259)
+    with pytest.raises(TypeError, match="whole blocks"):
+        mechanism.start(1000)
+
+
+@pytest.mark.parametrize("family", [Weibull(), LogisticRegression(1, intercept=False)])
+def test_one_record_changes_one_block(family):
+    rng = np.random.default_rng(15)
+    data = (rng.gamma(2.0, size=600),) if isinstance(family, Weibull) else (rng.random((600, 1)), rng.random(600) < 0.5)
+    box = Box(family.names[:1], (-5.0,), (5.0,))
+    before = family.estimates(data, 20, box, corrected=True, workers=1)
+    for junk in (math.nan, math.inf, 1e308, -1.0):
+        changed = tuple(part.astype(float) for part in data)
+        changed[0][37] = junk
+        after = family.estimates(changed, 20, box, corrected=True, workers=1)
+        assert np.flatnonzero((after != before).any(axis=1)).tolist() in ([], [1])
+
+
+def test_the_release_is_as_efficient_as_predicted():
+    """Mean squared error times n times information, against 1 + v2 and noise; and not what half the noise would give."""
+    rng, n, family = np.random.default_rng(16), 40_000, Weibull()
+    mechanism = dpf.SampleAndAggregate(family, bounds={"shape": (0.5, 5)}, epsilon=1.0)
+    theta = {"shape": 1.5, "scale": 2.0}
+    k, information = mechanism.block_count(n), family.information("shape", theta)
+    squares = [(mechanism(rng.weibull(1.5, n) * 2, rng=rng) - 1.5) ** 2 for _ in range(300)]
+    excess = family.second_order("shape", theta)[0] * k / n**2 + 2 * (4.5 / k) ** 2
+    predicted = 1 / (n * information) + excess
+    error = Z * np.std(squares) / math.sqrt(len(squares))
+    assert abs(np.mean(squares) - predicted) < error + 0.2 * predicted

@@ -196,8 +196,8 @@ class NegativeBinomial(Fitted):
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")
 
     @property
-    def default(self) -> tuple[str, ...]:
-        return ("r",)
+    def least_block(self) -> int:
+        return 50
 
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, 1.0 if name == "p" else _LARGEST

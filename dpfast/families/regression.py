@@ -22,8 +22,8 @@ _NODES = 80
 
 
 @dataclass(frozen=True)
-class _Regression(Fitted):
-    """What the three regressions share.
+class Regression(Fitted):
+    """What the three regressions share. A record is a row of X and a number of y.
 
     Parameters
     ----------
@@ -65,6 +65,10 @@ class _Regression(Fitted):
     @property
     def names(self) -> tuple[str, ...]:
         return self.coefficients
+
+    @property
+    def least_block(self) -> int:
+        return 20 + 10 * len(self.coefficients)
 
     @property
     def default(self) -> tuple[str, ...]:
@@ -148,7 +152,7 @@ class _Regression(Fitted):
 
 
 @dataclass(frozen=True)
-class LogisticRegression(_Regression):
+class LogisticRegression(Regression):
     """Labels with P(y > 0) = 1 / (1 + exp(-(intercept + X . slopes))). Released: the coefficients that the bounds name.
 
     Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. A label above 0 is a 1, every other a 0; rows
@@ -181,7 +185,7 @@ class LogisticRegression(_Regression):
 
 
 @dataclass(frozen=True)
-class PoissonRegression(_Regression):
+class PoissonRegression(Regression):
     """Counts with mean exp(intercept + X . slopes). Released: the coefficients that the bounds name.
 
     Records are pairs (X, y); rows with a number that is not finite or a negative count are left out. The bias of first
@@ -195,7 +199,7 @@ class PoissonRegression(_Regression):
 
 
 @dataclass(frozen=True)
-class LinearRegression(_Regression):
+class LinearRegression(Regression):
     """Responses intercept + X . slopes + normal noise. Released: the coefficients that the bounds name, and ``sd``.
 
     Records are pairs (X, y); rows with a number that is not finite are left out. Least squares is unbiased. ``sd`` is the
