@@ -29,7 +29,7 @@ from dpfast.theory.quantiles import normal_plus_laplace_error
 _MOST_BLOCKS = 2**30
 _COMBINE = ("mean", "winsorized")
 _IQR = 1.349  # of a normal distribution, in standard deviations
-_MOST_PAIRS = 2**12
+_MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
 Bounds = Any
 
@@ -57,8 +57,8 @@ class SampleAndAggregate(Mechanism):
     combine : str
         "mean", or "winsorized" (Notes) for a range that is far wider than the estimates spread.
     guess : mapping from names to float, optional
-        Public guess of the parameters, for "auto" and "winsorized" only. Default: the geometric mean of positive bounds,
-        the midpoint of others.
+        Public guess of the parameters, for "auto" and "winsorized" only. Default: the geometric mean of positive
+        bounds, the midpoint of others.
     shuffle : int, optional
         Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
     step : float, optional
@@ -72,9 +72,9 @@ class SampleAndAggregate(Mechanism):
     Notes
     -----
     Privacy: blocks are made by position, so one record changes the estimate of one block. It is clamped to the bounds
-    and rounded to a grid; an infinite one goes to a bound, and where a block has none (too few records in the support, a
-    fit that fails) the middle of the bounds stands for it. The sum is one of integers, to which rounded Laplace noise of
-    exactly the scale (range / epsilon, times the number of parameters) is added; clamping and division come after
+    and rounded to a grid; an infinite one goes to a bound, and where a block has none (too few records in the support,
+    a fit that fails) the middle of the bounds stands for it. The sum is one of integers, to which rounded Laplace noise
+    of exactly the scale (range / epsilon, times the number of parameters) is added; clamping and division come after
     (docs/proofs/sample-and-aggregate.md). NaN and records outside the support are left out of their block.
     "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
     and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
@@ -154,7 +154,9 @@ class SampleAndAggregate(Mechanism):
         ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
         combined = "a Winsorized mean" if self.combine == "winsorized" else "the mean"
         blocks = "" if self.blocks == "auto" else f"{self.blocks} "
-        return f"<SampleAndAggregate release of {combined} over {blocks}blocks, {self.family!r}, {ranges}: {self.privacy}>"
+        return (
+            f"<SampleAndAggregate release of {combined} over {blocks}blocks, {self.family!r}, {ranges}: {self.privacy}>"
+        )
 
     def block_count(self, n: SupportsIndex) -> int:
         """The number of blocks for n records. Public.
@@ -202,9 +204,7 @@ class SampleAndAggregate(Mechanism):
         if self.shuffle is not None:
             order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
             data = tuple(part[order] for part in data)
-        return self._law(
-            n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
-        )
+        return self._law(n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads))
 
     def start(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockSums:
         """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
@@ -256,7 +256,9 @@ class SampleAndAggregate(Mechanism):
             if winsorizes:
                 laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share))
             else:
-                laws.append(_noisy_mean(codes, grid, _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon)))
+                laws.append(
+                    _noisy_mean(codes, grid, _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon))
+                )
         return laws[0] if len(laws) == 1 else IndependentLaws(laws)
 
     @property
@@ -472,16 +474,19 @@ class WinsorizedMean(ScalarLaw):
         """The probability of each pair of quartiles, and the law then."""
         size = self._grid.size
         if size * (size + 1) // 2 > _MOST_PAIRS:
-            raise ValueError(f"the law of a Winsorized mean is a sum over at most 2**12 pairs of quartiles, not {size}**2/2")
+            raise ValueError(
+                f"the law of a Winsorized mean is a sum over at most 2**12 pairs of quartiles, not {size}**2/2"
+            )
         pairs = np.stack(np.triu_indices(size), axis=1)
         weights = self._quartiles.logpmf(pairs)
         return [(float(weight), self.given(*pair)) for weight, pair in zip(weights, pairs.tolist(), strict=True)]
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.logaddexp.reduce([weight + law.logpmf(k) for weight, law in self._mixture], axis=0)
+        logs: NDArray[np.float64] = np.logaddexp.reduce([weight + law.logpmf(k) for weight, law in self._mixture], axis=0)
+        return logs
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.sum([math.exp(weight) * law.cdf(k) for weight, law in self._mixture], axis=0)
+        return np.asarray(np.sum([math.exp(weight) * law.cdf(k) for weight, law in self._mixture], axis=0))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         source = bit_generator(rng)
@@ -512,7 +517,7 @@ class IndependentLaws(Law):
         return list(zip(self.laws, np.moveaxis(_checks.integers("k", k), -1, 0), strict=True))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0)
+        return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))
 
     def outcomes(self) -> NDArray[np.int64]:
         _checks.outcomes(math.prod(law.support[1] - law.support[0] + 1 for law in self.laws))

@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import threading
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -136,10 +137,10 @@ class TestBlockSums:
         """Deviations of records at 2**40 steps from the center are exact."""
         x = 2.0**28 + np.random.default_rng(0).normal(size=5000)
         _, _, deviations = state_of(x, 3, [("square", 0.0, 2.0**-12)]).totals()
-        codes = np.rint(x * 2.0**12).astype(object)
+        codes = np.array([int(code) for code in np.rint(x * 2.0**12)], dtype=object)
         for block, got in zip(reference.members(5000, 3), deviations, strict=True):
             mine = codes[block]
-            exact = sum(c * c for c in mine) - mpmath.mpf(sum(mine)) ** 2 / len(mine)
+            exact = sum(c * c for c in mine) - Fraction(sum(mine) ** 2, len(mine))
             assert got * 2.0**24 == pytest.approx(float(exact), rel=1e-12)
 
     def test_refused(self):
@@ -170,7 +171,7 @@ class TestFunctions:
                 exact = mpmath.log(k) - mpmath.digamma(k), mpmath.psi(1, k) - 1 / k, -mpmath.psi(2, k) - 1 / k**2
                 scale = 1, 1 / k, 1 / k**2
                 for mine, theirs, unit in zip(got, exact, scale, strict=True):
-                    assert abs(mine - theirs) <= 1e-12 * abs(theirs) + 1e-14 * unit
+                    assert abs(mine - theirs) <= 1e-12 * (abs(theirs) + unit)
         assert np.isnan(_blocks.polygammas(np.array([0.0, -1.0, np.nan, np.inf]))).all()
 
     def test_gamma_shape(self):
@@ -178,7 +179,8 @@ class TestFunctions:
         mean_log = scipy.special.digamma(k)
         got = _blocks.gamma_shapes(k, mean_log)
         for mean, log, mine in zip(k, mean_log, got, strict=True):
-            assert mine == pytest.approx(float(reference.gamma_shape(mpmath.mpf(mean), mpmath.mpf(log))), rel=1e-10)
+            s = mpmath.log(mpmath.mpf(mean)) - mpmath.mpf(log)
+            assert abs(reference.shape_equation(mine) - s) <= 1e-12 * s + 1e-15 * (1 + abs(log))
         bad = _blocks.gamma_shapes(np.array([1.0, 1.0, np.nan, 0.0]), np.array([0.0, 0.5, 0.0, -1.0]))
         assert np.isnan(bad).all()
 
@@ -224,7 +226,7 @@ def box_of(theta):
 class TestEstimates:
     @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_bias_and_information(self, name, theta):
-        """Blocks of 24: raw bias as told, up to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
+        """Blocks of 24: raw bias as told, to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
         family, box, b, k = family_of(name), box_of(theta), 24, 60_000
         x = draws(name, theta, k * b, np.random.default_rng(7))
         raw, corrected = (family.estimates((x,), k, box, corrected=c, workers=1) for c in (False, True))
@@ -233,11 +235,11 @@ class TestEstimates:
         for i, (parameter, value) in enumerate(theta.items()):
             b1, (v2, _) = family.bias(parameter, known), family.second_order(parameter, known)
             noise = 6 * corrected[:, i].std() / k**0.5
-            second = 25 * value / b**2
-            assert abs(raw[:, i].mean() - value - b1 / b) < noise + 1.5 * abs(b1) * 6 / b**2 + second / 5
-            assert abs(corrected[:, i].mean() - value) < noise + second / 5
+            second = (12 if parameter == "scale" else 5) * value / b**2
+            assert abs(raw[:, i].mean() - value - b1 / b) < noise + 9 * abs(b1) / b**2 + second
+            assert abs(corrected[:, i].mean() - value) < noise + second
             if b1:  # the control: what is not corrected fails the same test
-                assert abs(raw[:, i].mean() - value) > noise + second / 5
+                assert abs(raw[:, i].mean() - value) > noise + second
             times = corrected[:, i].var() * b * family.information(parameter, known)
             assert 0.95 < times < 1.15 + 2 * v2 * family.information(parameter, known) / b
 
@@ -271,7 +273,7 @@ class TestEstimates:
         for center, family in ((1.7e9, families.Normal()), (2.0**50, families.Normal(center=2.0**50))):
             x = center + noise
             [[sd]] = family.estimates((x,), 1, box, corrected=False, workers=1)
-            assert sd == pytest.approx(x.std(), rel=1e-4)
+            assert sd == pytest.approx((x - center).std(), rel=1e-6)
 
     @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
     def test_gamma_of_any_scale(self, scale):
@@ -308,7 +310,7 @@ class TestEstimates:
         x = np.array([2**40] * 10 + [2**62] * 10)
         [[low], [high]] = families.Poisson().estimates((x,), 2, box, corrected=True, workers=1)
         assert low == 2**40
-        assert high == 2**51 - 1
+        assert high == pytest.approx(2**51 - 1, rel=1e-15)
 
 
 class TestBlockFamily:

@@ -15,6 +15,7 @@ clamps it to a public box. So a fit may fail (NaN), be inexact, or be the user's
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ from dpfast import _checks
 from dpfast._kernels import _blocks
 
 Theta = Mapping[str, float]
+
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class AdditiveFamily(Family):
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
-        return -math.inf, math.inf
+        return -_LARGEST, _LARGEST
 
     @abstractmethod
     def columns(self, box: Box) -> tuple[Column, ...]:
@@ -235,12 +238,10 @@ class BlockFamily(Family):
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
-        return -math.inf, math.inf
+        return -_LARGEST, _LARGEST
 
     @abstractmethod
-    def fit(
-        self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool
-    ) -> NDArray[np.float64]:
+    def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
         """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
         The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
@@ -261,7 +262,7 @@ class BlockFamily(Family):
         mask = np.ones(data[0].shape[0], np.bool_)
         for part in data:
             rows = part.reshape(part.shape[0], -1)
-            mask &= np.all((rows >= low) & (rows <= high) & np.isfinite(rows), axis=1)
+            mask &= np.all((rows >= low) & (rows <= high), axis=1)
         return mask
 
     def estimates(

@@ -61,10 +61,13 @@ class Custom(BlockFamily):
         [x] = data
         places = [self.parameters.index(name) for name in box.names]
         out = np.empty((len(offsets) - 1, len(self.parameters)))
+        estimate = self._corrected if corrected and self.jackknife else self._estimate
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for j, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-                out[j] = self._corrected(x[start:stop]) if corrected and self.jackknife else self._estimate(x[start:stop])
+                out[j] = (
+                    self._corrected(x[start:stop]) if corrected and self.jackknife else self._estimate(x[start:stop])
+                )
         return out[:, places]
 
     def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -191,5 +194,3 @@ def family_of(value: Any) -> Family:
     if callable(value) and not hasattr(value, "rvs"):
         return Custom(value)
     raise TypeError(f"family must be a name, a family or a callable, not {type(value).__name__}")
-
-

@@ -1,9 +1,9 @@
 """Smith (2008): sample-and-aggregate estimators, how many blocks, and how close to the maximum-likelihood estimator.
 
 A block of b records gives an estimate of variance ``1 / (b I) + v2 / b**2`` and bias ``b1 / b + b2 / b**2``, I the
-Fisher information of a record (b1 = 0 where the bias is corrected). The mean of k = n / b of them, with Laplace noise of
-scale ``width / (k epsilon)``, has the mean squared error ``1 / (n I)``, that of the best estimator without privacy, plus
-an excess that depends on k.
+Fisher information of a record (b1 = 0 where the bias is corrected). The mean of k = n / b of them, with Laplace noise
+of scale ``width / (k epsilon)``, has the mean squared error ``1 / (n I)``, that of the best estimator without privacy,
+plus an excess that depends on k.
 """
 
 from __future__ import annotations
@@ -140,9 +140,10 @@ def aggregate_efficiency(
     [2.943, 1.108, 1.023]
     """
     information = _checks.positive("information", information)
-    terms = {"width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
-    k = block_count(n, **terms) if blocks is None else blocks
-    return 1 + _checks.whole("n", n) * information * block_excess(n, k, **terms)
+    if blocks is None:
+        blocks = block_count(n, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2)
+    excess = block_excess(n, blocks, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2)
+    return 1 + _checks.whole("n", n) * information * excess
 
 
 def aggregate_sample_size(

@@ -36,6 +36,8 @@ def wide_code(x, center, step):
 
 
 def log_code(x):
+    """Of a subnormal number as of the least normal one."""
+    x = max(x, 2.0**-1022)
     return int(mpmath.nint(mpmath.log(mpmath.mpf(x)) * 2**37))
 
 
@@ -60,11 +62,10 @@ def sums(values, k, columns, lower, upper):
     return rows
 
 
-def gamma_shape(mean, mean_log):
-    """The root of log k - digamma k = log(mean) - mean_log."""
-    s = mpmath.log(mean) - mean_log
-    start = (3 - s + mpmath.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s)
-    return mpmath.findroot(lambda k: mpmath.log(k) - mpmath.digamma(k) - s, start)
+def shape_equation(k):
+    """log k - digamma k."""
+    k = mpmath.mpf(k)
+    return mpmath.log(k) - mpmath.digamma(k)
 
 
 def normal_correction(m):

@@ -1,0 +1,473 @@
+"""Sample and aggregate: privacy of the release on tiny cases, blocks by position, efficiency, every bad input."""
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.random import PCG64
+
+import dpfast as dpf
+from dpfast import Grid, SampleAndAggregate, audit, families, theory
+from dpfast._kernels import _blocks
+from dpfast.aggregate import IndependentLaws, WinsorizedMean
+from dpfast.families import AdditiveFamily, BlockFamily, Box
+from dpfast.families.user import family_of
+from dpfast.laws import ClampedNoise
+from tests.statistical import chi_square_rejects
+from tests.test_families import THETAS, box_of, draws
+
+
+class Claiming:
+    """A mechanism whose laws are those of another, under a claim of its own."""
+
+    def __init__(self, mechanism, epsilon):
+        self.law, self.privacy = mechanism.law, dpf.Privacy(epsilon)
+
+
+def bernoulli(epsilon=1.0, **options):
+    return SampleAndAggregate("bernoulli", bounds=(0, 1), step=0.25, epsilon=epsilon, **{"blocks": 2, **options})
+
+
+class TestPrivacy:
+    """Laws of neighbours compared on every small dataset, by `audit.verify`."""
+
+    BITS: ClassVar = {"n": 4, "values": 2, "grids": Grid(0, 1, step=1)}
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("blocks", [1, 2, 4])
+    def test_mean(self, epsilon, blocks):
+        certificate = audit.verify(bernoulli(epsilon, blocks=blocks), **self.BITS)
+        assert certificate.holds
+        if blocks == 4:  # one record moves one estimate from end to end: the claim is tight
+            assert certificate.epsilon == pytest.approx(epsilon, rel=1e-9)
+
+    @pytest.mark.parametrize("blocks", [2, 4])
+    def test_several_parameters(self, blocks):
+        """The budget is shared: mean and deviation of records on four points."""
+        bounds = {"mean": (0, 3), "sd": (0, 2)}
+        mechanism = SampleAndAggregate("normal", bounds=bounds, step=0.5, epsilon=1.0, blocks=blocks)
+        assert audit.verify(mechanism, n=4, values=3, grids=Grid(0, 3, step=1)).holds
+
+    def test_missing_and_impossible_records(self):
+        """A record outside the support is one more value it can have: here 0, left out by the geometric family."""
+        mechanism = SampleAndAggregate("geometric", bounds=(0.25, 1), step=0.25, epsilon=1.0, blocks=2)
+        assert audit.verify(mechanism, n=4, values=3, grids=Grid(0, 2, step=1)).holds
+
+    def test_winsorized(self, monkeypatch):
+        """The mixture over all pairs of quartiles; windows narrower than the grid occur."""
+        monkeypatch.setattr("dpfast.aggregate._widening", lambda k: 0.5)
+        mechanism = bernoulli(1.0, blocks=4, combine="winsorized")
+        monkeypatch.setattr(SampleAndAggregate, "winsorizes", lambda self, n: (True,))
+        assert isinstance(mechanism.law([0, 1, 0, 1]), WinsorizedMean)
+        assert audit.verify(mechanism, **self.BITS).holds
+        assert not audit.verify(Claiming(bernoulli(2.0, blocks=4, combine="winsorized"), 1.0), **self.BITS).holds
+
+    def test_a_callable(self):
+        """Whatever it does: this one fails, or returns junk, on some blocks."""
+        table = {(0.0, 0.0): math.nan, (0.0, 1.0): 1e300, (1.0, 0.0): -1.0}
+        mechanism = SampleAndAggregate(
+            lambda block: table.get(tuple(block), "junk"), bounds=(0, 1), step=0.25, epsilon=1.0, blocks=2,
+            bias_correction=False,
+        )  # fmt: skip
+        assert audit.verify(mechanism, **self.BITS).holds
+
+    def test_half_the_noise_is_rejected(self):
+        """Lambda off by 2."""
+        certificate = audit.verify(Claiming(bernoulli(2.0, blocks=4), 1.0), **self.BITS)
+        assert not certificate.holds
+        assert certificate.epsilon == pytest.approx(2.0)
+
+    def test_a_partition_by_value_is_rejected(self):
+        """Sorted records: one record moves others to other blocks, and more than one estimate."""
+
+        class Sorted(Claiming):
+            def __init__(self, mechanism):
+                super().__init__(mechanism, 1.0)
+                self.law = lambda x: mechanism.law(np.sort(x))
+
+        mechanism = SampleAndAggregate(
+            lambda block: float(block[0] == block[1]),
+            bounds=(0, 1),
+            step=1,
+            epsilon=1.0,
+            blocks=3,
+            bias_correction=False,
+        )
+        options = {"n": 6, "values": 3, "grids": Grid(0, 2, step=1)}
+        assert audit.verify(mechanism, **options).holds
+        assert not audit.verify(Sorted(mechanism), **options).holds
+
+    def test_shuffled(self):
+        certificate = audit.verify(bernoulli(blocks=2, shuffle=3), **self.BITS)
+        assert certificate.holds
+
+
+class TestT22:
+    """T22: changing one record changes the estimate of one block, the one of its place; failures stay alone."""
+
+    RECORDS = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 5e-324, 0.5, 3.0, 2.0**60)
+
+    @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
+    def test_one_estimate(self, name, theta):
+        n, k = 777, 31
+        x = np.asarray(draws(name, theta, n, np.random.default_rng(0)), dtype=float)
+        x[::50] = np.nan
+        rng = np.random.default_rng(1)
+        for corrected in (False, True):
+            before = self.estimates(name, theta, x, k, corrected)
+            for record in self.RECORDS:
+                i = int(rng.integers(n))
+                changed = x.copy()
+                changed[i] = record
+                after = self.estimates(name, theta, changed, k, corrected)
+                others = np.arange(k) != i * k // n
+                assert before[others].tobytes() == after[others].tobytes()
+
+    def estimates(self, name, theta, x, k, corrected):
+        return family_of(name).estimates((x,), k, box_of(theta), corrected=corrected, workers=1)
+
+    def test_a_callable(self):
+        x = np.random.default_rng(0).normal(size=400)
+        family, box = (
+            family_of(lambda block: 1 / block.std() if block.max() < 4 else None),
+            Box(("parameter",), (0,), (9,)),
+        )
+        before = family.estimates((x,), 20, box, corrected=True, workers=1)
+        x[37] = 5
+        after = family.estimates((x,), 20, box, corrected=True, workers=1)
+        assert np.flatnonzero(before != after).tolist() == [1]
+        assert np.isnan(after[1, 0])
+
+    def test_the_control(self):
+        """By sorted value: one record changes many blocks."""
+        x = np.random.default_rng(0).normal(size=400)
+        y = x.copy()
+        y[0] = 100
+        box = Box(("mean",), (-9,), (9,))
+        before, after = (
+            families.Normal().estimates((np.sort(values),), 20, box, corrected=True, workers=1) for values in (x, y)
+        )
+        assert (before != after).sum() > 5
+
+    def test_a_shuffle_is_public(self):
+        """The permutation depends on the seed and n only; it mends sorted data."""
+        x = np.sort(np.random.default_rng(0).exponential(size=20_000))
+        mechanism = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=10.0, blocks=200, shuffle=1)
+        assert mechanism(x) == pytest.approx(1.0, abs=0.1)
+        plain = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=10.0, blocks=200)
+        assert plain(x) > 1.3
+
+
+class TestLaw:
+    def test_mean_by_hand(self):
+        """Estimates 0.25 and 1 on the grid of quarters: their sum in codes, and noise of scale 4 / epsilon."""
+        law = bernoulli(0.5).law([0, 0, 1, 0, 1, 1, 1, 1])
+        assert isinstance(law, ClampedNoise)
+        assert law.center == 5
+        assert law.support == (0, 8)
+        assert law.noise.scale == Fraction(8)
+        assert [law.value(k) for k in (0, 5, 8)] == [0.0, 0.625, 1.0]
+
+    def test_shares(self):
+        """Each of two parameters has noise for half of epsilon; the draws of the two are not the same."""
+        mechanism = SampleAndAggregate("normal", bounds={"sd": (0, 2), "mean": (0, 4)}, epsilon=1.0, blocks=2, step=0.5)
+        law = mechanism.law(np.arange(8.0) / 2)
+        assert isinstance(law, IndependentLaws)
+        assert [part.noise.scale for part in law.laws] == [8, 16]
+        draws = law.sample(1000, PCG64(0))
+        assert draws.shape == (1000, 2)
+        assert len({tuple(draw) for draw in draws.tolist()}) > 20
+        assert law.value(draws[0]).shape == (2,)
+
+    @pytest.mark.parametrize("which", ["mean", "winsorized"])
+    def test_sampling(self, which, monkeypatch):
+        monkeypatch.setattr(SampleAndAggregate, "winsorizes", lambda self, n: (which == "winsorized",))
+        law = bernoulli(2.0, blocks=4).law([0, 1, 1, 1, 0, 0, 1, 1])
+        first, last = law.support
+        points = np.arange(first, last + 1)
+        counts = np.bincount(law.sample(1500, PCG64(1)), minlength=last + 1)
+        assert not chi_square_rejects(counts, law.pmf(points))
+        assert math.fsum(law.pmf(points)) == pytest.approx(1)
+        assert law.cdf(points) == pytest.approx(np.cumsum(law.pmf(points)))
+        for epsilon in (1.0, 4.0):
+            other = bernoulli(epsilon, blocks=4).law([0, 1, 1, 1, 0, 0, 1, 1])
+            assert chi_square_rejects(np.bincount(other.sample(60_000 if which == "mean" else 2000, PCG64(2)),
+                                                  minlength=last + 1), law.pmf(points))  # fmt: skip
+
+    def test_winsorized_window(self):
+        codes = np.array([3, 4, 4, 5, 9])
+        law = WinsorizedMean(codes, Grid(0, 15, step=1), 1.5, Fraction(1))
+        assert law.window(4, 6) == (2, 8)
+        assert law.window(4, 4) == (3, 5)  # at least one code each way
+        assert law.window(0, 15) == (0, 15)
+        assert law.given(4, 4).center == 3 + 4 + 4 + 5 + 5
+        assert law.given(4, 4).noise.scale == 4  # (5 - 3) / (1/2)
+
+    def test_too_many_pairs(self):
+        law = WinsorizedMean(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1))
+        with pytest.raises(ValueError, match="at most 90 points, not 1001"):
+            law.pmf([0])
+
+    def test_streams(self):
+        x = np.random.default_rng(0).gamma(2.0, 3.0, 10_000)
+        mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "rate": (0.01, 10)}, epsilon=1.0)
+        whole = mechanism.law(x, workers=2)
+        left, right = mechanism.start(10_000), mechanism.start(10_000, position=3_333)
+        for chunk in np.array_split(x[:3_333], 7):
+            left.update(chunk)
+        right.update(x[3_333:])
+        left.merge(pickle.loads(pickle.dumps(right)))
+        streamed = mechanism.law_of(left)
+        assert [law.center for law in streamed.laws] == [law.center for law in whole.laws]
+        np.testing.assert_array_equal(mechanism.finish(left, rng=PCG64(5)), mechanism(x, rng=PCG64(5)))
+        with pytest.raises(ValueError, match="the state has seen 6667 of 10000 records"):
+            mechanism.finish(right)
+
+    def test_streams_are_of_sums(self):
+        with pytest.raises(TypeError, match="needs whole blocks"):
+            SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).start(100)
+        with pytest.raises(TypeError, match="cannot be shuffled"):
+            SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0, shuffle=1).start(100)
+
+
+# mechanisms-b 14.4: family, truth, bounds, records, the public guess there, MSE n I by theory.
+TABLE = [
+    ("exponential", {"rate": 1.0}, (0.2, 5), 10**4, 500, 2.9432),
+    ("exponential", {"rate": 1.0}, (0.2, 5), 10**5, 5000, 1.2843),
+    ("exponential", {"rate": 1.0}, (0.2, 5), 10**6, 35851, 1.1088),
+    ("geometric", {"p": 0.3}, (0.01, 0.99), 10**4, 500, 2.2896),
+    ("geometric", {"p": 0.3}, (0.01, 0.99), 10**5, 5000, 1.1920),
+    ("geometric", {"p": 0.3}, (0.01, 0.99), 10**6, 35184, 1.0743),
+    ("normal", {"sd": 1.0}, (0.1, 5), 10**4, 500, 4.9041),
+    ("normal", {"sd": 1.0}, (0.1, 5), 10**5, 5000, 1.4467),
+    ("normal", {"sd": 1.0}, (0.1, 5), 10**6, 50000, 1.1009),
+    ("gamma", {"shape": 2.0}, (0.1, 10), 10**4, 500, None),
+    ("gamma", {"shape": 2.0}, (0.1, 10), 10**5, 4611, None),
+]
+
+
+class TestEfficiency:
+    @pytest.mark.parametrize(("name", "theta", "bounds", "n", "blocks", "ratio"), TABLE)
+    def test_block_counts(self, name, theta, bounds, n, blocks, ratio):
+        """The table's numbers of blocks, and the theory's errors there (with its third-order terms left out)."""
+        mechanism = SampleAndAggregate(name, bounds=dict.fromkeys(theta, bounds), epsilon=1.0, guess=theta)
+        assert mechanism.block_count(n) == blocks
+        [parameter] = theta
+        family, known = mechanism.family, {**mechanism.family.reference(mechanism.box), **theta}
+        terms = {"width": bounds[1] - bounds[0], "epsilon": 1.0, "v2": family.second_order(parameter, known)[0]}
+        got = theory.aggregate_efficiency(n, information=family.information(parameter, known), **terms)
+        if ratio is not None:
+            assert got == pytest.approx(ratio, abs=0.012)
+
+    @pytest.mark.parametrize(
+        ("name", "theta", "draw", "bounds", "worst"),
+        [
+            ("exponential", 1.0, lambda rng, n: rng.exponential(size=n), (0.2, 5), 1.60),
+            ("geometric", 0.3, lambda rng, n: rng.geometric(0.3, n), (0.01, 0.99), 1.48),
+            ("normal", 1.0, lambda rng, n: rng.normal(5, 1, n), (0.1, 5), 1.80),
+        ],
+    )
+    def test_simulated(self, name, theta, draw, bounds, worst):
+        """n = 1e5 in one pass: estimates of 40 samples, 500 draws of noise each, against the theory."""
+        parameter = {"exponential": "rate", "geometric": "p", "normal": "sd"}[name]
+        mechanism = SampleAndAggregate(name, bounds={parameter: bounds}, epsilon=1.0, guess={parameter: theta})
+        rng, n, times = np.random.default_rng(3), 10**5, 40
+        errors = np.concatenate([mechanism.release(draw(rng, n), size=500, rng=rng) - theta for _ in range(times)])
+        information = mechanism.family.information(
+            parameter, {**mechanism.family.reference(mechanism.box), parameter: theta}
+        )
+        ratio = np.mean(errors**2) * n * information
+        # the sample's own chance, 40 squared normals, dominates the tolerance
+        assert ratio < worst * 1.25
+        assert ratio > 0.6
+
+    def test_uncorrected_is_worse(self):
+        """The bias of the raw rate, 1 / 20, does not average out."""
+        x = np.random.default_rng(0).exponential(size=10**5)
+        options = {"bounds": (0.2, 5), "epsilon": 1.0, "blocks": 5000}
+        raw = SampleAndAggregate("exponential", bias_correction=False, **options).release(x, size=200, rng=PCG64(1))
+        better = SampleAndAggregate("exponential", **options).release(x, size=200, rng=PCG64(1))
+        assert abs(raw.mean() - 1) > 0.04
+        assert abs(better.mean() - 1) < 0.015
+
+    def test_uncorrected_takes_fewer_blocks(self):
+        options = {"bounds": (0.2, 5), "epsilon": 1.0}
+        raw = SampleAndAggregate("exponential", bias_correction=False, **options).block_count(10**8)
+        assert raw < SampleAndAggregate("exponential", **options).block_count(10**8) / 10
+
+    def test_wide_range(self):
+        """20 times as wide, n = 1e6: winsorized is within 1.2 of efficient, plain is not within 5."""
+        rng, n, options = (
+            np.random.default_rng(4),
+            10**6,
+            {"bounds": (0.01, 96.01), "epsilon": 1.0, "guess": {"rate": 1.0}},
+        )
+        plain, better = (SampleAndAggregate("exponential", combine=c, **options) for c in ("mean", "winsorized"))
+        assert better.winsorizes(n) == (True,)
+        x = rng.exponential(size=n)
+        center = np.mean(plain.family.estimates((x,), better.block_count(n), plain.box, corrected=True, workers=1))
+        noise = better.release(x, size=60, rng=PCG64(0)) - center
+        assert 1 + n * np.mean(noise**2) < 1.2
+        assert n * np.var(plain.release(x, size=400, rng=PCG64(0))) > 5
+
+    def test_fallback(self):
+        """Too few blocks to find the quartiles, or a range that is no wider than the window: the plain mean."""
+        wide = SampleAndAggregate(
+            "exponential", bounds=(0.01, 96.01), epsilon=1.0, combine="winsorized", guess={"rate": 1.0}
+        )
+        assert wide.winsorizes(5000) == (False,)
+        assert isinstance(wide.law(np.ones(5000)), ClampedNoise)
+        narrow = SampleAndAggregate("exponential", bounds=(0.9, 1.1), epsilon=1.0, combine="winsorized")
+        assert narrow.winsorizes(10**6) == (False,)
+
+    def test_error(self):
+        """Released this close with the probability it says."""
+        mechanism = SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
+        bound = mechanism.error(20_000, 1.0, confidence=0.8)
+        rng = np.random.default_rng(2)
+        hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound for _ in range(400)]
+        assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue > 1e-6
+        for factor in (0.7, 1.4):  # the power: a bound this far off is told
+            hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound * factor for _ in range(400)]
+            assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue < 1e-6
+
+    def test_sample_size(self):
+        mechanism = SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
+        n = mechanism.sample_size(0.01, theta=1.0)
+        assert mechanism.error(n, 1.0) <= 0.01
+        assert mechanism.error(int(n / 1.02), 1.0) > 0.01
+        several = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "scale": (0.1, 10)}, epsilon=1.0)
+        assert several.error(10**5, {"shape": 2.0, "scale": 1.0}).shape == (2,)
+
+    def test_theory(self):
+        terms = {"width": 2.0, "epsilon": 0.5, "v2": 3.0, "b1": 0.5, "b2": 2.0}
+        n = 10**5
+        best = theory.block_count(n, least=1, **terms)
+        excess = [theory.block_excess(n, k, **terms) for k in (best - 1, best, best + 1, best / 2, best * 2)]
+        assert min(excess) == excess[1]
+        assert theory.block_count(n, least=20, width=2.0, epsilon=0.5, v2=0.0) == n // 20
+        size = theory.aggregate_sample_size(1.3, information=1.0, width=2.0, epsilon=1.0, v2=2.0)
+        options = {"information": 1.0, "width": 2.0, "epsilon": 1.0, "v2": 2.0}
+        assert theory.aggregate_efficiency(size, **options) <= 1.3 < theory.aggregate_efficiency(size - 40, **options)
+        slope = [
+            (theory.aggregate_efficiency(10**e, **options) - 1) * 10 ** (e / 3) for e in (9, 12, 15)
+        ]  # the excess is of order n^(-1/3)
+        assert slope == pytest.approx([1.5 * (4 * 4 * 4) ** (1 / 3)] * 3, rel=1e-2)
+
+
+class TestInput:
+    CONSTANTS = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1.0, 1e308, 2.0**62)
+
+    @pytest.mark.parametrize("constant", CONSTANTS)
+    def test_constant_data(self, constant):
+        """Every family answers, inside its bounds."""
+        for name, theta in THETAS:
+            box = box_of(theta)
+            bounds = dict(zip(box.names, zip(box.lower, box.upper, strict=True), strict=True))
+            mechanism = SampleAndAggregate(name, bounds=bounds, epsilon=1.0)
+            released = np.atleast_1d(mechanism(np.full(50, constant), rng=PCG64(0)))
+            for value, grid in zip(released, mechanism.grids, strict=True):
+                assert grid.lower <= value <= grid.upper
+
+    def test_no_estimate_is_the_middle(self):
+        """NaN everywhere, or a callable that always fails; the middle is geometric where bounds are positive."""
+        for family, bounds, middle in [("exponential", (0.25, 4), 1.0), (lambda block: 1 / 0, (-2, 4), 1.0)]:
+            law = SampleAndAggregate(family, bounds=bounds, epsilon=1.0, blocks=3).law(np.full(60, math.nan))
+            assert law.value(law.center) == pytest.approx(middle, abs=1e-8)
+
+    def test_infinite_estimates_go_to_a_bound(self):
+        law = SampleAndAggregate("exponential", bounds=(0.25, 4), epsilon=1.0, blocks=3).law(np.zeros(60))
+        assert law.value(law.center) == 4.0
+
+    def test_huge_counts(self):
+        law = SampleAndAggregate("poisson", bounds=(0, 1e6), epsilon=1.0, blocks=3).law(np.full(60, 2**63 - 1))
+        assert law.value(law.center) == 1e6
+
+    def test_too_few_records(self):
+        mechanism = SampleAndAggregate("poisson", bounds=(0, 9), epsilon=1.0)
+        with pytest.raises(ValueError, match='blocks="auto" needs at least 40 records, two blocks of 20, not 39'):
+            mechanism(np.zeros(39))
+        assert 0 <= mechanism(np.zeros(40)) <= 9
+        with pytest.raises(ValueError, match="blocks=3 need as many records at least, not 2"):
+            SampleAndAggregate("poisson", bounds=(0, 9), epsilon=1.0, blocks=3)([1, 2])
+        with pytest.raises(ValueError, match="x is empty"):
+            mechanism([])
+
+    def test_one_block(self):
+        x = np.random.default_rng(0).exponential(size=1000)
+        law = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=1, step=2.0**-10).law(x)
+        assert law.value(law.center) == pytest.approx(999 / x.sum(), abs=2.0**-10)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"bounds": None}, TypeError, "bounds are required"),
+            ({"bounds": (1, 1)}, ValueError, "the bounds of shape must be in order"),
+            ({"bounds": (-1, 1)}, ValueError, r"the bounds of shape must lie in \[0, "),
+            ({"bounds": {"mode": (0, 1)}}, ValueError, "Gamma has the parameters shape, rate, scale, not 'mode'"),
+            ({"bounds": {}}, ValueError, "bounds must name at least one parameter"),
+            ({"bounds": {"shape": 3}}, TypeError, "bounds of shape must be a pair"),
+            ({"bounds": (0, math.inf)}, ValueError, "must be finite"),
+            ({"epsilon": 0}, ValueError, "epsilon must be positive"),
+            ({"blocks": 0}, ValueError, "blocks must be at least 1"),
+            ({"blocks": "many"}, ValueError, "blocks must be a number or 'auto'"),
+            ({"blocks": 2**31}, ValueError, "blocks must be at most"),
+            ({"combine": "median"}, ValueError, "combine must be one of"),
+            ({"bias_correction": 1}, TypeError, "bias_correction must be True or False"),
+            ({"guess": 3}, TypeError, "guess must be a mapping"),
+            ({"shuffle": 0.5}, TypeError, "shuffle must be an integer"),
+            ({"epsilon": 1e-30}, ValueError, "use a coarser step"),
+        ],
+    )
+    def test_parameters(self, options, error, message):
+        with pytest.raises(error, match=message):
+            SampleAndAggregate("gamma", **{"bounds": (0.1, 10), "epsilon": 1.0, **options})
+
+    def test_mechanism_is_a_value(self):
+        mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0, guess={"shape": 2})
+        assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+        assert hash(mechanism) == hash(SampleAndAggregate(
+            families.Gamma(), bounds={"shape": (0.1, 10)}, epsilon=1.0, guess={"shape": 2.0}))  # fmt: skip
+        assert mechanism.privacy_map(3) == dpf.Privacy(3.0)
+        assert "shape in [0.1, 10.0]" in repr(mechanism)
+        x = np.random.default_rng(0).gamma(2, size=1000)
+        x.flags.writeable = False
+        before = x.copy()
+        assert mechanism(x, rng=PCG64(1)) == dpf.mle(
+            x, "gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0, guess={"shape": 2}, rng=PCG64(1), workers=2
+        )
+        assert (x == before).all()
+
+    def test_own_families(self):
+        """A family of sums and one of whole blocks, written by a user."""
+
+        class Rayleigh(AdditiveFamily):
+            names = ("scale",)
+            support = (0.0, 1e300)
+
+            def columns(self, box):
+                return (families.Column("square", step=2.0**-20),)
+
+            def estimate(self, count, sums, box, *, corrected):
+                [total, deviations] = sums
+                return [np.sqrt((deviations + total**2 / count) / (2 * count))]
+
+        class Middle(BlockFamily):
+            names = ("location",)
+
+            def fit(self, *data, offsets, box, corrected):
+                return np.array([[np.median(data[0][a:b])] for a, b in itertools.pairwise(offsets)])
+
+        x = np.random.default_rng(0).rayleigh(2.0, 20_000)
+        assert dpf.mle(x, Rayleigh(), bounds=(0, 10), epsilon=10.0) == pytest.approx(2.0, abs=0.1)
+        assert dpf.mle(x, Middle(), bounds=(0, 10), epsilon=10.0) == pytest.approx(2 * math.sqrt(math.log(4)), abs=0.1)
+
+
+def test_offsets_of_blocks():
+    """`fit` is given the blocks that the sums use."""
+    assert _blocks.offsets(10, 3).tolist() == [0, 4, 7, 10]
