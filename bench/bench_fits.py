@@ -1,4 +1,4 @@
-"""``dpfast.families`` that need whole blocks: all blocks in one call, against a fit of each block by SciPy or scikit-learn."""
+"""``dpfast.families`` that need whole blocks: all in one call, against a fit of each by SciPy or scikit-learn."""
 
 import importlib.util
 import warnings
@@ -32,7 +32,8 @@ def scikit(data, blocks, solver="lbfgs"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [
-            LogisticRegression(C=np.inf, fit_intercept=False, solver=solver).fit(X, y).coef_[0] for X, y in _parts(data, blocks)
+            LogisticRegression(C=np.inf, fit_intercept=False, solver=solver).fit(X, y).coef_[0]
+            for X, y in _parts(data, blocks)
         ]
 
 
@@ -67,7 +68,7 @@ class LogisticBlocks:
     def setup(self, line, d):
         if line.startswith("sklearn") and not has_scikit():
             raise NotImplementedError
-        data, blocks = labels(1_000_000 if line.startswith("dpfast") or d <= 10 else 50_000, d)
+        data = labels(1_000_000 if line.startswith("dpfast") or d <= 10 else 50_000, d)
         blocks = len(data[0]) // 5000
         self.run = {
             "dpfast": lambda: logistic(data, blocks),
@@ -90,7 +91,12 @@ class ScalarBlocks:
     def setup(self, line, family):
         rng, n = np.random.default_rng(0), 1_000_000
         ours, name, theirs, x = {
-            "weibull": (families.Weibull(), "shape", lambda v: scipy.stats.weibull_min.fit(v, floc=0), rng.weibull(1.5, n)),
+            "weibull": (
+                families.Weibull(),
+                "shape",
+                lambda v: scipy.stats.weibull_min.fit(v, floc=0),
+                rng.weibull(1.5, n),
+            ),
             "laplace": (families.Laplace(), "scale", scipy.stats.laplace.fit, rng.laplace(size=n)),
             "negative binomial": (
                 families.NegativeBinomial(),

@@ -482,7 +482,9 @@ class WinsorizedMean(ScalarLaw):
         return [(float(weight), self.given(*pair)) for weight, pair in zip(weights, pairs.tolist(), strict=True)]
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        logs: NDArray[np.float64] = np.logaddexp.reduce([weight + law.logpmf(k) for weight, law in self._mixture], axis=0)
+        logs: NDArray[np.float64] = np.logaddexp.reduce(
+            [weight + law.logpmf(k) for weight, law in self._mixture], axis=0
+        )
         return logs
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:

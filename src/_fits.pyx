@@ -162,8 +162,8 @@ def weibull(cnp.ndarray values not None, offsets, out, counts, *, Py_ssize_t wor
 
     **Law** deterministic, by doubles, not certified: the maximum of the likelihood over positive records, uncorrected.
     Equal records: an infinite shape. **Assumes** `values` one-dimensional, aligned, native; offsets nondecreasing from
-    0 to at most len(values); as many rows of `out` and `counts` as blocks. **Cost** a logarithm and about 5 exponentials
-    a record; memory of the longest block. **Reference** mechanisms-b 14.3.
+    0 to at most len(values); as many rows of `out` and `counts` as blocks. **Cost** a logarithm and some 5
+    exponentials a record; memory of the longest block. **Reference** mechanisms-b 14.3.
     """
     cdef _Weibull fits = _Weibull(offsets, out, counts)
     fits.keys = _keys(values)
@@ -185,9 +185,9 @@ def negative_binomial(cnp.ndarray values not None, offsets, out, counts, *, bint
     """Fill `out` (blocks, 3) with r, p and the mean of counts of failures before the r-th success of probability p.
 
     Records are rounded to integers. **Law** deterministic, by doubles, not certified: the maximum of the likelihood,
-    with `correct` r and p less their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros only:
-    r NaN. **Assumes** as `weibull`. **Cost** about 6 times the greatest count, at most 5 n and then 6 n digammas; memory
-    of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977 (uniqueness).
+    with `correct` r and p less their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros
+    only: r NaN. **Assumes** as `weibull`. **Cost** some 6 times the greatest count, or 6 digammas a record where that
+    is above 4 n + 64; memory of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977 (uniqueness).
     """
     cdef _NegativeBinomial fits = _NegativeBinomial(offsets, out, counts)
     fits.keys = _keys(values)
@@ -206,7 +206,7 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
     **Law** deterministic, by doubles, not certified: least squares by Cholesky's factor, refined once; the others by
     Newton's method, 60 passes at most, with `correct` less their bias to first order. A singular design, or fewer
     records than p: NaN. A separated block: where Newton's method stopped, beyond any reasonable box. **Assumes** as
-    `weibull`; `design` two-dimensional, equally long. **Cost** about 7 passes over the block of p (p + 1) + 4 p + 50
+    `weibull`; `design` two-dimensional, equally long. **Cost** about 6 passes over the block of p (p + 1) + 5 p + 45
     operations a record; memory of the longest block. **Reference** mechanisms-b 14.3; Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)

@@ -1,5 +1,6 @@
 """Estimates of blocks: the kernels beside slow optimisers, biases by simulation, junk of every kind."""
 
+import itertools
 import math
 
 import mpmath as mp
@@ -41,7 +42,7 @@ def run(kernel, *data, offsets, columns, **options):
 def regress(model, design, response, *, offsets=None, intercept=False, correct=False, workers=1):
     columns = np.shape(design)[1] + intercept + (model == "linear")
     offsets = [0, len(response)] if offsets is None else offsets
-    options = dict(model=model, intercept=intercept, correct=correct, workers=workers)
+    options = {"model": model, "intercept": intercept, "correct": correct, "workers": workers}
     return run(_fits.regression, np.asarray(design), np.asarray(response), offsets=offsets, columns=columns, **options)
 
 
@@ -52,7 +53,7 @@ def responses(rng, model, eta):
 
 
 def pieces(x, offsets):
-    return [x[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+    return [x[a:b] for a, b in itertools.pairwise(offsets)]
 
 
 # ---- agreement with slow twins ----
@@ -85,9 +86,9 @@ def test_negative_binomial_agrees_with_a_bracketing_solver(r, times):
 def test_the_bias_of_r_is_that_of_cox_and_snell(size):
     middles = (np.arange(30000) + 0.5) / 30000
     x = stats.nbinom(2.5, 0.2).ppf(middles) if size == 10 else np.floor(stats.gamma(2.5).ppf(middles) * size)
-    (raw, corrected), n = (
-        run(_fits.negative_binomial, x, offsets=[0, x.size], columns=3, correct=correct)[0][0] for correct in (False, True)
-    ), x.size
+    fit = {"offsets": [0, x.size], "columns": 3}
+    raw, corrected = (run(_fits.negative_binomial, x, **fit, correct=correct)[0][0] for correct in (False, True))
+    n = x.size
     assert_allclose((raw[0] - corrected[0]) * n, reference.negative_binomial_bias(x, raw[0]), rtol=0.01)
     if size == 10:
         theta = {"r": raw[0], "p": raw[1], "mean": raw[2]}
@@ -227,7 +228,7 @@ SIMULATIONS = {
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_the_bias_after_correction_is_of_second_order_and_before_it_is_not(name):
-    """|bias| b**2 below 4 b1 + 4 v2 / parameter ... of the same units as b1; without correction b bias is b1."""
+    """|bias| b**2 below 12 |b1| and 2 / sqrt(I); without correction the bias is b1 / b, and that bound fails."""
     family, theta, draw, b, biased = SIMULATIONS[name]
     k = 12_000
     data = draw(np.random.default_rng(7), k * b)
@@ -313,7 +314,7 @@ def test_a_block_depends_on_its_own_records_only():
     whole = estimates(offsets)
     for workers in (2, 3, 50):
         assert_array_equal(estimates(offsets, workers), whole)
-    alone = [estimates([a, b])[0] for a, b in zip(offsets, offsets[1:], strict=False)]
+    alone = [estimates([a, b])[0] for a, b in itertools.pairwise(offsets)]
     assert_array_equal(whole, alone)
     for part in data:
         part[400] = 1 if part.dtype == bool else 77
@@ -329,9 +330,7 @@ def test_records_that_are_not_finite_are_left_out():
     spoilt = np.insert(x, [3, 50, 50, 120], [math.nan, math.inf, -math.inf, -1.0])
     for kernel, keep in ((_fits.weibull, spoilt > 0), (_fits.laplace, np.isfinite(spoilt))):
         kept = spoilt[keep & np.isfinite(spoilt)]
-        (out, counts), (expected, _) = (
-            run(kernel, v, offsets=[0, v.size], columns=2) for v in (spoilt, kept)
-        )
+        (out, counts), (expected, _) = (run(kernel, v, offsets=[0, v.size], columns=2) for v in (spoilt, kept))
         assert_array_equal(out, expected)
         assert counts[0] == kept.size
     X = rng.standard_normal((200, 3))
@@ -376,7 +375,8 @@ def test_tiny_and_huge_records_are_answered(size):
     rng = np.random.default_rng(12)
     x, X = rng.random(60) * size, rng.standard_normal((60, 2))
     shape, scale = run(_fits.weibull, x, offsets=[0, 60], columns=2)[0][0]
-    assert 0.5 < shape < 5 and 0 < scale <= x.max()
+    assert 0.5 < shape < 5
+    assert 0 < scale <= x.max()
     assert np.isfinite(run(_fits.laplace, x - 0.5 * size, offsets=[0, 60], columns=2)[0]).all()
     assert not np.isposinf(run(_fits.negative_binomial, x, offsets=[0, 60], columns=3, correct=True)[0][0, 2])
     unit = min(max(size, 1e-300), 1e300)
@@ -389,11 +389,15 @@ def test_huge_counts(size):
     rng = np.random.default_rng(13)
     X = rng.standard_normal((80, 2))
     counts = np.floor(size * np.exp(X @ [0.5, 1.0]))
-    assert_allclose(regress("poisson", X, counts, intercept=True, correct=True)[0][0], [math.log(size), 0.5, 1.0], rtol=1e-5)
+    assert_allclose(
+        regress("poisson", X, counts, intercept=True, correct=True)[0][0], [math.log(size), 0.5, 1.0], rtol=1e-5
+    )
     assert np.isfinite(run(_fits.negative_binomial, counts, offsets=[0, 80], columns=3, correct=True)[0]).all()
 
 
-JUNK = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-300, 1e300, 1.7e308, -1e308]), st.integers(0, 9))
+JUNK = st.one_of(
+    st.floats(), st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-300, 1e300, 1.7e308, -1e308]), st.integers(0, 9)
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -404,7 +408,8 @@ def test_junk_is_answered(data, n, d, intercept, correct):
     offsets = [0, n // 3, n // 3, n]
     for model in MODELS:
         out, counts = regress(model, X, y, offsets=offsets, intercept=intercept, correct=correct)
-        assert not np.any(out == -7.0) and np.all((counts >= 0) & (counts <= np.diff(offsets)))
+        assert not np.any(out == -7.0)
+        assert np.all((counts >= 0) & (counts <= np.diff(offsets)))
     for kernel, columns, options in (
         (_fits.weibull, 2, {}),
         (_fits.laplace, 2, {}),
@@ -502,7 +507,7 @@ def test_one_record_changes_one_block(family):
 
 
 def test_the_release_is_as_efficient_as_predicted():
-    """Mean squared error times n times information, against 1 + v2 and noise; and not what half the noise would give."""
+    """Mean squared error, against 1 / (n I), v2 and noise."""
     rng, n, family = np.random.default_rng(16), 40_000, Weibull()
     mechanism = dpf.SampleAndAggregate(family, bounds={"shape": (0.5, 5)}, epsilon=1.0)
     theta = {"shape": 1.5, "scale": 2.0}

@@ -43,7 +43,7 @@ class Regression(Fitted):
     model: ClassVar[str]
 
     def __post_init__(self) -> None:
-        columns = self.columns
+        columns: Any = self.columns
         if isinstance(columns, str) or not isinstance(columns, Sequence):
             names = tuple(f"x{j}" for j in range(_checks.whole("columns", columns, least=1)))
         else:
@@ -95,7 +95,8 @@ class Regression(Fitted):
     ) -> dict[str, NDArray[np.float64]]:
         out = np.empty((counts.shape[0], len(self.names)))
         _fits.regression(
-            *data,
+            data[0],
+            data[1],
             offsets,
             out,
             counts,
@@ -124,7 +125,7 @@ class Regression(Fitted):
         return (len(self.coefficients) + 1) * variance + bias**2, 0.0
 
     def _moments(self, theta: Theta) -> dict[str, tuple[float, float]]:
-        """m times variance and bias of each coefficient, to first order, under the assumption `spread`.
+        """Variance and bias of each coefficient, times m, to first order, under the assumption `spread`.
 
         Where the regressors are z times their spread, the predictor is intercept + tau z_1 in a rotation of them, z_1
         normal; the information about the constant and z_1 is a two by two matrix, about all others E w.
@@ -156,9 +157,10 @@ class LogisticRegression(Regression):
     """Labels with P(y > 0) = 1 / (1 + exp(-(intercept + X . slopes))). Released: the coefficients that the bounds name.
 
     Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. A label above 0 is a 1, every other a 0; rows
-    with a regressor that is not finite, or with a label NaN, are left out. The bias of first order, ``(X'WX)**-1 X' (h (pi - 1/2))``, h
-    the leverages, is taken off. Separated labels have no maximum: the estimate is where Newton's method stopped, far out
-    in the direction that separates them, so an end of the bounds. A singular design gives NaN.
+    with a regressor that is not finite, or with a label NaN, are left out. The bias of first order,
+    ``(X'WX)**-1 X' (h (pi - 1/2))``, h the leverages, is taken off. Separated labels have no maximum: the estimate is
+    where Newton's method stopped, far out in the direction that separates them, so an end of the bounds. A singular
+    design gives NaN, the middle of the bounds.
 
     Parameters
     ----------
@@ -175,6 +177,16 @@ class LogisticRegression(Regression):
     >>> from dpfast.families import LogisticRegression
     >>> LogisticRegression(columns=("age", "dose")).names
     ('intercept', 'age', 'dose')
+
+    All three at once, each from a third of epsilon:
+
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200_000, 2))
+    >>> y = rng.random(200_000) < 1 / (1 + np.exp(-(0.5 + X @ [1.0, -1.0])))
+    >>> estimate = dpf.mle((X, y), "logistic", bounds=(-3, 3), epsilon=2.0)
+    >>> bool(np.all(np.abs(estimate - [0.5, 1.0, -1.0]) < 0.2))
+    True
     """
 
     model: ClassVar[str] = "logistic"
@@ -202,9 +214,8 @@ class PoissonRegression(Regression):
 class LinearRegression(Regression):
     """Responses intercept + X . slopes + normal noise. Released: the coefficients that the bounds name, and ``sd``.
 
-    Records are pairs (X, y); rows with a number that is not finite are left out. Least squares is unbiased. ``sd`` is the
-    standard deviation of the noise, from m - p degrees of freedom and exactly unbiased. Parameters as of
-    `LogisticRegression`.
+    Records are pairs (X, y); rows with a number that is not finite are left out. Least squares is unbiased. ``sd``, of
+    the noise, is from m - p degrees of freedom and exactly unbiased. Parameters as of `LogisticRegression`.
     """
 
     model: ClassVar[str] = "linear"
