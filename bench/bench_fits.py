@@ -31,10 +31,8 @@ def scikit(data, blocks, solver="lbfgs"):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [
-            LogisticRegression(C=np.inf, fit_intercept=False, solver=solver).fit(X, y).coef_[0]
-            for X, y in _parts(data, blocks)
-        ]
+        model = LogisticRegression(C=np.inf, fit_intercept=False, solver=solver)
+        return [model.fit(X, y).coef_[0] for X, y in _parts(data, blocks)]
 
 
 def scipy_logistic(data, blocks):
@@ -56,6 +54,10 @@ def _parts(data, blocks):
 
 def has_scikit():
     return importlib.util.find_spec("sklearn") is not None
+
+
+def _weibull(x):
+    return scipy.stats.weibull_min.fit(x, floc=0)
 
 
 class LogisticBlocks:
@@ -94,7 +96,7 @@ class ScalarBlocks:
             "weibull": (
                 families.Weibull(),
                 "shape",
-                lambda v: scipy.stats.weibull_min.fit(v, floc=0),
+                _weibull,
                 rng.weibull(1.5, n),
             ),
             "laplace": (families.Laplace(), "scale", scipy.stats.laplace.fit, rng.laplace(size=n)),

@@ -238,6 +238,21 @@ def block_fits(size) -> Iterator[Job]:
     yield Job(name, lambda: bench_fits.logistic(records, blocks), (floor,))
 
 
+def estimates(size) -> Iterator[Job]:
+    """Private maximum likelihood against the sums that the estimators without privacy are made of."""
+    n, rng = size(10**7), np.random.default_rng(0)
+    x = rng.gamma(2.0, 1.0, n)
+    rate = dpf.SampleAndAggregate("exponential", bounds=(0.05, 5), epsilon=1.0)
+    floor = Floor("x.sum()", x.sum, 2.0)
+    yield Job(f"mle, exponential rate, n = {_power(n)}", lambda: rate(x), (floor,))
+    normal = dpf.SampleAndAggregate("normal", bounds={"mean": (-10, 10), "sd": (0.1, 5)}, epsilon=1.0)
+    floor = Floor("x.mean(), x.std()", lambda: (x.mean(), x.std()), 2.0)
+    yield Job(f"mle, normal mean and sd, n = {_power(n)}", lambda: normal(x), (floor,))
+    gamma = dpf.SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0)
+    floor = Floor("np.log(x).mean(), x.mean(), twice", lambda: [(np.log(x).mean(), x.mean()) for _ in range(2)], 1.0)
+    yield Job(f"mle, gamma shape, n = {_power(n)}", lambda: gamma(x), (floor,))
+
+
 def histograms(size) -> Iterator[Job]:
     """Histograms of a long array and of two columns, and synthetic records."""
     n, rng = size(10**7), np.random.default_rng(1)
@@ -303,6 +318,7 @@ GROUPS = {
     "selection": selection,
     "m-estimates": m_estimates,
     "block-fits": block_fits,
+    "estimates": estimates,
     "histograms": histograms,
     "series": series,
     "local": local_privacy,

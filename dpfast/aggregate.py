@@ -27,7 +27,7 @@ from dpfast.theory.aggregate import block_count
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
-_COMBINE = ("mean", "winsorized")
+COMBINE = ("mean", "winsorized")
 _IQR = 1.349  # of a normal distribution, in standard deviations
 _MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
@@ -124,7 +124,7 @@ class SampleAndAggregate(Mechanism):
             "epsilon": _checks.positive_down("epsilon", self.epsilon),
             "blocks": blocks,
             "bias_correction": _checks.flag("bias_correction", self.bias_correction),
-            "combine": _checks.choice("combine", self.combine, _COMBINE),
+            "combine": _checks.choice("combine", self.combine, COMBINE),
             "guess": guess,
             "shuffle": None if self.shuffle is None else _checks.whole("shuffle", self.shuffle),
         }
@@ -475,7 +475,7 @@ class WinsorizedMean(ScalarLaw):
         size = self._grid.size
         if size * (size + 1) // 2 > _MOST_PAIRS:
             raise ValueError(
-                f"the law of a Winsorized mean is a sum over at most 2**12 pairs of quartiles, not {size}**2/2"
+                f"a law that is a sum over pairs of quartiles is computed on at most 90 points, not {size}"
             )
         pairs = np.stack(np.triu_indices(size), axis=1)
         weights = self._quartiles.logpmf(pairs)

@@ -1,4 +1,4 @@
-"""The command line: ``dpfast demo | median | mean | trimmed-mean | iqr | quantiles | histogram | synthesize | verify``.
+"""The command line: ``dpfast COMMAND``; ``dpfast --help`` lists the commands.
 
 Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
 mechanism broken.
@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, audit
+from dpfast.aggregate import COMBINE, SampleAndAggregate
 from dpfast.densities import Histogram, synthesize
 from dpfast.densities.histograms import histogram
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
+from dpfast.families.user import named
 from dpfast.grid import Grid
 from dpfast.location import _mechanism
 from dpfast.mechanism import Mechanism
@@ -100,6 +102,17 @@ def _parser() -> argparse.ArgumentParser:
     _common(several)
     several.set_defaults(run=_quantiles)
 
+    fit = commands.add_parser("mle", help="release parameters of a family of distributions, fitted to a column")
+    _file(fit)
+    fit.add_argument("--family", required=True, choices=named(), help=f"{', '.join(named())}")
+    fit.add_argument("--bounds", type=_range, nargs="+", required=True, metavar="NAME=LOWER,UPPER", help="public")
+    fit.add_argument("--blocks", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
+    fit.add_argument("--combine", default="mean", choices=COMBINE, help="default mean")
+    fit.add_argument("--no-bias-correction", action="store_true", help="take the estimates of blocks as they are")
+    fit.add_argument("--shuffle", type=int, metavar="SEED", help="public: for a file that is sorted, or drifts")
+    _common(fit)
+    fit.set_defaults(run=_mle)
+
     bars = commands.add_parser("histogram", help="release a histogram of a column")
     _column(bars)
     bars.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
@@ -133,11 +146,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _column(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
+    parser.add_argument("--step", type=float, help="granularity, a power of two")
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
     parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
-    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
-    parser.add_argument("--step", type=float, help="granularity, a power of two")
     parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of this command")
 
 
@@ -148,6 +165,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 def _bins(text: str) -> int | str:
     return text if text == "auto" else int(text)
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, _, ends = text.partition("=")
+    lower, upper = ends.split(",")
+    return name, (float(lower), float(upper))
 
 
 def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
@@ -213,6 +236,36 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         "values": values,
         **_context(mechanism, grid, x.size, arguments),
         "text": "\n".join([*lines, f"({x.size:,} records; together {mechanism.privacy})"]),
+    }
+
+
+def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
+    rng = _rng(arguments)
+    mechanism = SampleAndAggregate(
+        arguments.family,
+        bounds=arguments.bounds,
+        epsilon=arguments.epsilon,
+        blocks=arguments.blocks,
+        bias_correction=not arguments.no_bias_correction,
+        combine=arguments.combine,
+        shuffle=arguments.shuffle,
+    )
+    x = _read(arguments)
+    values = dict(zip(mechanism.box.names, np.atleast_1d(mechanism(x, rng=rng)).tolist(), strict=True))
+    blocks, privacy = mechanism.block_count(x.size), mechanism.privacy
+    lines = [f"{name} = {value:.12g}" for name, value in values.items()]
+    return {
+        "statistic": "mle",
+        "column": arguments.column,
+        "family": arguments.family,
+        "values": values,
+        "blocks": blocks,
+        "n": x.size,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "neighbors": privacy.neighbors,
+        "private": arguments.seed is None,
+        "text": "\n".join([*lines, f"({arguments.family}; {x.size:,} records in {blocks:,} blocks; {privacy})"]),
     }
 
 

@@ -40,9 +40,11 @@ cdef extern from "blocks.h" nogil:
     struct blocks_plan:
         int64_t n
         int64_t blocks
+        int64_t first
         double low
         double high
         int columns
+        int words
         blocks_column column[4]
 
     select_kind select_kind_of(char kind, Py_ssize_t itemsize)
@@ -92,6 +94,9 @@ def offsets(int64_t n, int64_t blocks):
 cdef class BlockSums:
     """The sums of some columns over the records of each block, of those records that it has seen.
 
+    It holds all blocks, and its first record is `start`; or those from the first to the last of `part`, the last not
+    included, and its first record is the first of them.
+
     **Law** deterministic and exact: the sums are integers, functions of the records of their block (and of public
     numbers) that depend on neither chunks, threads, merges nor machine. **Assumes** 1 <= blocks <= n < 2**60; `kind`,
     `center` and `step` (a power of two) of at most 4 columns, as `dpfast.families.Column`. **Cost** one pass; O(blocks)
@@ -103,9 +108,10 @@ cdef class BlockSums:
     cdef uint64_t[::1] counts
     cdef uint64_t[:, :, ::1] cells
     cdef readonly int64_t position  # how many records of all come before the next one
+    cdef int64_t room               # how many more it can take
     cdef readonly int64_t seen      # how many it and those merged into it have taken
 
-    def __init__(self, int64_t n, int64_t blocks, columns, *, double lower, double upper, int64_t start=0):
+    def __init__(self, int64_t n, int64_t blocks, columns, *, double lower, double upper, int64_t start=0, part=None):
         cdef int c
         if not 1 <= blocks <= n or blocks > MOST_BLOCKS or not 1 <= len(columns) <= 4:
             raise ValueError("a state needs 1 <= blocks <= n, blocks <= 2**30, and 1 to 4 columns")
@@ -117,8 +123,16 @@ cdef class BlockSums:
             self.plan.column[c].center = center
             self.plan.column[c].scale = 1 / step
             self.plan.column[c].most = {"square": 2.0**47 - 2.0**23, "wide": 2.0**50}.get(kind, 2.0**51 - 1)
-        self.counts = np.zeros(blocks, np.uint64)
-        self.cells = np.zeros((blocks, self.plan.columns, 4), np.uint64)
+        first, last = (0, blocks) if part is None else part
+        if part is not None:
+            if not 0 <= first < last <= blocks:
+                raise ValueError("a part of the blocks is a first and a last of them, the last not included")
+            self.position = blocks_start(&self.plan, first)
+        self.plan.first = first
+        self.plan.words = 4 if any(kind in ("square", "log-square") for kind, _, _ in self.columns) else 2
+        self.counts = np.zeros(last - first, np.uint64)
+        self.cells = np.zeros((last - first, self.plan.columns, self.plan.words), np.uint64)
+        self.room = blocks_start(&self.plan, last) - self.position
 
     @property
     def n(self):
@@ -126,14 +140,16 @@ cdef class BlockSums:
         return self.plan.n
 
     def __reduce__(self):
-        arguments = self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high
-        return _restored, (*arguments, self.position, self.seen, np.asarray(self.counts), np.asarray(self.cells))
+        part = self.plan.first, self.plan.first + self.counts.shape[0]
+        arguments = self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high, part
+        numbers = self.position, self.room, self.seen
+        return _restored, (*arguments, *numbers, np.asarray(self.counts), np.asarray(self.cells))
 
     def update(self, cnp.ndarray values not None, *, Py_ssize_t workers=1):
         """Take the next records, one-dimensional, of any dtype and stride."""
         cdef select_keys keys
         cdef Py_ssize_t n = cnp.PyArray_DIM(values, 0)
-        if n > self.plan.n - self.position:
+        if n > self.room:
             raise ValueError(f"a state of {self.plan.n} records cannot take {n} more after {self.position}")
         keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
         if keys.kind == SELECT_UNSUPPORTED:
@@ -149,6 +165,7 @@ cdef class BlockSums:
         else:
             self._in_threads(values, threads)
         self.position += n
+        self.room -= n
 
     cdef int _scan(self, const select_keys *keys) except -1:
         if keys.n:
@@ -163,8 +180,8 @@ cdef class BlockSums:
         cuts = [n * i // threads for i in range(threads + 1)]
 
         def part(i):
-            state = BlockSums(self.plan.n, self.plan.blocks, self.columns, lower=self.plan.low, upper=self.plan.high,
-                              start=self.position + cuts[i])
+            _, (*arguments, _, _, _, counts, cells) = self.__reduce__()
+            state = _restored(*arguments, self.position + cuts[i], n, 0, np.zeros_like(counts), np.zeros_like(cells))
             state.update(values[cuts[i]:cuts[i + 1]])
             return state
 
@@ -175,13 +192,14 @@ cdef class BlockSums:
     def merge(self, BlockSums other not None):
         """Add the sums of a state that has seen other records of the same n, in the same blocks and columns."""
         cdef Py_ssize_t j
-        if (other.plan.n, other.plan.blocks, other.columns, other.plan.low, other.plan.high) != (
-                self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high):
+        if (other.plan.n, other.plan.blocks, other.columns, other.plan.low, other.plan.high, other.plan.first,
+                other.counts.shape[0]) != (self.plan.n, self.plan.blocks, self.columns, self.plan.low,
+                                           self.plan.high, self.plan.first, self.counts.shape[0]):
             raise ValueError("states of different records, blocks or columns do not merge")
         self.seen += other.seen
         for j in range(self.counts.shape[0]):
             self.counts[j] += other.counts[j]
-        blocks_add_cells(&self.cells[0, 0, 0], &other.cells[0, 0, 0], 2 * self.plan.columns * self.counts.shape[0])
+        blocks_add_cells(&self.cells[0, 0, 0], &other.cells[0, 0, 0], self.cells.size // 2)
 
     def totals(self):
         """For each block: how many records are in the support, as float64; then for each column its sum in the units of
@@ -198,11 +216,12 @@ cdef class BlockSums:
             unit = 2.0**-37 if kind.startswith("log") else step * 2.0**-50 if kind == "wide" else step
             center = 0.0 if kind.startswith("log") else middle
             sums, seconds = np.empty(k), np.empty(k if squares else 1)
-            for j in range(k):
-                blocks_total(&self.cells[j, c, 0], self.counts[j], squares, &total, &deviations)
-                sums[j] = total * unit + center * <double> self.counts[j]
-                if squares:
-                    seconds[j] = deviations * unit * unit
+            with nogil:
+                for j in range(k):
+                    blocks_total(&self.cells[j, c, 0], self.counts[j], squares, &total, &deviations)
+                    sums[j] = total * unit + center * <double> self.counts[j]
+                    if squares:
+                        seconds[j] = deviations * unit * unit
             out += [np.asarray(sums), np.asarray(seconds)] if squares else [np.asarray(sums)]
         return out
 
@@ -211,14 +230,14 @@ cdef class BlockSums:
         rows = []
         cells = np.asarray(self.cells).tolist()
         for j, count in enumerate(np.asarray(self.counts).tolist()):
-            numbers = [(word[1] << 64) + word[0] for cell in cells[j] for word in (cell[:2], cell[2:])]
+            numbers = [(word[1] << 64) + word[0] for cell in cells[j] for word in (cell[:2], cell[2:] or (0, 0))]
             rows.append((count, *(number - (number >> 127 << 128) for number in numbers)))
         return rows
 
 
-def _restored(n, blocks, columns, lower, upper, position, seen, counts, cells):
-    cdef BlockSums state = BlockSums(n, blocks, columns, lower=lower, upper=upper, start=position)
-    state.seen, state.counts, state.cells = seen, counts, cells
+def _restored(n, blocks, columns, lower, upper, part, position, room, seen, counts, cells):
+    cdef BlockSums state = BlockSums(n, blocks, columns, lower=lower, upper=upper, part=part)
+    state.position, state.room, state.seen, state.counts, state.cells = position, room, seen, counts, cells
     return state
 
 

@@ -28,11 +28,12 @@ struct blocks_column {
     double center, scale, most;
 };
 
-/* The records, all in all, and which of them count: low <= x <= high. */
+/* The records, all in all; the block that the first cells belong to; which records count: low <= x <= high. Each column
+ * has a sum, a cell of two words, and if any has squares each has a second cell: `words` is 2 or 4. */
 struct blocks_plan {
-    int64_t n, blocks;
+    int64_t n, blocks, first;
     double low, high;
-    int columns;
+    int columns, words;
     struct blocks_column column[BLOCKS_MOST_COLUMNS];
 };
 
@@ -228,7 +229,7 @@ DPFAST_CLONES
 static void blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
                           int64_t position, int64_t block, int64_t end, uint64_t *counts, uint64_t *cells)
 {
-    for (ptrdiff_t i = 0; i < count; block++, cells += 4 * plan->columns) {
+    for (ptrdiff_t i = 0; i < count; block++, cells += plan->words * plan->columns) {
         ptrdiff_t stop = end - position < count ? end - position : count, length = stop - i;
         uint64_t counted = length;
         if (terms->masked) {
@@ -249,7 +250,7 @@ static void blocks_spread(const struct blocks_plan *plan, const struct blocks_te
                            + blocks_sum(terms->term[3] + i, length, counted));
         }
         if (counts)
-            counts[block] += counted;
+            counts[block - plan->first] += counted;
         i = stop;
         end = blocks_start(plan, block + 2);
     }
@@ -274,14 +275,14 @@ static void blocks_scan_values(const struct blocks_plan *plan, const double *x, 
                 sum += dpfast_bits(blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC) & above & below;
                 counted -= above & below;
             }
-            blocks_add(cells + 4 * block, (int64_t)(sum - counted * BLOCKS_MAGIC_BITS));
-            counts[block] += counted;
+            blocks_add(cells + plan->words * (block - plan->first), (int64_t)(sum - counted * BLOCKS_MAGIC_BITS));
+            counts[block - plan->first] += counted;
         }
     }
 }
 
 /* Records start..stop-1 of the keys, of which the first of all is record `position` of the plan, added to the cells of
- * their blocks: `counts` one word and `cells` 4 * columns words for each block. */
+ * their blocks: `counts` one word and `cells` words * columns words for each block, from plan->first on. */
 static void blocks_scan(const struct blocks_plan *plan, const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
                         int64_t position, uint64_t *counts, uint64_t *cells)
 {
@@ -305,7 +306,7 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
         for (int c = 0; c < plan->columns; c++) {
             blocks_make_terms(x, count, &plan->column[c], &terms);
             blocks_spread(plan, &terms, count, position + i, block, end, c ? NULL : counts,
-                          cells + 4 * (block * plan->columns + c));
+                          cells + plan->words * ((block - plan->first) * plan->columns + c));
         }
     }
 }

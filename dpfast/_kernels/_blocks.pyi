@@ -13,6 +13,7 @@ class BlockSums:
         lower: float,
         upper: float,
         start: int = 0,
+        part: tuple[int, int] | None = None,
     ) -> None: ...
     @property
     def n(self) -> int: ...

@@ -31,6 +31,7 @@ from dpfast._kernels import _blocks
 Theta = Mapping[str, float]
 
 _LARGEST = sys.float_info.max
+_BATCH = 2**15  # blocks whose sums and estimates are made at once: their memory is used again
 
 
 @dataclass(frozen=True)
@@ -188,21 +189,41 @@ class AdditiveFamily(Family):
             sum of squared deviations from the mean of the block.
         """
 
-    def state(self, n: int, blocks: int, box: Box, *, start: int = 0) -> _blocks.BlockSums:
-        """Sums to be updated with chunks of the records from position `start` of n on, and merged with others."""
+    def state(
+        self, n: int, blocks: int, box: Box, *, start: int = 0, part: tuple[int, int] | None = None
+    ) -> _blocks.BlockSums:
+        """Sums to be updated with chunks of the records from position `start` of n on, and merged with others.
+
+        With `part` those of some blocks only, from the first record of the first of them on.
+        """
         low, high = self.support
         columns = [(column.kind, column.center, column.step) for column in self.columns(box)]
-        return _blocks.BlockSums(n, blocks, columns, lower=low, upper=high, start=start)
+        return _blocks.BlockSums(n, blocks, columns, lower=low, upper=high, start=start, part=part)
 
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
-        state = self.state(data[0].shape[0], blocks, box)
-        state.update(data[0], workers=workers)
-        return self.finish(state, box, corrected=corrected)
+        [x], n = data, data[0].shape[0]
+        out = np.empty((blocks, len(box.names)))
+        cuts = [*range(0, blocks, _BATCH), blocks]
+        starts = [-(-n * cut // blocks) for cut in cuts]
+        few = len(cuts) - 1 < workers
+
+        def run(i: int) -> None:
+            state = self.state(n, blocks, box, part=(cuts[i], cuts[i + 1]))
+            state.update(x[starts[i] : starts[i + 1]], workers=workers if few else 1)
+            out[cuts[i] : cuts[i + 1]] = self.finish(state, box, corrected=corrected)
+
+        if few or workers == 1:
+            for i in range(len(cuts) - 1):
+                run(i)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(run, range(len(cuts) - 1)))
+        return out
 
     def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
-        """The estimates, from the sums of all n records."""
+        """The estimates of the blocks of a state, once it has seen their records."""
         count, *sums = state.totals()
         with np.errstate(all="ignore"):
             columns = self.estimate(np.maximum(count, self.least), tuple(sums), box, corrected=corrected)

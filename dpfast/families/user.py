@@ -65,9 +65,7 @@ class Custom(BlockFamily):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for j, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-                out[j] = (
-                    self._corrected(x[start:stop]) if corrected and self.jackknife else self._estimate(x[start:stop])
-                )
+                out[j] = estimate(x[start:stop])
         return out[:, places]
 
     def _estimate(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
