@@ -180,7 +180,7 @@ class SampleAndAggregate(Mechanism):
             )
         counts = [self._count(n, name, high - low) for name, (low, high) in self.bounds]
         together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
-        return min(max(round(together), 1), n // least, _MOST_BLOCKS)
+        return int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
 
     def winsorizes(self, n: SupportsIndex) -> tuple[bool, ...]:
         """For each parameter whether a release of n records is a Winsorized mean. Public.
@@ -558,8 +558,8 @@ def mle(
         Private records; NaN and what is outside the support of the family is left out. For a regression ``(X, y)``, of
         shapes (n, d) and (n,).
     family : str, Family, scipy.stats distribution or callable
-        As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on an
-        intercept and the columns of X.
+        As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on
+        an intercept and the columns of X.
     epsilon, bounds, blocks, bias_correction, combine, guess, shuffle
         As for `SampleAndAggregate`.
     rng : numpy.random.Generator or BitGenerator, optional

@@ -187,7 +187,7 @@ def negative_binomial(cnp.ndarray values not None, offsets, out, counts, *, bint
     Records are rounded to integers. **Law** deterministic, by doubles, not certified: the maximum of the likelihood,
     with `correct` r and p less their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros
     only: r NaN. **Assumes** as `weibull`. **Cost** some 6 times the greatest count, or 6 digammas a record where that
-    is above 4 n + 64; memory of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977 (uniqueness).
+    is above 4 n + 64; memory of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977.
     """
     cdef _NegativeBinomial fits = _NegativeBinomial(offsets, out, counts)
     fits.keys = _keys(values)

@@ -17,8 +17,8 @@ from dpfast.families.family import Box, Family, Theta
 
 _LARGEST = 1.7976931348623157e308
 
-# Of a Gumbel distribution (of minima) with scale 1, by m records: m times the bias of the location, and the variances; the
-# bias of 1 / scale. docs/proofs/block-estimates.md
+# Of a Gumbel distribution (of minima) with scale 1, by m records: m times the bias of the location, and the variances;
+# the bias of 1 / scale. docs/proofs/block-estimates.md
 _LOCATION_BIAS = -0.3698145384938331
 _LOCATION_VARIANCE = 1.108664898959527
 _SCALE_VARIANCE = 6 / math.pi**2
@@ -191,8 +191,8 @@ class NegativeBinomial(Fitted):
     """Failures before the r-th success of probability p; mean r (1 - p) / p. Released: ``r``, ``p``, ``mean``.
 
     Records are rounded to integers, negative ones are left out. A variance of at most the mean has its maximum at an
-    infinite r, p = 1: the upper ends of the bounds. The bias of order 1 / m is taken off r and p (expectations in it are
-    means over the block); the mean is the sample mean.
+    infinite r, p = 1: the upper ends of the bounds. The bias of order 1 / m is taken off r and p (the expectations that
+    it consists of are means over the block); the mean is the sample mean.
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")

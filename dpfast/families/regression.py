@@ -45,7 +45,8 @@ class Regression(Fitted):
     def __post_init__(self) -> None:
         columns: Any = self.columns
         if isinstance(columns, str) or not isinstance(columns, Sequence):
-            names = tuple(f"x{j}" for j in range(_checks.whole("columns", columns, least=1)))
+            count = _checks.whole("columns", columns, least=1)  # type: ignore[arg-type]
+            names = tuple(f"x{j}" for j in range(count))
         else:
             names = tuple(columns)
             if not names or len({*names, "intercept", "sd"}) < len(names) + 2:
@@ -156,8 +157,8 @@ class Regression(Fitted):
 class LogisticRegression(Regression):
     """Labels with P(y > 0) = 1 / (1 + exp(-(intercept + X . slopes))). Released: the coefficients that the bounds name.
 
-    Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. A label above 0 is a 1, every other a 0; rows
-    with a regressor that is not finite, or with a label NaN, are left out. The bias of first order,
+    Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. A label above 0 is a 1, every other a 0;
+    rows with a regressor that is not finite, or with a label NaN, are left out. The bias of first order,
     ``(X'WX)**-1 X' (h (pi - 1/2))``, h the leverages, is taken off. Separated labels have no maximum: the estimate is
     where Newton's method stopped, far out in the direction that separates them, so an end of the bounds. A singular
     design gives NaN, the middle of the bounds.
