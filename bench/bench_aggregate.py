@@ -5,7 +5,7 @@ import numpy as np
 import dpfast as dpf
 
 LINES = {
-    "rate": (lambda x: x.sum(), "exponential", {"rate": (0.05, 5)}),
+    "rate": (lambda x: x.sum(), "exponential", {"rate": (0.2, 5)}),
     "mean and sd": (lambda x: (x.mean(), x.std()), "normal", {"mean": (-10, 10), "sd": (0.1, 5)}),
     "shape": (lambda x: (np.log(x).mean(), x.mean()), "gamma", {"shape": (0.1, 10)}),
 }

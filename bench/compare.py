@@ -242,7 +242,7 @@ def estimates(size) -> Iterator[Job]:
     """Private maximum likelihood against the sums that the estimators without privacy are made of."""
     n, rng = size(10**7), np.random.default_rng(0)
     x = rng.gamma(2.0, 1.0, n)
-    rate = dpf.SampleAndAggregate("exponential", bounds=(0.05, 5), epsilon=1.0)
+    rate = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
     floor = Floor("x.sum()", x.sum, 2.0)
     yield Job(f"mle, exponential rate, n = {_power(n)}", lambda: rate(x), (floor,))
     normal = dpf.SampleAndAggregate("normal", bounds={"mean": (-10, 10), "sd": (0.1, 5)}, epsilon=1.0)

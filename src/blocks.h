@@ -52,6 +52,25 @@ static inline int64_t blocks_of(const struct blocks_plan *plan, int64_t i)
     return (int64_t)((blocks_wide)i * (blocks_wide)plan->blocks / (blocks_wide)plan->n);
 }
 
+/* A block, where it ends, and the remainder of that division: the next one takes no division. */
+struct blocks_cursor {
+    int64_t block, end, rest;
+};
+
+static inline struct blocks_cursor blocks_at(const struct blocks_plan *plan, int64_t position)
+{
+    int64_t k = plan->blocks, j = blocks_of(plan, position);
+    return (struct blocks_cursor){j, blocks_start(plan, j + 1), ((j + 1) * (plan->n % k) + k - 1) % k};
+}
+
+static inline void blocks_next(struct blocks_cursor *cursor, int64_t quotient, int64_t remainder, int64_t k)
+{
+    cursor->rest += remainder;
+    cursor->end += quotient + (cursor->rest >= k);
+    cursor->rest -= cursor->rest >= k ? k : 0;
+    cursor->block++;
+}
+
 static inline double blocks_clamp(double x, double low, double high)
 {
     x = x > low ? x : low;
@@ -227,10 +246,11 @@ static void blocks_make_terms(const double *x, ptrdiff_t count, const struct blo
 /* The terms of records position.. of the plan, added to the cells of their blocks. */
 DPFAST_CLONES
 static void blocks_spread(const struct blocks_plan *plan, const struct blocks_terms *terms, ptrdiff_t count,
-                          int64_t position, int64_t block, int64_t end, uint64_t *counts, uint64_t *cells)
+                          int64_t position, struct blocks_cursor at, uint64_t *counts, uint64_t *cells)
 {
-    for (ptrdiff_t i = 0; i < count; block++, cells += plan->words * plan->columns) {
-        ptrdiff_t stop = end - position < count ? end - position : count, length = stop - i;
+    const int64_t k = plan->blocks, quotient = plan->n / k, remainder = plan->n % k;
+    for (ptrdiff_t i = 0; i < count; cells += plan->words * plan->columns) {
+        ptrdiff_t stop = at.end - position < count ? at.end - position : count, length = stop - i;
         uint64_t counted = length;
         if (terms->masked) {
             counted = 0;
@@ -250,9 +270,9 @@ static void blocks_spread(const struct blocks_plan *plan, const struct blocks_te
                            + blocks_sum(terms->term[3] + i, length, counted));
         }
         if (counts)
-            counts[block - plan->first] += counted;
+            counts[at.block - plan->first] += counted;
         i = stop;
-        end = blocks_start(plan, block + 2);
+        blocks_next(&at, quotient, remainder, k);
     }
 }
 
@@ -263,10 +283,10 @@ static void blocks_scan_values(const struct blocks_plan *plan, const double *x, 
 {
     const double low = plan->low, high = plan->high, center = plan->column[0].center, scale = plan->column[0].scale;
     const double most = plan->column[0].most;
-    int64_t block = blocks_of(plan, position);
-    for (ptrdiff_t i = 0; i < count; block++) {
-        int64_t end = blocks_start(plan, block + 1) - position;
-        end = end < count ? end : count;
+    const int64_t k = plan->blocks, quotient = plan->n / k, remainder = plan->n % k;
+    struct blocks_cursor at = blocks_at(plan, position);
+    for (ptrdiff_t i = 0; i < count; blocks_next(&at, quotient, remainder, k)) {
+        ptrdiff_t end = at.end - position < count ? at.end - position : count;
         while (i < end) {
             ptrdiff_t stop = end - i < BLOCKS_PART ? end : i + BLOCKS_PART;
             uint64_t sum = 0, counted = 0;
@@ -275,8 +295,8 @@ static void blocks_scan_values(const struct blocks_plan *plan, const double *x, 
                 sum += dpfast_bits(blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC) & above & below;
                 counted -= above & below;
             }
-            blocks_add(cells + plan->words * (block - plan->first), (int64_t)(sum - counted * BLOCKS_MAGIC_BITS));
-            counts[block - plan->first] += counted;
+            blocks_add(cells + plan->words * (at.block - plan->first), (int64_t)(sum - counted * BLOCKS_MAGIC_BITS));
+            counts[at.block - plan->first] += counted;
         }
     }
 }
@@ -295,7 +315,7 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
     for (ptrdiff_t i = start; i < stop; i += BLOCKS_PART) {
         ptrdiff_t count = stop - i < BLOCKS_PART ? stop - i : BLOCKS_PART;
         const double *x = (const double *)keys->data + i;
-        int64_t block = blocks_of(plan, position + i), end = blocks_start(plan, block + 1);
+        struct blocks_cursor at = blocks_at(plan, position + i);
         if (!keys->in_place) {
             select_load(keys, i, count, buffer);
             x = buffer;
@@ -305,39 +325,34 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
             blocks_mask(x, count, plan->low, plan->high, terms.mask);
         for (int c = 0; c < plan->columns; c++) {
             blocks_make_terms(x, count, &plan->column[c], &terms);
-            blocks_spread(plan, &terms, count, position + i, block, end, c ? NULL : counts,
-                          cells + plan->words * ((block - plan->first) * plan->columns + c));
+            blocks_spread(plan, &terms, count, position + i, at, c ? NULL : counts,
+                          cells + plan->words * ((at.block - plan->first) * plan->columns + c));
         }
     }
 }
 
-/* The sum of a column as the nearest double, in steps (a wide one in 2^-50 steps), and, with squares, the sum of squared
- * deviations from the mean. That is s2 - 2 q s + m q^2 - (s - m q)^2 / m for q the mean rounded: all but the last term an
- * integer below 2^128, taken modulo 2^128, and the last one at most m / 4. */
+/* The nearest double; most numbers are short, and their conversion is one instruction. */
 static inline double blocks_double(blocks_wide value)
 {
     __int128 number = (__int128)value;
-    return (double)number;
+    return number == (int64_t)number ? (double)(int64_t)number : (double)number;
 }
 
+/* The sum of a column, in steps (a wide one in 2^-50 steps), and, with squares, the sum of squared deviations from the
+ * mean. That is s2 - 2 q s + m q^2 - (s - m q)^2 / m for any q: near the mean, all but the last term is an integer below
+ * 2^128, taken modulo 2^128, and the last one small. */
 static void blocks_total(const uint64_t *cells, uint64_t count, int squares, double *sum, double *deviations)
 {
-    __int128 total = (__int128)blocks_cell(cells), m = (__int128)count, q, rest;
-    *sum = blocks_double((blocks_wide)total);
-    if (!squares || !count) {
-        if (squares)
-            *deviations = 0.0;
+    blocks_wide s = blocks_cell(cells);
+    double m = (double)count;
+    *sum = blocks_double(s);
+    if (!squares)
         return;
-    }
-    q = total / m;
-    rest = total - q * m;
-    if (2 * rest > m)
-        q++, rest -= m;
-    else if (2 * rest < -m)
-        q--, rest += m;
-    blocks_wide s = (blocks_wide)total, u = (blocks_wide)q;
-    blocks_wide about = blocks_cell(cells + 2) - 2 * u * s + (blocks_wide)m * u * u;
-    *deviations = blocks_double(about) - (double)rest * ((double)rest / (double)m);
+    int64_t q = count ? (int64_t)(*sum / m) : 0; /* |c| < 2^47 */
+    blocks_wide u = (blocks_wide)(__int128)q, rest = s - (blocks_wide)count * u;
+    double about = blocks_double(blocks_cell(cells + 2) - 2 * u * s + (blocks_wide)count * u * u);
+    double left = blocks_double(rest);
+    *deviations = count ? about - left * (left / m) : 0.0;
 }
 
 /* ---- digamma and its derivatives, and the shape of a gamma distribution: doubles, nothing private decided ---- */
@@ -347,12 +362,11 @@ static void blocks_total(const uint64_t *cells, uint64_t count, int squares, dou
 static inline void blocks_polygamma(double x, double *out)
 {
     double shift = 0.0, shift1 = 0.0, shift2 = 0.0, y = x;
-    while (y < 8.0) {
-        double r = 1.0 / y;
+    for (; y < 8.0; y += 1.0) {
+        double r = 1.0 / y, w = r * r;
         shift += r;
-        shift1 += r * r;
-        shift2 += 2.0 * r * r * r;
-        y += 1.0;
+        shift1 += w;
+        shift2 += 2.0 * w * r;
     }
     double r = 1.0 / y, w = r * r;
     double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
@@ -366,14 +380,17 @@ static inline void blocks_polygamma(double x, double *out)
     out[2] = tail2 + shift2 + (y > x ? w - 1.0 / (x * x) : 0.0);
 }
 
-/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %. */
+/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: after a step below 1e-7
+ * there is nothing left to gain. */
 static inline double blocks_gamma_shape(double s)
 {
     double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s), at[3];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         blocks_polygamma(k, at);
         double change = (at[0] - s) / (k * at[1]);  /* d (log k - digamma k) / d log k = -k at[1] */
         k *= change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change;
+        if (change < 1e-7 && change > -1e-7)
+            break;
     }
     return k;
 }

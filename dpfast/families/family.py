@@ -31,7 +31,7 @@ from dpfast._kernels import _blocks
 Theta = Mapping[str, float]
 
 _LARGEST = sys.float_info.max
-_BATCH = 2**15  # blocks whose sums and estimates are made at once: their memory is used again
+_BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
 
 
 @dataclass(frozen=True)
