@@ -24,7 +24,7 @@ from numpy.random import PCG64, Generator
 from scipy.stats import trim_mean
 
 import dpfast as dpf
-from bench import data, memory, peers
+from bench import bench_fits, data, memory, peers
 from bench.bench_descent import numpy_descent
 from dpfast import local
 from dpfast.random import SecureBitGenerator
@@ -226,6 +226,18 @@ def m_estimates(size) -> Iterator[Job]:
     yield Job(f"Huber's M-estimate, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
 
 
+def block_fits(size) -> Iterator[Job]:
+    """Logistic regressions of all blocks, against a loop of scikit-learn where installed, else of SciPy."""
+    records = bench_fits.labels(size(10**6), 10)
+    blocks = len(records[0]) // 5000
+    if bench_fits.has_scikit():
+        floor = Floor("sklearn LogisticRegression", lambda: bench_fits.scikit(records, blocks), 0.1)
+    else:
+        floor = Floor("scipy.optimize.minimize", lambda: bench_fits.scipy_logistic(records, blocks), 0.2)
+    name = f"{blocks} logistic regressions of 5,000 x 10"
+    yield Job(name, lambda: bench_fits.logistic(records, blocks), (floor,))
+
+
 def estimates(size) -> Iterator[Job]:
     """Private maximum likelihood against the sums that the estimators without privacy are made of."""
     n, rng = size(10**7), np.random.default_rng(0)
@@ -331,6 +343,7 @@ GROUPS = {
     "local-vectors": local_vectors,
     "selection": selection,
     "m-estimates": m_estimates,
+    "block-fits": block_fits,
     "estimates": estimates,
     "histograms": histograms,
     "groups": groups,

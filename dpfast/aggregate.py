@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels._blocks import BlockSums
 from dpfast.families.family import AdditiveFamily, Box, Family, Theta
-from dpfast.families.user import family_of
+from dpfast.families.user import family_for, family_of
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, Law, RoundedLaplace, ScalarLaw
 from dpfast.mechanism import Mechanism
@@ -26,7 +26,6 @@ from dpfast.statistics import Mean
 from dpfast.theory.aggregate import block_count
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
-LEAST_BLOCK = 20
 _MOST_BLOCKS = 2**30
 COMBINE = ("mean", "winsorized")
 _IQR = 1.349  # of a normal distribution, in standard deviations
@@ -52,7 +51,7 @@ class SampleAndAggregate(Mechanism):
         Positive; rounded down to a double. For all parameters together: each gets an equal share.
     blocks : int or "auto"
         k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`,
-        with at least 20 records in a block; needs 40 records.
+        with at least 20 records in a block (more for some families); needs two such blocks.
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
@@ -165,7 +164,7 @@ class SampleAndAggregate(Mechanism):
         Raises
         ------
         ValueError
-            Fewer records than blocks, or than 40 with "auto".
+            Fewer records than blocks, or than two of the least blocks with "auto".
         """
         n = _checks.whole("n", n)
         if self.blocks != "auto":
@@ -173,14 +172,15 @@ class SampleAndAggregate(Mechanism):
             if n < k:
                 raise ValueError(f"blocks={k} need as many records at least, not {n} (their number is public)")
             return k
-        if n < 2 * LEAST_BLOCK:
+        least = self.family.least_block
+        if n < 2 * least:
             raise ValueError(
-                f'blocks="auto" needs at least {2 * LEAST_BLOCK} records, two blocks of {LEAST_BLOCK}, not {n} (their '
+                f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
                 f"number is public): say how many blocks"
             )
         counts = [self._count(n, name, high - low) for name, (low, high) in self.bounds]
         together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
-        return min(max(round(together), 1), n // LEAST_BLOCK, _MOST_BLOCKS)
+        return int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
 
     def winsorizes(self, n: SupportsIndex) -> tuple[bool, ...]:
         """For each parameter whether a release of n records is a Winsorized mean. Public.
@@ -289,11 +289,11 @@ class SampleAndAggregate(Mechanism):
     def _count(self, n: int, name: str, width: float) -> int:
         theta, epsilon = self._theta(), float(self._share)
         terms = self._terms(name, width, theta)
-        k = block_count(n, width=width, epsilon=epsilon, least=LEAST_BLOCK, **terms)
+        k = block_count(n, width=width, epsilon=epsilon, least=self.family.least_block, **terms)
         if self.combine == "winsorized":
             for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
                 window = min(width, 2 * self._window(n, k, name, width, theta))
-                k = block_count(n, width=2 * window, epsilon=epsilon, least=LEAST_BLOCK, **terms)
+                k = block_count(n, width=2 * window, epsilon=epsilon, least=self.family.least_block, **terms)
         return k
 
     def _window(self, n: int, k: int, name: str, width: float, theta: Theta) -> float:
@@ -368,7 +368,7 @@ class SampleAndAggregate(Mechanism):
     def sample_size(self, error: float, **assumptions: Any) -> int:
         """As `Mechanism.sample_size`, with `theta` for assumption: the least n, at least what the blocks need."""
         wanted = _checks.positive("error", error)
-        low = 2 * LEAST_BLOCK if self.blocks == "auto" else int(self.blocks)
+        low = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
         high = low
         while np.max(self.error(high, **assumptions)) > wanted:
             low, high = high, 2 * high
@@ -554,10 +554,13 @@ def mle(
 
     Parameters
     ----------
-    x : array_like of shape (n,)
-        Private records; NaN and what is outside the support of the family is left out. What families of regressions
-        take, they say.
-    family, epsilon, bounds, blocks, bias_correction, combine, guess, shuffle
+    x : array_like of shape (n,), or pair of arrays
+        Private records; NaN and what is outside the support of the family is left out. For a regression ``(X, y)``, of
+        shapes (n, d) and (n,).
+    family : str, Family, scipy.stats distribution or callable
+        As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on
+        an intercept and the columns of X.
+    epsilon, bounds, blocks, bias_correction, combine, guess, shuffle
         As for `SampleAndAggregate`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
@@ -591,7 +594,7 @@ def mle(
     True
     """
     mechanism = SampleAndAggregate(
-        family,
+        family_for(family, x),
         bounds=bounds,
         epsilon=epsilon,
         blocks=blocks,

@@ -3,6 +3,8 @@
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import AdditiveFamily, BlockFamily, Box, Column, Family
+from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
+from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression
 from dpfast.families.user import Custom, Scipy
 
 __all__ = [
@@ -17,9 +19,15 @@ __all__ = [
     "Family",
     "Gamma",
     "Geometric",
+    "Laplace",
+    "LinearRegression",
+    "LogisticRegression",
     "Lognormal",
+    "NegativeBinomial",
     "Normal",
     "Pareto",
     "Poisson",
+    "PoissonRegression",
     "Scipy",
+    "Weibull",
 ]

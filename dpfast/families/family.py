@@ -76,6 +76,11 @@ class Family(ABC):
     """Records of a block below which it has no estimate."""
 
     @property
+    def least_block(self) -> int:
+        """Records that ``blocks="auto"`` gives a block at least: with fewer, skewness and clamping spoil the mean."""
+        return 20
+
+    @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Every parameter that can be estimated, other parametrisations of the same included."""

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast import _checks
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson
 from dpfast.families.family import BlockFamily, Box, Family
+from dpfast.families.fitted import Laplace, NegativeBinomial, Weibull
+from dpfast.families.regression import LinearRegression, LogisticRegression, PoissonRegression, Regression
 
 
 @dataclass(frozen=True)
@@ -121,18 +124,46 @@ _NAMED: Mapping[str, Callable[[], Family]] = {
     "exponential": Exponential,
     "gamma": Gamma,
     "geometric": Geometric,
+    "laplace": Laplace,
     "lognormal": Lognormal,
+    "negativebinomial": NegativeBinomial,
     "normal": Normal,
     "pareto": Pareto,
     "poisson": Poisson,
+    "weibull": Weibull,
 }
 
-_OF_SCIPY = {"expon": "exponential", "geom": "geometric", "lognorm": "lognormal", "norm": "normal"}
+_REGRESSIONS: Mapping[str, Callable[[Any], Regression]] = {
+    "linear": LinearRegression,
+    "logistic": LogisticRegression,
+    "poisson-regression": PoissonRegression,
+}
+
+_OF_SCIPY = {
+    "expon": "exponential",
+    "geom": "geometric",
+    "lognorm": "lognormal",
+    "nbinom": "negativebinomial",
+    "norm": "normal",
+    "weibull_min": "weibull",
+}
 
 
 def named() -> tuple[str, ...]:
     """The families that have a name."""
     return tuple(_NAMED)
+
+
+def family_for(value: Any, x: Any) -> Any:
+    """The regression that a name stands for, given (X, y): on as many columns as X has, or on those it names."""
+    if not isinstance(value, str) or value not in _REGRESSIONS:
+        return value
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise TypeError(f"x must be a pair (X, y) of regressors and response for {value!r}")
+    names = getattr(x[0], "columns", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        return _REGRESSIONS[value](tuple(names))
+    return _REGRESSIONS[value](_checks.matrix("X", x[0]).shape[1])
 
 
 def family_of(value: Any) -> Family:
@@ -145,6 +176,9 @@ def family_of(value: Any) -> Family:
     if isinstance(value, type) and issubclass(value, Family):
         raise TypeError(f"family must be an object: {value.__name__}(...), not the class")
     if isinstance(value, str):
+        if value in _REGRESSIONS:
+            regression = _REGRESSIONS[value]
+            raise TypeError(f"a {value} family needs the regressors: families.{regression.__name__}(columns)")
         if value not in _NAMED:
             raise ValueError(f"family must be one of {', '.join(map(repr, _NAMED))}, not {value!r}")
         return _NAMED[value]()

@@ -17,9 +17,10 @@ from dpfast._kernels import _descent, _samplers
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.interval import Interval
+from dpfast.local.randomizer import LocalMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import BLOCK, RandomSource, bit_generator
-from dpfast.spending import charged, spending
+from dpfast.spending import spending
 from dpfast.theory.local import local_truncation
 
 # (scale / width of the bounds, decay) of the named sequences of steps.
@@ -45,7 +46,7 @@ class Descent(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianDescent:
+class MedianDescent(LocalMechanism):
     """The median of numbers of which each person reveals one private bit, by gradient descent: a protocol.
 
     Pure epsilon-local differential privacy. Sequential: each person is asked whether a public number theta is at least
@@ -152,16 +153,6 @@ class MedianDescent:
             object.__setattr__(self, name, value)
 
     @property
-    def privacy(self) -> Privacy:
-        """The guarantee for one person, who answers once."""
-        return Privacy(self.epsilon, neighbors="local")
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """The same, as a `dpfast.Ledger` composes it."""
-        return PrivacyProfile(self.privacy)
-
-    @property
     def coin(self) -> Coin:
         """The coin that decides whether a report is true; its gain is the c of the formulas."""
         return coin(self.epsilon)
@@ -177,7 +168,6 @@ class MedianDescent:
 
     # ---- the person ----
 
-    @charged
     def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
         """The report of a person with the number x, asked with theta: 1 for "theta >= x", 0 for "below"; maybe a lie.
 
@@ -230,12 +220,10 @@ class MedianDescent:
 
     # ---- both, in one process ----
 
-    @charged
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
         """The whole protocol on an array, one person after the other; as `release` with one repetition."""
         return float(self.release(x, rng=rng))
 
-    @charged
     def release(
         self,
         x: ArrayLike,

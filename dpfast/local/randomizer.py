@@ -71,13 +71,8 @@ class Aggregate:
         return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64))
 
 
-class Randomizer(ABC):
-    """A local randomiser: what one person sends instead of a value; public parameters, no data and no state.
-
-    Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are. Client and server build the
-    same one. Reports are independent, one for each record of x; whatever a record holds (NaN, infinities, values out of
-    range), a report has the same shape and type.
-    """
+class LocalMechanism:
+    """What randomises the records of people one by one: a frozen dataclass with a public `epsilon`, without data."""
 
     epsilon: float
 
@@ -94,6 +89,15 @@ class Randomizer(ABC):
     def privacy_profile(self) -> PrivacyProfile:
         """The same, as a `dpfast.Ledger` composes it."""
         return PrivacyProfile(self.privacy)
+
+
+class Randomizer(LocalMechanism, ABC):
+    """A local randomiser: what one person sends instead of a value; public parameters, no data and no state.
+
+    Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are. Client and server build the
+    same one. Reports are independent, one for each record of x; whatever a record holds (NaN, infinities, values out of
+    range), a report has the same shape and type.
+    """
 
     @abstractmethod
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:

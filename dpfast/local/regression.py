@@ -16,8 +16,8 @@ from dpfast._kernels import _descent, _gradient
 from dpfast.local.ball import L2Ball
 from dpfast.local.coin import coin
 from dpfast.local.hypercube import Hypercube
+from dpfast.local.randomizer import LocalMechanism
 from dpfast.local.vectors import checked_radius, finite_scale
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
 _MODELS = ("logistic", "linear", "poisson")
@@ -53,7 +53,7 @@ class Gradients(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(LocalMechanism):
     """A generalised linear model, fitted to people of whom each reports one private gradient: a protocol.
 
     Pure epsilon-local differential privacy, under any change of one person's features and label together. Sequential:
@@ -192,11 +192,6 @@ class GradientDescent:
             put(self, "randomizer", L2Ball(self._columns, self.epsilon, radius=longest, report="sign"))
         else:
             put(self, "randomizer", Hypercube(self._columns, self.epsilon, radius=self.clip))
-
-    @property
-    def privacy(self) -> Privacy:
-        """The guarantee for one person, who answers once."""
-        return Privacy(self.epsilon, neighbors="local")
 
     @property
     def _columns(self) -> int:

@@ -1,0 +1,859 @@
+/* Maximum-likelihood estimates of one block that need all its records. docs/proofs/block-estimates.md
+ *
+ * Estimates are doubles, not certified: the mechanism clamps each to a public box and rounds it to a grid, and one record
+ * moves one estimate only, whatever it does to it. So nothing here can break privacy; but it must end, and answer: every
+ * iteration is capped, and what does not exist is NaN, or an infinity where the likelihood rises towards one.
+ *
+ * Sums run in four lanes, in a fixed order: each clone computes the same bits.
+ */
+#ifndef DPFAST_FITS_H
+#define DPFAST_FITS_H
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "certified.h"
+#include "clones.h"
+#include "polygamma.h"
+#include "select.h"
+
+#define FITS_LANES 4
+#define FITS_PASSES 60 /* of any iteration */
+
+#define FITS_INLINE static inline __attribute__((always_inline))
+
+/* ---- records ---- */
+
+static struct select_keys fits_keys(const char *data, ptrdiff_t n, ptrdiff_t stride, enum select_kind kind)
+{
+    return (struct select_keys){
+        .data = data, .n = n, .stride = stride, .kind = kind, .scale = 1.0, .lower = -DBL_MAX, .upper = DBL_MAX};
+}
+
+/* The finite records from `least` on, in their order; how many there are. */
+static ptrdiff_t fits_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop, double least, double *out)
+{
+    ptrdiff_t kept = 0;
+    select_load(keys, start, stop - start, out);
+    for (ptrdiff_t i = 0; i < stop - start; i++) {
+        double x = out[i];
+        out[kept] = x;
+        kept += x >= least && x <= DBL_MAX;
+    }
+    return kept;
+}
+
+/* 1 or 0, by a mask and no branch, which vectors could not take. */
+static inline double fits_one_if(int condition)
+{
+    return dpfast_double(-(uint64_t)condition & 0x3FF0000000000000u);
+}
+
+/* log x of a finite x > 0: x = 2^k z, log z = 2 atanh(s), as in certified.h. Relative error of some 2^-51, also near 1. */
+static inline double fits_log(double x)
+{
+    double small = fits_one_if(x < 0x1p-1022);
+    uint64_t b = dpfast_bits(x * (small * 0x1p54 + 1.0)); /* by 2^54, to which 2^54 + 1 is rounded, or by 1 */
+    uint64_t k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1024) << 52)) >> 52; /* 1024 more than meant: positive */
+    double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1024.0) - 54.0 * small;
+    double f = dpfast_double(b - (k << 52) + (UINT64_C(1024) << 52)) - 1.0;
+    double s = f / (2.0 + f), v = s * s, p = 1.0 / 21;
+    p = p * v + 1.0 / 19;
+    p = p * v + 1.0 / 17;
+    p = p * v + 1.0 / 15;
+    p = p * v + 1.0 / 13;
+    p = p * v + 1.0 / 11;
+    p = p * v + 1.0 / 9;
+    p = p * v + 1.0 / 7;
+    p = p * v + 1.0 / 5;
+    p = p * v + 1.0 / 3;
+    return exponent * 0x1.62e42fefa38p-1 + (exponent * 0x1.ef35793c7673p-45 + (2.0 * s + 2.0 * s * (p * v)));
+}
+
+/* ---- Weibull: shape k, scale ---- */
+
+struct fits_sums {
+    double zero, one, two;
+};
+
+/* sum of e, a e and a^2 e with e = exp(-k a). `count` is a multiple of 4; padding is a = 1e300, whose e is 0. */
+DPFAST_CLONES static struct fits_sums fits_tilt(const double *a, ptrdiff_t count, double k)
+{
+    double zero[FITS_LANES] = {0}, one[FITS_LANES] = {0}, two[FITS_LANES] = {0};
+    for (ptrdiff_t i = 0; i < count; i += FITS_LANES)
+        for (int j = 0; j < FITS_LANES; j++) {
+            double e = dpfast_exp_neg(k * a[i + j]), first = a[i + j] * e;
+            zero[j] += e, one[j] += first, two[j] += a[i + j] * first;
+        }
+    return (struct fits_sums){
+        (zero[0] + zero[1]) + (zero[2] + zero[3]),
+        (one[0] + one[1]) + (one[2] + one[3]),
+        (two[0] + two[1]) + (two[2] + two[3]),
+    };
+}
+
+/* x becomes a = log(greatest / x). */
+DPFAST_CLONES static void fits_depths(double *x, ptrdiff_t count, double greatest, int far_apart)
+{
+    if (far_apart) {
+        double top = fits_log(greatest);
+        for (ptrdiff_t i = 0; i < count; i++)
+            x[i] = top - fits_log(x[i]);
+    } else
+        for (ptrdiff_t i = 0; i < count; i++)
+            x[i] = -fits_log(x[i] / greatest);
+}
+
+/* The root k of mean a - sum(a e) / sum(e) = 1 / k, whose left side less the right increases with k. x has room for
+ * three more than n, and is overwritten. */
+static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
+{
+    double least = INFINITY, greatest = 0, mean = 0, square = 0, low = 0, high = INFINITY, k, log_mean = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        greatest = x[i] > greatest ? x[i] : greatest;
+    }
+    *shape = *scale = NAN;
+    if (n == 0)
+        return;
+    *scale = greatest;
+    *shape = INFINITY;
+    if (least == greatest)
+        return;
+    fits_depths(x, n, greatest, least < greatest * 1e-290);
+    for (ptrdiff_t i = 0; i < n; i++)
+        mean += x[i];
+    mean /= n;
+    for (ptrdiff_t i = 0; i < n; i++)
+        square += (x[i] - mean) * (x[i] - mean);
+    ptrdiff_t count = n;
+    while (count % FITS_LANES)
+        x[count++] = 1e300;
+    k = 1.2825498301618641 / sqrt(square / n); /* pi / sqrt(6): exact for a Weibull sample without end */
+    for (int pass = 0; pass < FITS_PASSES; pass++) {
+        struct fits_sums sums = fits_tilt(x, count, k);
+        double tilted = sums.one / sums.zero, value = (mean - tilted) - 1 / k;
+        double next = k - value / ((sums.two / sums.zero - tilted * tilted) + 1 / (k * k));
+        log_mean = log(sums.zero / n);
+        if (value < 0)
+            low = k;
+        else
+            high = k;
+        if (!(next > low && next < high))
+            next = high == INFINITY ? 2 * low : low == 0 ? high / 2 : sqrt(low) * sqrt(high);
+        int done = fabs(next - k) <= 1e-9 * k; /* the next is within the square of that, and rounding */
+        k = next;
+        if (done)
+            break;
+    }
+    *shape = k;
+    *scale = greatest * exp(log_mean / k);
+}
+
+/* ---- Laplace: location, mean absolute deviation ---- */
+
+/* sorted x. Halves, so that nothing overflows. */
+static void fits_laplace(const double *x, ptrdiff_t n, double *location, double *deviation)
+{
+    double half, sum = 0;
+    *location = *deviation = NAN;
+    if (n == 0)
+        return;
+    half = x[(n - 1) / 2] / 4 + x[n / 2] / 4;
+    *location = (n - 1) / 2 == n / 2 ? x[n / 2] : 2 * half;
+    half = *location / 2;
+    for (ptrdiff_t i = 0; i < n; i++)
+        sum += fabs(x[i] / 2 - half) / n;
+    *deviation = 2 * sum;
+}
+
+/* ---- negative binomial: r, mean ---- */
+
+struct fits_counts {
+    const double *x;     /* the counts */
+    ptrdiff_t n;
+    const double *above; /* above[j], j < top: the part of the counts that are > j; NULL where top is too great */
+    ptrdiff_t top;
+    double mean;
+};
+
+/* The mean score in r at the best p, and its derivative:
+ * mean(psi(x + r) - psi(r)) - log(1 + mean / r), psi(x + r) - psi(r) = 1 / r + ... + 1 / (r + x - 1). */
+static void fits_binomial_score(const struct fits_counts *counts, double r, double *score, double *slope)
+{
+    double first = 0, second = 0;
+    if (counts->above)
+        for (ptrdiff_t j = 0; j < counts->top; j++) {
+            double inverse = 1 / (r + j), part = counts->above[j] * inverse;
+            first += part, second += part * inverse;
+        }
+    else {
+        struct polygamma at_r = dpfast_polygamma(r);
+        for (ptrdiff_t i = 0; i < counts->n; i++) {
+            struct polygamma at = dpfast_polygamma(counts->x[i] + r);
+            first += (at.zero - at_r.zero) / counts->n, second += (at_r.one - at.one) / counts->n;
+        }
+    }
+    *score = first - log1p(counts->mean / r);
+    *slope = counts->mean / (r * (r + counts->mean)) - second;
+}
+
+/* The bias of r to first order, times n, after Cox and Snell with r and the mean as parameters, which are orthogonal;
+ * expectations are means over the block. The information of a record about r goes to `per_record`. */
+static double fits_binomial_bias(const struct fits_counts *counts, double r, double *per_record)
+{
+    const double m = counts->mean, t = 1 / (r + m);
+    double information = 0, third = 0, mixed = 0, one = 0, two = 0, three = 0, left = 1;
+    struct polygamma at_r = dpfast_polygamma(r);
+    ptrdiff_t steps = counts->above ? counts->top + 1 : counts->n;
+    for (ptrdiff_t i = 0; i < steps; i++) {
+        double x = i, part;
+        if (counts->above) { /* the value i, held by part of the records */
+            double stays = i < counts->top ? counts->above[i] : 0;
+            part = left - stays, left = stays;
+        } else {
+            x = counts->x[i], part = 1.0 / counts->n;
+            struct polygamma at = dpfast_polygamma(x + r);
+            one = at.zero - at_r.zero, two = at_r.one - at.one, three = (at.two - at_r.two) / 2;
+        }
+        double score = one - log1p(m / r) + (m - x) * t;
+        double curvature = -two + 1 / r - 2 * t + (x + r) * t * t;
+        information -= part * curvature;
+        third += part * (2 * three - 1 / (r * r) + 3 * t * t - 2 * (x + r) * t * t * t);
+        mixed += part * score * curvature;
+        if (counts->above) {
+            double inverse = 1 / (r + i);
+            one += inverse, two += inverse * inverse, three += inverse * inverse * inverse;
+        }
+    }
+    *per_record = information;
+    return ((third / 2 + mixed) / information + m * t / (2 * r)) / information;
+}
+
+/* A positive estimate less its bias to first order, and positive. */
+static double fits_less(double estimate, double bias)
+{
+    return bias > 0 ? estimate / (1 + bias / estimate) : estimate - bias;
+}
+
+/* The root r of the score, over x >= 0, n of them, rounded to integers in place; r is infinite where the variance is not
+ * above the mean, NaN where all counts are 0. `above` has room for 4 n + 64. The three estimates: r, p, mean. */
+static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, double *out)
+{
+    struct fits_counts counts = {.x = x, .n = n};
+    double greatest = 0, square = 0, low = 0, high = INFINITY, r, p;
+    out[0] = out[1] = out[2] = NAN;
+    if (n == 0)
+        return;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        x[i] = floor(x[i] + 0.5);
+        greatest = x[i] > greatest ? x[i] : greatest;
+        counts.mean += x[i] / n;
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        square += (x[i] - counts.mean) / n * (x[i] - counts.mean);
+    out[1] = 1;
+    out[2] = counts.mean;
+    if (greatest == 0)
+        return;
+    out[0] = INFINITY;
+    if (square <= counts.mean)
+        return;
+    out[0] = out[1] = NAN;
+    if (!(square < INFINITY))
+        return;
+    if (greatest <= 4 * n + 64) {
+        counts.above = above, counts.top = (ptrdiff_t)greatest;
+        memset(above, 0, counts.top * sizeof *above);
+        for (ptrdiff_t i = 0; i < n; i++)
+            if (x[i] > 0)
+                above[(ptrdiff_t)x[i] - 1] += 1;
+        for (ptrdiff_t j = counts.top - 1; j > 0; j--)
+            above[j - 1] += above[j];
+        for (ptrdiff_t j = 0; j < counts.top; j++)
+            above[j] /= n;
+    }
+    r = counts.mean / (square - counts.mean) * counts.mean;
+    for (int pass = 0; pass < FITS_PASSES; pass++) {
+        double score, slope, next;
+        fits_binomial_score(&counts, r, &score, &slope);
+        if (score > 0)
+            low = r;
+        else
+            high = r;
+        next = slope < 0 ? r * exp(fmin(fmax(-score / (r * slope), -2), 2)) : INFINITY; /* Newton's in log r, shortened */
+        if (!(next > low && next < high))
+            next = high == INFINITY ? 4 * low : low == 0 ? high / 4 : sqrt(low) * sqrt(high);
+        int done = fabs(next - r) <= 1e-9 * r;
+        r = next;
+        if (done)
+            break;
+    }
+    p = r / (r + counts.mean);
+    if (correct) {
+        /* p is a function of r and the mean, whose variances times n are 1 / information and m / p; the bias of p. */
+        double m = counts.mean, t = 1 / (r + m), information, bias = fits_binomial_bias(&counts, r, &information);
+        p = fits_less(p, t * t * (m * bias - m * t / information + m) / n);
+        r = fits_less(r, bias / n);
+    }
+    out[0] = r;
+    out[1] = p;
+}
+
+/* ---- regressions: y given the row x, by the linear predictor eta = x . beta ---- */
+
+#define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
+#define FITS_PANEL 3  /* columns multiplied together: 9 sums stay in registers */
+
+#define FITS_SINGULAR 0x1p-40 /* the least part of a column that others leave unexplained */
+#define FITS_CLOSE 1e-14      /* Newton's decrement, in squares of a standard error, where a step is the last */
+
+enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
+
+typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
+
+struct fits_design {
+    struct select_keys x, y;  /* the first column, the response */
+    ptrdiff_t column_stride;  /* bytes from one column to the next */
+    ptrdiff_t columns;        /* of x */
+    int intercept;            /* whether a column of ones goes before them */
+    enum fits_model model;
+    int correct;
+};
+
+/* Memory of one thread. A tile has `padded` columns of FITS_ROWS doubles, then the response: tile t is at
+ * tiles + t (padded + 1) FITS_ROWS, its rows side by side in every column. */
+struct fits_room {
+    ptrdiff_t parameters, padded; /* columns with the intercept; rounded up to a multiple of FITS_PANEL */
+    ptrdiff_t count;              /* tiles */
+    double *tiles;
+    double *panel;    /* FITS_PANEL columns of a tile, weighted */
+    double *weight, *residual, *eta;
+    fits_lanes *sums; /* padded^2: X'WX, in lanes */
+    double *hessian;  /* padded^2: X'WX, then its factor */
+    double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
+    double *gradient, *step, *beta, *trial, *unit; /* padded */
+    int *exponent;    /* padded: column j was divided by 2^exponent[j] */
+    double square;    /* of the residuals */
+};
+
+static ptrdiff_t fits_padded(ptrdiff_t parameters)
+{
+    return (parameters + FITS_PANEL - 1) / FITS_PANEL * FITS_PANEL;
+}
+
+/* Doubles that `fits_room_in` needs, for blocks of at most `rows`. */
+static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
+{
+    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
+    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded + 6 * padded + FITS_LANES;
+}
+
+static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
+{
+    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
+    struct fits_room room = {.parameters = parameters, .padded = padded};
+    uintptr_t lane = sizeof(fits_lanes);
+    double *next = (double *)(((uintptr_t)memory + lane - 1) / lane * lane);
+    room.tiles = next, next += tiles * (padded + 1) * FITS_ROWS;
+    room.panel = next, next += FITS_PANEL * FITS_ROWS;
+    room.weight = next, next += FITS_ROWS;
+    room.residual = next, next += FITS_ROWS;
+    room.eta = next, next += FITS_ROWS;
+    room.sums = (fits_lanes *)next, next += FITS_LANES * padded * padded;
+    room.hessian = next, next += padded * padded;
+    room.inverse = next, next += padded * padded;
+    room.gradient = next, next += padded;
+    room.step = next, next += padded;
+    room.beta = next, next += padded;
+    room.trial = next, next += padded;
+    room.unit = next, next += padded;
+    room.exponent = (int *)next;
+    return room;
+}
+
+static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
+{
+    return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
+}
+
+/* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that squares of them would
+ * leave the range of doubles. */
+static int fits_exponent(double greatest)
+{
+    int exponent = greatest > 0 ? ilogb(greatest) : 0;
+    return exponent > 64 || exponent < -64 ? exponent : 0;
+}
+
+static void fits_divide(double *x, ptrdiff_t count, int exponent)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        x[i] = ldexp(x[i], -exponent);
+}
+
+/* 0 becomes NaN where x is not finite: 0 times that is NaN, and stays so in a sum. */
+DPFAST_CLONES static void fits_spot(const double *restrict x, double *restrict bad)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        bad[i] += 0 * x[i];
+}
+
+/* The greatest magnitude in a column of a tile. */
+DPFAST_CLONES static double fits_greatest(const double *x)
+{
+    double top[2 * FITS_LANES] = {0}, greatest = 0;
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 2 * FITS_LANES)
+        for (int j = 0; j < 2 * FITS_LANES; j++) {
+            double size = fabs(x[i + j]);
+            top[j] = size > top[j] ? size : top[j];
+        }
+    for (int j = 0; j < 2 * FITS_LANES; j++)
+        greatest = top[j] > greatest ? top[j] : greatest;
+    return greatest;
+}
+
+/* Rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero, which adds
+ * nothing to any sum. Returns how many rows are left; the exponent of the response goes to `response`. */
+static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
+                                int *response)
+{
+    const ptrdiff_t padded = room->padded, parameters = room->parameters;
+    double *greatest = room->unit, top = 0;
+    ptrdiff_t used = 0;
+    room->count = (stop - start + FITS_ROWS - 1) / FITS_ROWS;
+    for (ptrdiff_t j = 0; j < padded; j++)
+        greatest[j] = 0;
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS, *bad = room->eta, spoilt = 0;
+        ptrdiff_t first = start + t * FITS_ROWS, rows = stop - first < FITS_ROWS ? stop - first : FITS_ROWS;
+        ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns that need no zeros */
+        memset(tile + filled * FITS_ROWS, 0, (padded + 1 - filled) * FITS_ROWS * sizeof *tile);
+        select_load(&design->y, first, rows, y);
+        if (design->intercept)
+            for (ptrdiff_t i = 0; i < rows; i++)
+                tile[i] = 1;
+        for (ptrdiff_t j = design->intercept; j < parameters; j++) {
+            struct select_keys keys = design->x;
+            keys.data += (j - design->intercept) * design->column_stride;
+            select_load(&keys, first, rows, tile + j * FITS_ROWS);
+        }
+        memset(bad, 0, FITS_ROWS * sizeof *bad);
+        for (ptrdiff_t j = 0; j < parameters; j++)
+            fits_spot(tile + j * FITS_ROWS, bad);
+        if (design->model != FITS_LOGISTIC)
+            fits_spot(y, bad);
+        if (design->model == FITS_LOGISTIC) /* twice the residual at beta = 0: 1 or -1 */
+            for (ptrdiff_t i = 0; i < rows; i++) {
+                bad[i] = y[i] == y[i] ? bad[i] : NAN;
+                y[i] = y[i] > 0 ? 1 : -1;
+            }
+        if (design->model == FITS_POISSON)
+            for (ptrdiff_t i = 0; i < rows; i++)
+                bad[i] = y[i] >= 0 ? bad[i] : NAN;
+        for (ptrdiff_t i = 0; i < rows; i++)
+            spoilt += bad[i];
+        used += rows;
+        for (ptrdiff_t i = 0; spoilt != 0 && i < rows; i++)
+            if (bad[i] != 0) {
+                used -= 1;
+                for (ptrdiff_t j = 0; j <= padded; j++)
+                    tile[j * FITS_ROWS + i] = 0;
+            }
+        for (ptrdiff_t j = 0; j < parameters; j++)
+            greatest[j] = fmax(greatest[j], fits_greatest(tile + j * FITS_ROWS));
+        top = fmax(top, fits_greatest(y));
+    }
+    for (ptrdiff_t j = 0; j < parameters; j++) {
+        room->exponent[j] = fits_exponent(greatest[j]);
+        for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)
+            fits_divide(fits_tile(room, t) + j * FITS_ROWS, FITS_ROWS, room->exponent[j]);
+    }
+    *response = design->model == FITS_LINEAR ? fits_exponent(top) : 0;
+    for (ptrdiff_t t = 0; *response && t < room->count; t++)
+        fits_divide(fits_tile(room, t) + padded * FITS_ROWS, FITS_ROWS, *response);
+    return used;
+}
+
+FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        eta[i] = 0;
+    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+        const double *x = tile + j * FITS_ROWS, a = beta[j], b = beta[j + 1], c = beta[j + 2];
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+            eta[i] += (a * x[i] + b * x[i + FITS_ROWS]) + c * x[i + 2 * FITS_ROWS];
+    }
+}
+
+/* By address: how vectors are passed by value depends on the target. */
+FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
+
+/* gradient += X'r over one tile. */
+FITS_INLINE void fits_add_gradient(const double *tile, const double *r, ptrdiff_t padded, double *gradient)
+{
+    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+        const double *x = tile + j * FITS_ROWS;
+        fits_lanes a = {0}, b = {0}, c = {0};
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+            fits_lanes ri = *(const fits_lanes *)(r + i);
+            a += ri * *(const fits_lanes *)(x + i);
+            b += ri * *(const fits_lanes *)(x + i + FITS_ROWS);
+            c += ri * *(const fits_lanes *)(x + i + 2 * FITS_ROWS);
+        }
+        gradient[j] += fits_across(&a), gradient[j + 1] += fits_across(&b), gradient[j + 2] += fits_across(&c);
+    }
+}
+
+/* sums += X'WX over one tile, the upper triangle in squares of three by three, in lanes. */
+FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
+{
+    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+            const double *x = tile + j * FITS_ROWS + i;
+            fits_lanes wi = *(const fits_lanes *)(w + i);
+            *(fits_lanes *)(panel + i) = wi * *(const fits_lanes *)x;
+            *(fits_lanes *)(panel + i + FITS_ROWS) = wi * *(const fits_lanes *)(x + FITS_ROWS);
+            *(fits_lanes *)(panel + i + 2 * FITS_ROWS) = wi * *(const fits_lanes *)(x + 2 * FITS_ROWS);
+        }
+        for (ptrdiff_t k = j; k < padded; k += FITS_PANEL) {
+            const double *x = tile + k * FITS_ROWS;
+            fits_lanes *out = sums + j * padded + k;
+            fits_lanes s00 = out[0], s01 = out[1], s02 = out[2];
+            fits_lanes s10 = out[padded], s11 = out[padded + 1], s12 = out[padded + 2];
+            fits_lanes s20 = out[2 * padded], s21 = out[2 * padded + 1], s22 = out[2 * padded + 2];
+            for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+                fits_lanes x0 = *(const fits_lanes *)(x + i), x1 = *(const fits_lanes *)(x + i + FITS_ROWS);
+                fits_lanes x2 = *(const fits_lanes *)(x + i + 2 * FITS_ROWS), u;
+                u = *(const fits_lanes *)(panel + i);
+                s00 += u * x0, s01 += u * x1, s02 += u * x2;
+                u = *(const fits_lanes *)(panel + i + FITS_ROWS);
+                s10 += u * x0, s11 += u * x1, s12 += u * x2;
+                u = *(const fits_lanes *)(panel + i + 2 * FITS_ROWS);
+                s20 += u * x0, s21 += u * x1, s22 += u * x2;
+            }
+            out[0] = s00, out[1] = s01, out[2] = s02, out += padded;
+            out[0] = s10, out[1] = s11, out[2] = s12, out += padded;
+            out[0] = s20, out[1] = s21, out[2] = s22;
+        }
+    }
+}
+
+/* 1 / (1 + exp(margin)), and its derivative but for the sign. */
+FITS_INLINE double fits_logistic(double margin, double *slope)
+{
+    double e = dpfast_exp_neg(fabs(margin)), q = 1.0 / (1.0 + e);
+    *slope = e * q * q;
+    return q * (margin < 0 ? 1.0 : e); /* both sides exist already: a blend, not a branch */
+}
+
+/* exp(eta); 0 or infinity where |eta| > 708. */
+FITS_INLINE double fits_exp(double eta)
+{
+    double e = dpfast_exp_neg(fabs(eta)), rises = fits_one_if(eta > 0);
+    return (rises + (1.0 - rises) * e) / (rises * e + (1.0 - rises));
+}
+
+/* From eta to residuals and weights, for each model. For labels y is 1 or -1, and y - pi = y / (1 + exp(y eta)). */
+DPFAST_CLONES static void fits_weigh_linear(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        weight[i] = 1, residual[i] = y[i] - eta[i];
+}
+
+DPFAST_CLONES static void fits_weigh_labels(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        double slope;
+        residual[i] = y[i] * fits_logistic(y[i] * eta[i], &slope);
+        weight[i] = slope;
+    }
+}
+
+DPFAST_CLONES static void fits_weigh_counts(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        weight[i] = fits_exp(eta[i]);
+        residual[i] = y[i] - weight[i];
+    }
+}
+
+/* For counts Newton starts at the fitted values y + 1/2, whatever predictor would give them; there its first step is a
+ * weighted regression of what is here residual / weight. */
+DPFAST_CLONES static void fits_weigh_start(const double *restrict y, double *restrict weight, double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        weight[i] = y[i] + 0.5;
+        residual[i] = weight[i] * fits_log(weight[i]) - 0.5;
+    }
+}
+
+/* The gradient, the sum of squares of the residuals, and with `curved` the Hessian, at beta (NULL: at the start). */
+DPFAST_CLONES static void fits_pass(struct fits_room *room, enum fits_model model, const double *beta, int curved)
+{
+    const ptrdiff_t padded = room->padded;
+    fits_lanes square = {0};
+    memset(room->gradient, 0, padded * sizeof(double));
+    if (curved)
+        memset(room->sums, 0, padded * padded * sizeof(fits_lanes));
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        if (beta) {
+            fits_predictor(tile, beta, padded, room->eta);
+            if (model == FITS_LINEAR)
+                fits_weigh_linear(y, room->eta, room->weight, room->residual);
+            else if (model == FITS_LOGISTIC)
+                fits_weigh_labels(y, room->eta, room->weight, room->residual);
+            else
+                fits_weigh_counts(y, room->eta, room->weight, room->residual);
+        } else
+            fits_weigh_start(y, room->weight, room->residual);
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES)
+            square += *(fits_lanes *)(room->residual + i) * *(fits_lanes *)(room->residual + i);
+        fits_add_gradient(tile, room->residual, padded, room->gradient);
+        if (curved)
+            fits_add_hessian(tile, room->weight, padded, room->panel, room->sums);
+    }
+    for (ptrdiff_t i = 0; curved && i < padded * padded; i++)
+        room->hessian[i] = fits_across(&room->sums[i]);
+    room->square = fits_across(&square);
+}
+
+/* The lower factor of the Hessian with rows and columns divided to a unit diagonal, in its lower triangle; the divisors
+ * go to `unit`. 0 where a column is, to rounding, a combination of those before it. */
+static int fits_factor(struct fits_room *room)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    double *h = room->hessian;
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double diagonal = h[j * padded + j];
+        if (!(diagonal > 0 && diagonal <= DBL_MAX))
+            return 0;
+        room->unit[j] = 1 / sqrt(diagonal);
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        for (ptrdiff_t k = j; k < p; k++)
+            h[k * padded + j] = h[j * padded + k] * room->unit[j] * room->unit[k];
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double pivot = 1.0;
+        for (ptrdiff_t i = 0; i < j; i++)
+            pivot -= h[j * padded + i] * h[j * padded + i];
+        if (!(pivot > FITS_SINGULAR))
+            return 0;
+        pivot = sqrt(pivot);
+        h[j * padded + j] = pivot;
+        for (ptrdiff_t k = j + 1; k < p; k++) {
+            double sum = h[k * padded + j];
+            for (ptrdiff_t i = 0; i < j; i++)
+                sum -= h[k * padded + i] * h[j * padded + i];
+            h[k * padded + j] = sum / pivot;
+        }
+    }
+    return 1;
+}
+
+/* out = H^-1 v; v . H^-1 v is returned. */
+static double fits_solve(const struct fits_room *room, const double *v, double *out)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    const double *l = room->hessian;
+    double square = 0;
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double sum = v[j] * room->unit[j];
+        for (ptrdiff_t i = 0; i < j; i++)
+            sum -= l[j * padded + i] * out[i];
+        out[j] = sum / l[j * padded + j];
+        square += out[j] * out[j];
+    }
+    for (ptrdiff_t j = p - 1; j >= 0; j--) {
+        double sum = out[j];
+        for (ptrdiff_t i = j + 1; i < p; i++)
+            sum -= l[i * padded + j] * out[i];
+        out[j] = sum / l[j * padded + j];
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        out[j] *= room->unit[j];
+    return square;
+}
+
+/* The inverse of the factor times the divisors: x . H^-1 x is the square of its product with x. */
+static void fits_invert(struct fits_room *room)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    const double *l = room->hessian;
+    double *inverse = room->inverse;
+    memset(inverse, 0, padded * padded * sizeof *inverse);
+    for (ptrdiff_t k = 0; k < p; k++)
+        for (ptrdiff_t j = k; j < p; j++) {
+            double sum = j == k ? room->unit[k] : 0;
+            for (ptrdiff_t i = k; i < j; i++)
+                sum -= l[j * padded + i] * inverse[i * padded + k];
+            inverse[j * padded + k] = sum / l[j * padded + j];
+        }
+}
+
+/* From x . H^-1 x to the r of `fits_pass_bias`. */
+DPFAST_CLONES static void fits_tilt_labels(const double *restrict eta, double *restrict h)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        double slope, other = fits_logistic(eta[i], &slope); /* 1 - pi */
+        h[i] *= slope * (other - 0.5);
+    }
+}
+
+DPFAST_CLONES static void fits_tilt_counts(const double *restrict eta, double *restrict h)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        h[i] *= 0.5 * fits_exp(eta[i]);
+}
+
+/* gradient = X'r, r = h (1/2 - pi) or h / 2: what the first-order bias of the score is made of, h = w x . H^-1 x being the
+ * leverage of a row. H^-1 X'r is then what to add to the estimate (Cox and Snell 1968, Firth 1993). */
+DPFAST_CLONES static void fits_pass_bias(struct fits_room *room, enum fits_model model)
+{
+    const ptrdiff_t padded = room->padded;
+    memset(room->gradient, 0, padded * sizeof(double));
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        const double *tile = fits_tile(room, t);
+        double *h = room->residual;
+        fits_predictor(tile, room->beta, padded, room->eta);
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i += 2 * FITS_LANES) {
+            fits_lanes one = {0}, two = {0};
+            for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+                const double *row = room->inverse + j * padded;
+                fits_lanes a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0};
+                for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++) {
+                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i);
+                    fits_lanes y = *(const fits_lanes *)(tile + k * FITS_ROWS + i + FITS_LANES);
+                    a += row[k] * x, b += row[padded + k] * x, c += row[2 * padded + k] * x;
+                    d += row[k] * y, e += row[padded + k] * y, f += row[2 * padded + k] * y;
+                }
+                one += (a * a + b * b) + c * c, two += (d * d + e * e) + f * f;
+            }
+            *(fits_lanes *)(h + i) = one, *(fits_lanes *)(h + i + FITS_LANES) = two;
+        }
+        if (model == FITS_LOGISTIC)
+            fits_tilt_labels(room->eta, h);
+        else
+            fits_tilt_counts(room->eta, h);
+        fits_add_gradient(tile, h, padded, room->gradient);
+    }
+}
+
+static double fits_dot(const double *a, const double *b, ptrdiff_t count)
+{
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < count; j++)
+        sum += a[j] * b[j];
+    return sum;
+}
+
+/* Newton's method on a concave log-likelihood, from `beta` if it is `warm`, else from 0, or from the start of counts. A
+ * step is halved while the likelihood falls at its end half as steeply as it rose at its beginning. It ends with the step
+ * whose decrement is at most `close`, after which `beta` is the maximum and 1 is returned. Else `beta` is where it
+ * stopped, NaN if the design is singular. */
+static int fits_newton(struct fits_room *room, enum fits_model model, int warm, double close, int passes)
+{
+    const ptrdiff_t p = room->parameters;
+    double *beta = room->beta, *step = room->step, length = 1;
+    double decrement;
+    memset(step, 0, room->padded * sizeof *step);
+    memset(room->trial, 0, room->padded * sizeof *beta);
+    if (!warm)
+        memset(beta, 0, room->padded * sizeof *beta);
+    fits_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, 1);
+    if (!fits_factor(room)) {
+        for (ptrdiff_t j = 0; j < p; j++)
+            beta[j] = NAN;
+        return 0;
+    }
+    decrement = fits_solve(room, room->gradient, step);
+    if (!warm && model == FITS_POISSON) {
+        memcpy(beta, step, p * sizeof *beta);
+        fits_pass(room, model, beta, 1);
+        if (!fits_factor(room))
+            return 0;
+        decrement = fits_solve(room, room->gradient, step);
+    }
+    for (int pass = 0; pass < passes; pass++) {
+        double moved = 0, size = 0;
+        for (ptrdiff_t j = 0; j < p; j++) {
+            double change = length * step[j] / room->unit[j], value = beta[j] / room->unit[j];
+            room->trial[j] = beta[j] + length * step[j];
+            moved += change * change, size += value * value;
+        }
+        if (length == 1 && (decrement <= close || moved <= 0x1p-90 * size)) {
+            memcpy(beta, room->trial, p * sizeof *beta);
+            return 1;
+        }
+        fits_pass(room, model, room->trial, 1);
+        if (!(fits_dot(step, room->gradient, p) >= -0.5 * decrement)) {
+            length /= 2;
+            continue;
+        }
+        memcpy(beta, room->trial, p * sizeof *beta);
+        length = 1;
+        if (!fits_factor(room))
+            return 0;
+        decrement = fits_solve(room, room->gradient, step);
+    }
+    return 0;
+}
+
+/* Of a long block, an eighth first, to within a standard error of its own: a start for the whole at an eighth of the cost. */
+static int fits_maximum(struct fits_room *room, enum fits_model model)
+{
+    const ptrdiff_t count = room->count, part = count / 8;
+    int warm = 0;
+    if (part * FITS_ROWS >= 16 * room->parameters) {
+        room->count = part;
+        warm = fits_newton(room, model, 0, 1.0, 6);
+        room->count = count;
+    }
+    return (warm && fits_newton(room, model, 1, FITS_CLOSE, FITS_PASSES)) || fits_newton(room, model, 0, FITS_CLOSE, FITS_PASSES);
+}
+
+/* One block: the parameters to out, and for the linear model the standard deviation of the noise after them.
+ * Returns the rows used. */
+static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
+                                 double *out)
+{
+    const ptrdiff_t p = room->parameters;
+    int response;
+    ptrdiff_t used = fits_load_rows(room, design, start, stop, &response);
+    for (ptrdiff_t j = 0; j < p + (design->model == FITS_LINEAR); j++)
+        out[j] = NAN;
+    if (used < p)
+        return used;
+    if (design->model == FITS_LINEAR) {
+        memset(room->beta, 0, room->padded * sizeof(double));
+        fits_pass(room, FITS_LINEAR, room->beta, 1);
+        if (!fits_factor(room))
+            return used;
+        fits_solve(room, room->gradient, room->beta);
+        /* the same again on the residuals: as exact as an orthogonal factor would be */
+        fits_pass(room, FITS_LINEAR, room->beta, 0);
+        fits_solve(room, room->gradient, room->step);
+        for (ptrdiff_t j = 0; j < p; j++)
+            room->beta[j] += room->step[j];
+        if (used > p)
+            out[p] = ldexp(sqrt(room->square / (design->correct ? used - p : used)), response);
+    } else if (fits_maximum(room, design->model) && design->correct) {
+        fits_invert(room);
+        fits_pass_bias(room, design->model);
+        /* a correction longer than the standard errors is none: of a separated block, whose leverages are all 1 */
+        if (fits_solve(room, room->gradient, room->step) <= p)
+            for (ptrdiff_t j = 0; j < p; j++)
+                room->beta[j] += room->step[j];
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        out[j] = ldexp(room->beta[j], response - room->exponent[j]);
+    return used;
+}
+
+#endif
