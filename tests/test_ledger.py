@@ -31,6 +31,7 @@ from dpfast import BudgetError, Grid, Ledger, Mechanism, Privacy, PrivacyProfile
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SmoothedHistogram
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
+from dpfast.local.randomizer import LocalMechanism
 from dpfast.spending import spending
 
 ROOT = Path(__file__).parents[1]
@@ -61,14 +62,18 @@ RELEASES = {
     ],
     "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
+    "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
         lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
     ),
     "robust.robust_mean": lambda: robust.robust_mean(X[:, None], **B),
+    "local.density": lambda: local.density(X, **B),
+    "local.glm": lambda: local.glm(X[:, None], X > 50, **E),
     "local.mean": lambda: local.mean(X, **B),
     "local.median": lambda: local.median(X, **B),
     "local.median_naive": lambda: local.median_naive(X, **B),
+    "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
 TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
 
@@ -103,6 +108,7 @@ MECHANISMS = [
     dpf.Selection(epsilon=0.25),
     dpf.Selection(epsilon=0.25, method="permute-and-flip"),
     dpf.NestedBoxes(grid=(GRID,), epsilon=0.25),
+    dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
     robust.RangeFreeBoxes(step=1.0, width=8.0, epsilon=2.0, delta=1e-3),
 ]
 LOCAL = [
@@ -111,6 +117,7 @@ LOCAL = [
     local.Interval(0.25, bounds=(0, 100)),
     local.L2Ball(3, 0.25),
     local.Hypercube(4, 0.25),
+    local.SeriesReports(2, 0.25, grid=GRID),
 ]
 
 
@@ -174,7 +181,7 @@ class TestEverythingIsCharged:
             RELEASES[name]()
         assert not wrong.charges
 
-    @pytest.mark.parametrize("cls", [*all_subclasses(Mechanism), *all_subclasses(Randomizer), local.MedianDescent])
+    @pytest.mark.parametrize("cls", [*all_subclasses(Mechanism), *all_subclasses(LocalMechanism)])
     def test_every_class_is_hooked(self, cls):
         names = [name for name in ("__call__", "release", "randomize", "respond") if hasattr(cls, name)]
         names = [name for name in names if not (name == "__call__" and issubclass(cls, Randomizer))]
