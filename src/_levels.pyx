@@ -50,6 +50,29 @@ cdef inline int64_t _draw_point(bitgen_t *source, const int64_t *lower, const in
     return <int64_t> dpfast_uniform(source, <uint64_t> last)
 
 
+cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
+                         Py_ssize_t levels, double epsilon, int64_t last) except -1 nogil:
+    cdef int64_t *widths = <int64_t *> malloc((levels + 1) * sizeof(int64_t))
+    cdef double *cumulative = <double *> malloc((levels + 1) * sizeof(double))
+    cdef Py_ssize_t level, t
+    cdef uint64_t word
+    try:
+        if widths == NULL or cumulative == NULL:
+            raise MemoryError
+        for t in range(levels):
+            widths[t] = upper[t] - lower[t] + 1
+        dpfast_level_cumulative(widths, cumulative, levels, epsilon / 2, <double> last + 1)
+        word = source.next_uint64(source.state)
+        level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
+        if level < 0:
+            with gil:
+                level = _choose_exactly(bit_generator, word, widths, levels, epsilon, last)
+        return _draw_point(source, lower, widths, levels, level, last)
+    finally:
+        free(widths)
+        free(cumulative)
+
+
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
                          double lower, double upper, double step, double first, int64_t last, *, bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
