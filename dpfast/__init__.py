@@ -14,10 +14,11 @@ from dpfast.densities import (
     histogram,
     synthesize,
 )
-from dpfast.errors import EntropyError
+from dpfast.errors import BudgetError, EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
+from dpfast.ledger import Ledger
 from dpfast.location import (
     huber,
     iqr,
@@ -32,7 +33,7 @@ from dpfast.location import (
 )
 from dpfast.mechanism import Mechanism
 from dpfast.mestimation import MEstimator, m_estimate
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.selection import Selection, select
@@ -41,17 +42,20 @@ from dpfast.smooth import SmoothSensitivity
 __version__ = _version("dpfast")
 
 __all__ = [
+    "BudgetError",
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
     "Histogram",
     "InverseSensitivity",
     "KolmogorovSmirnov",
+    "Ledger",
     "MEstimator",
     "Mechanism",
     "NestedBoxes",
     "PerturbedHistogram",
     "Privacy",
+    "PrivacyProfile",
     "Quantiles",
     "Selection",
     "SeriesCoefficients",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast._kernels import _callbacks
 
@@ -30,18 +31,26 @@ def identity(function: Any) -> int:
     return id(tuple.__getitem__(function, 0))
 
 
-def values(name: str, function: Any, points: ArrayLike) -> NDArray[np.float64]:
-    """What a LowLevelCallable gives for each of the points, numbers or rows of numbers, without the GIL."""
-    array = np.array(points, dtype=np.float64, order="C")  # a copy: the function may write to its argument
+def over(name: str, function: Any, points: ArrayLike) -> Callable[[], list[float]]:
+    """What a LowLevelCallable gives for each of the points, numbers or rows of numbers, when it is asked for.
+
+    The signature is checked at once, and nothing called. The calls are made without the GIL.
+    """
+    array = np.array(points, dtype=np.float64, order="C")
     known = _SIGNATURES.get(array.ndim, ())
     signature = _plain(function.signature)
     if signature not in map(_plain, known):
         expected = " or ".join(map(repr, known)) or "no function of arrays of more than two dimensions"
         raise ValueError(f"{name} must be of signature {expected} here, not {function.signature!r}")
-    out = np.empty(len(array))
     capsule = tuple.__getitem__(function, 0)
-    _callbacks.evaluate(capsule, array.ndim == 2, "void" in signature, array.reshape(len(array), -1), out)
-    return out
+
+    def values() -> list[float]:
+        out = np.empty(len(array))
+        rows = array.reshape(len(array), -1).copy()  # the function may write to its argument
+        _callbacks.evaluate(capsule, array.ndim == 2, "void" in signature, rows, out)
+        return cast("list[float]", out.tolist())
+
+    return values
 
 
 def _plain(signature: str) -> str:

@@ -6,3 +6,7 @@ class EntropyError(RuntimeError):
 
     There is no fallback to a weaker source.
     """
+
+
+class BudgetError(RuntimeError):
+    """A `dpfast.Ledger` cannot pay for a release; nothing was released, and data were not looked at."""

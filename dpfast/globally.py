@@ -16,7 +16,7 @@ from dpfast.assumptions import Assumed, averaged_noise, code_moments, error, nor
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Mean, MomentStatistic, Sum
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
@@ -77,6 +77,10 @@ class GlobalSensitivity(StatisticMechanism):
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("laplace", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid

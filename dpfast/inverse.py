@@ -16,7 +16,7 @@ from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, t
 from dpfast.grid import Grid
 from dpfast.laws import NestedIntervals
 from dpfast.mechanism import StatisticMechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
 from dpfast.theory.quantiles import quantile_error
@@ -104,6 +104,10 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0, self.neighbors)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid

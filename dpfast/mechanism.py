@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from dpfast import _checks
 from dpfast.assumptions import Assumed, least_n
 from dpfast.laws import Law
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import charged, hook
 
 
 class Mechanism(ABC):
@@ -21,10 +22,19 @@ class Mechanism(ABC):
     Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hook(cls)  # every release is charged to an active ledger
+
     @property
     @abstractmethod
     def privacy(self) -> Privacy:
         """The guarantee for one changed record."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The same in more detail, where more is known: what a `dpfast.Ledger` composes."""
+        return PrivacyProfile(self.privacy)
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
         """The guarantee for `d_in` changed records (group privacy), rounded up; none for 0."""
@@ -34,6 +44,7 @@ class Mechanism(ABC):
     def law(self, x: ArrayLike, *, workers: int = 1) -> Law:
         """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
 
+    @charged
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> Any:
         """One release of the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
@@ -50,6 +61,7 @@ class Mechanism(ABC):
         law = self.law(x, workers=workers)
         return law.value(law.sample(rng=rng))
 
+    @charged
     def release(
         self,
         x: ArrayLike,

@@ -19,7 +19,7 @@ from dpfast.grid import Grid
 from dpfast.laws import ScalarLaw
 from dpfast.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 
@@ -133,6 +133,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid

@@ -15,10 +15,13 @@ from dpfast import _checks
 from dpfast._kernels import _samplers
 from dpfast.grid import Grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
+from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
+_USE = "noise does not tell what it costs: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
+@refused(_USE)
 def laplace(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -67,6 +70,7 @@ def laplace(
     return _fill(_samplers.fill_rounded_laplace, scale, size, rng, workers)
 
 
+@refused(_USE)
 def discrete_laplace(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -87,6 +91,7 @@ def discrete_laplace(
     return _fill(_samplers.fill_discrete_laplace, scale, size, rng, workers)
 
 
+@refused(_USE)
 def geometric(
     scale: float | Fraction,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -103,6 +108,7 @@ def geometric(
     return _fill(_samplers.fill_geometric, scale, size, rng, workers)
 
 
+@refused(_USE)
 def add_laplace(
     values: ArrayLike, *, scale: float | Fraction, grid: Grid, rng: RandomSource = None, workers: int = 1
 ) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -302,7 +302,7 @@ class Function(_Tabulated):
 
     def values(self, differences: list[float]) -> Sequence[float]:
         if _callbacks.is_pointer(self.function):
-            return cast("list[float]", _callbacks.values("function", self.function, differences).tolist())
+            return _callbacks.over("function", self.function, differences)()
         return [self.function(difference) for difference in differences]
 
 

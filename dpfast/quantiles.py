@@ -20,13 +20,14 @@ from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import StatisticMechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
 
 # The cap leaves at most e**-42 < 2**-60 of the probability to outputs beyond it.
 _TAIL = 42.0
 _DRAWS = 16  # on each imagined sample, where an error is predicted
+_TWO_STAGES = 16  # from so many targets on there may be two
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,6 +100,12 @@ differential privacy) for one record replaced (the number of records is public)>
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        if self.stages == 1 or (self.stages is None and len(self.qs) < _TWO_STAGES):
+            return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
+        return PrivacyProfile(self.privacy)  # two stages, each of bounded range, are not of bounded range together
+
     def __repr__(self) -> str:
         grid, m = self.grid, len(self.qs)
         which = f"the {self.qs[0]:g}-quantile" if m == 1 else f"{m} quantiles from {min(self.qs):g} to {max(self.qs):g}"
@@ -149,7 +156,7 @@ class _Plan:
 
     @classmethod
     def of(cls, m: int, n: int, last: int, epsilon: float, stages: int | None) -> _Plan:
-        skewed = m >= 16 and epsilon * n < 60 * (m + 1)
+        skewed = m >= _TWO_STAGES and epsilon * n < 60 * (m + 1)
         two = m >= 64 or skewed if stages is None else stages == 2
         block = math.isqrt(m) + 1  # ceil(sqrt(m + 1))
         coarse = tuple(range(block - 1, m, block)) if two else ()

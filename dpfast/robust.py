@@ -18,9 +18,10 @@ from dpfast._kernels import _boxes, _select
 from dpfast.grid import Grid
 from dpfast.laws import BehindTest, Boxes
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.selection import select
+from dpfast.selection import Selection
+from dpfast.spending import spending
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
 from dpfast.theory.robust import gaussian_mean_error
 
@@ -362,6 +363,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid
@@ -917,11 +922,10 @@ def reduce(
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
-    if pointer:
-        distances = _callbacks.values("score", score, choices)
-        distances[np.isnan(distances)] = math.inf
-        return choices[select(-distances, epsilon=epsilon, rng=source)]
-    return choices[select([-_distance(score(choice)) for choice in choices], epsilon=epsilon, rng=source)]
+    scores = _callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
+    mechanism = Selection(epsilon=epsilon)
+    with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates"):
+        return choices[mechanism([-_distance(distance) for distance in scores()], rng=source)]
 
 
 def _distance(score: Any) -> Fraction | float:

@@ -17,7 +17,7 @@ from dpfast import _checks
 from dpfast._kernels import _choice
 from dpfast.laws import ScalarLaw
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy, _up
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 
 # Rates between which the error bounds of the kernels hold; outside, each exponent is rounded from its exact value.
@@ -162,13 +162,16 @@ for one record added or removed>
         epsilon**2 / 8 for the exponential mechanism, whose privacy loss has a range of epsilon; epsilon**2 / 2 for
         permute-and-flip, whose has not, and which comes near that for small epsilon. Never more than epsilon.
         """
-        epsilon = Fraction(self.epsilon)
-        return _up(min(_LAWS[self.method].concentration * epsilon**2, epsilon))
+        return self.privacy_profile.rho
 
     @cached_property
     def rate(self) -> Fraction:
         """What a unit of score adds to the logarithm of a probability, exactly."""
         return Fraction(self.epsilon) / (Fraction(self.sensitivity) * (1 if self.monotone else 2))
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, ((_LAWS[self.method].family, self.epsilon, 1),))
 
     def __repr__(self) -> str:
         name = "the exponential mechanism" if self.method == "exponential" else self.method
@@ -273,7 +276,7 @@ class SelectionLaw(ScalarLaw):
     Probabilities are doubles; `sample` is exact.
     """
 
-    concentration: ClassVar[Fraction]  # rho / epsilon**2
+    family: ClassVar[str]  # of `PrivacyProfile`
     fill: ClassVar[Callable[..., None]]
 
     def __init__(self, scores: NDArray[np.float64], rate: float, exponents: Sequence[Fraction | float]) -> None:
@@ -314,7 +317,7 @@ class SelectionLaw(ScalarLaw):
 class ExponentialLaw(SelectionLaw):
     """``P(i) = exp(-y_i) / sum_j exp(-y_j)``, y the exponents."""
 
-    concentration = Fraction(1, 8)
+    family = "bounded-range"
     fill = staticmethod(_choice.fill_choice)
 
     def _log_probabilities(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -328,7 +331,7 @@ class PermuteAndFlipLaw(SelectionLaw):
     degree n - 1, which Gauss-Legendre quadrature of n / 2 nodes integrates: O(n**2), for audits of few candidates.
     """
 
-    concentration = Fraction(1, 2)
+    family = "pure"
     fill = staticmethod(_choice.fill_permute_and_flip)
 
     def _log_probabilities(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ def test_examples_in(name):
 
 
 # Abstract, an error, a result: nothing to call.
-NOT_CALLED = {"EntropyError", "Histogram", "Mechanism"}
+NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
 
 
 @pytest.mark.parametrize(

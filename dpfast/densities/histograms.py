@@ -19,7 +19,7 @@ from dpfast._kernels import _bins
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise, smoothed_mise
 
@@ -438,6 +438,12 @@ class PerturbedHistogram(Mechanism):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0, self.neighbors)
 
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        # A replaced record changes two counts by 1, each with noise of its own.
+        changed = CHANGED_COUNTS[self.neighbors]
+        return PrivacyProfile(self.privacy, (("pure", self.epsilon / changed, changed),))
+
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {_described(self.cells)}, {self.consistency}: {self.privacy}>"
 
@@ -684,6 +690,10 @@ class SmoothedHistogram(Mechanism):
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("pure", _up(Fraction(self.epsilon) / self.k), self.k),))
 
     def __repr__(self) -> str:
         return f"<SmoothedHistogram release of {self.k} draws from {_described(self.cells)}: {self.privacy}>"

@@ -18,7 +18,7 @@ from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_u
 from dpfast.grid import Grid
 from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.theory.kolmogorov import exponential_distance
 
@@ -108,6 +108,10 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid, count = self.grid, "" if self.k is None else f"{self.k} "

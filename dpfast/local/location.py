@@ -17,8 +17,9 @@ from dpfast._kernels import _descent, _samplers
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.interval import Interval
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import BLOCK, RandomSource, bit_generator
+from dpfast.spending import charged, spending
 from dpfast.theory.local import local_truncation
 
 # (scale / width of the bounds, decay) of the named sequences of steps.
@@ -156,6 +157,11 @@ class MedianDescent:
         return Privacy(self.epsilon, neighbors="local")
 
     @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The same, as a `dpfast.Ledger` composes it."""
+        return PrivacyProfile(self.privacy)
+
+    @property
     def coin(self) -> Coin:
         """The coin that decides whether a report is true; its gain is the c of the formulas."""
         return coin(self.epsilon)
@@ -171,6 +177,7 @@ class MedianDescent:
 
     # ---- the person ----
 
+    @charged
     def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
         """The report of a person with the number x, asked with theta: 1 for "theta >= x", 0 for "below"; maybe a lie.
 
@@ -223,10 +230,12 @@ class MedianDescent:
 
     # ---- both, in one process ----
 
+    @charged
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
         """The whole protocol on an array, one person after the other; as `release` with one repetition."""
         return float(self.release(x, rng=rng))
 
+    @charged
     def release(
         self,
         x: ArrayLike,
@@ -526,10 +535,13 @@ def _noisy(
     """Each number on a grid, with exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=_clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
-    scale = width / Fraction(_checks.positive_down("epsilon", epsilon))
-    values = _checks.vector("x", x)
-    _checks.records(values.shape[0])
-    return noise.add_laplace(values, scale=scale, grid=grid, rng=rng, workers=workers)
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    scale = width / Fraction(epsilon)
+    profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
+    with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):
+        values = _checks.vector("x", x)
+        _checks.records(values.shape[0])
+        return noise.add_laplace(values, scale=scale, grid=grid, rng=rng, workers=workers)
 
 
 def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:

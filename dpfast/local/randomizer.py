@@ -10,8 +10,9 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
+from dpfast.spending import hook
 
 _MAGIC = b"dpf1"
 
@@ -75,10 +76,19 @@ class Randomizer(ABC):
     range), a report has the same shape and type.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hook(cls)  # reports are charged to an active ledger, of neighbors="local"
+
     @property
     @abstractmethod
     def privacy(self) -> Privacy:
         """The guarantee for one report, under any change of its record; neighbors "local"."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The same, as a `dpfast.Ledger` composes it."""
+        return PrivacyProfile(self.privacy)
 
     @abstractmethod
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:

@@ -1,0 +1,835 @@
+"""Budgets: every public release is charged once and before the data, nothing is lost or spent twice, rules hold."""
+
+import asyncio
+import copy
+import inspect
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import PCG64
+from scipy.special import logsumexp
+
+import dpfast as dpf
+from dpfast import BudgetError, Grid, Ledger, Mechanism, Privacy, PrivacyProfile, local, noise, robust
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SmoothedHistogram
+from dpfast.ledger import Charge
+from dpfast.local import Randomizer
+from dpfast.spending import spending
+
+ROOT = Path(__file__).parents[1]
+GRID = Grid(0, 100, step=1)
+X = np.arange(100.0)
+MEDIAN = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25)
+MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.25)
+E = {"epsilon": 0.25}
+B = {"bounds": (0, 100), **E}
+
+# Everything public that releases: how to call it, and for which neighbours.
+RELEASES = {
+    "dpf.median": lambda: dpf.median(X, **B),
+    "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
+    "dpf.mean": lambda: dpf.mean(X, **B),
+    "dpf.sum": lambda: dpf.sum(X, **B),
+    "dpf.variance": lambda: dpf.variance(X, **B),
+    "dpf.std": lambda: dpf.std(X, **B),
+    "dpf.trimmed_mean": lambda: dpf.trimmed_mean(X, 0.1, **B),
+    "dpf.winsorized_mean": lambda: dpf.winsorized_mean(X, 0.1, **B),
+    "dpf.iqr": lambda: dpf.iqr(X, **B),
+    "dpf.huber": lambda: dpf.huber(X, 5.0, **B),
+    "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
+    "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
+    "dpf.density": lambda: dpf.density(X, **B),
+    "dpf.synthesize": lambda: [
+        dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
+    ],
+    "dpf.select": lambda: dpf.select([1, 2, 3], **E),
+    "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
+    "robust.reduce": lambda: robust.reduce(
+        lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
+    ),
+    "robust.robust_mean": lambda: robust.robust_mean(X[:, None], **B),
+    "local.mean": lambda: local.mean(X, **B),
+    "local.median": lambda: local.median(X, **B),
+    "local.median_naive": lambda: local.median_naive(X, **B),
+}
+TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
+
+# Calling these releases nothing, or what they return is private and says so.
+NO_RELEASE = {
+    "robust.score",
+    "noise.laplace",
+    "noise.discrete_laplace",
+    "noise.geometric",
+    "noise.add_laplace",
+}
+NOISE = [
+    lambda: noise.laplace(1.0),
+    lambda: noise.discrete_laplace(1.0),
+    lambda: noise.geometric(1.0),
+    lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
+]
+
+MECHANISMS = [
+    MEDIAN,
+    MEAN,
+    dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25),
+    dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6),
+    dpf.Quantiles((0.25, 0.75), grid=GRID, epsilon=0.25),
+    dpf.Quantiles((0.25, 0.75), grid=GRID, epsilon=0.25, stages=2),
+    dpf.MEstimator(dpf.psi.Huber(5.0), grid=GRID, epsilon=0.25),
+    PerturbedHistogram(5, grid=GRID, epsilon=0.25),
+    PerturbedHistogram(5, grid=GRID, epsilon=0.25, neighbors="add-remove"),
+    SmoothedHistogram(5, k=3, grid=GRID, epsilon=0.25),
+    KolmogorovSmirnov(3, grid=GRID, epsilon=0.25),
+    dpf.SeriesCoefficients(3, grid=GRID, epsilon=0.25),
+    dpf.Selection(epsilon=0.25),
+    dpf.Selection(epsilon=0.25, method="permute-and-flip"),
+    dpf.NestedBoxes(grid=(GRID,), epsilon=0.25),
+    robust.RangeFreeBoxes(step=1.0, width=8.0, epsilon=2.0, delta=1e-3),
+]
+LOCAL = [
+    local.Binary(0.25),
+    local.Categorical(4, 0.25),
+    local.Interval(0.25, bounds=(0, 100)),
+    local.L2Ball(3, 0.25),
+    local.Hypercube(4, 0.25),
+]
+
+
+def data(mechanism):
+    two = isinstance(mechanism, (dpf.NestedBoxes, robust.RangeFreeBoxes))
+    return X[:, None] if two else X
+
+
+class Untouchable:
+    """Data that nobody looks at."""
+
+    def __array__(self, *args, **options):
+        raise AssertionError("the data were looked at")
+
+    def __len__(self):
+        raise AssertionError("the data were looked at")
+
+    __iter__ = __getitem__ = __len__
+
+
+def packages():
+    return [m.name for m in pkgutil.walk_packages(dpf.__path__, "dpfast.") if not m.name.startswith("dpfast._")]
+
+
+def all_subclasses(cls):
+    for name in packages():
+        import_module(name)
+    found = []
+    for sub in cls.__subclasses__():
+        found += [sub, *all_subclasses(sub)] if sub.__module__.startswith("dpfast.") else []
+    return found
+
+
+class TestEverythingIsCharged:
+    def test_no_public_function_is_forgotten(self):
+        modules = {"dpf": dpf, "local": local, "noise": noise, "robust": robust}
+        found = {
+            f"{short}.{name}"
+            for short, module in modules.items()
+            for name in (getattr(module, "__all__", None) or vars(module))
+            if inspect.isfunction(function := getattr(module, name))
+            and not name.startswith("_")
+            and (short == "dpf" or function.__module__.startswith(module.__name__))
+        }
+        assert found == set(RELEASES) | NO_RELEASE
+
+    @pytest.mark.parametrize("name", RELEASES)
+    def test_functions(self, name):
+        neighbors = "local" if name.startswith("local") else "replace-one"
+        ledger = Ledger(100.0, neighbors=neighbors)
+        with ledger:
+            RELEASES[name]()
+        times = TIMES.get(name, 1)
+        assert [charge.times for charge in ledger.charges] == [1] * times
+        assert ledger.spent == Privacy(0.25 * times, 0.0, neighbors)
+        with Ledger(0.2, neighbors=neighbors) as broke, pytest.raises(BudgetError, match="does not fit"):
+            RELEASES[name]()
+        assert not broke.charges
+        other = "replace-one" if neighbors == "local" else "local"
+        with Ledger(100.0, neighbors=other) as wrong, pytest.raises(ValueError, match="do not add up"):
+            RELEASES[name]()
+        assert not wrong.charges
+
+    @pytest.mark.parametrize("cls", [*all_subclasses(Mechanism), *all_subclasses(Randomizer), local.MedianDescent])
+    def test_every_class_is_hooked(self, cls):
+        names = [name for name in ("__call__", "release", "randomize", "respond") if hasattr(cls, name)]
+        names = [name for name in names if not (name == "__call__" and issubclass(cls, Randomizer))]
+        assert names
+        assert all(getattr(cls, name).charged for name in names if not inspect.isabstract(cls))
+        if hasattr(cls, "law") and not inspect.isabstract(cls):
+            assert cls.law.refused
+
+    def test_every_mechanism_is_in_the_list(self):
+        concrete = {cls for cls in all_subclasses(Mechanism) if not inspect.isabstract(cls)}
+        hidden = {cls for cls in concrete if cls.__name__.startswith("_")}
+        assert concrete - hidden == {type(mechanism) for mechanism in MECHANISMS}
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_mechanisms(self, mechanism):
+        neighbors = mechanism.privacy.neighbors
+        x, ledger = data(mechanism), Ledger(100.0, 0.1, neighbors=neighbors)
+        one = mechanism.privacy
+        with ledger:
+            mechanism(x)
+            mechanism.release(x)
+        assert ledger.spent == Privacy(2 * one.epsilon, 2 * one.delta, neighbors)
+        ledger.release(mechanism, x, size=(2, 3))
+        assert ledger.spent.epsilon == 8 * one.epsilon
+        assert ledger.charges[-1] == Charge(repr(mechanism), mechanism.privacy_profile, 6)
+        with ledger, pytest.raises(BudgetError, match="law"):
+            mechanism.law(x)
+        broke = Ledger(2.0**-10, neighbors=neighbors)
+        for call in (mechanism, mechanism.release, lambda x: broke.release(mechanism, x, size=1)):
+            with broke, pytest.raises(BudgetError, match="does not fit"):
+                call(Untouchable())
+        assert broke.spent.epsilon == 0
+
+    @pytest.mark.parametrize("randomizer", LOCAL, ids=lambda r: type(r).__name__)
+    def test_randomizers(self, randomizer):
+        assert {type(randomizer) for randomizer in LOCAL} == {
+            cls for cls in all_subclasses(Randomizer) if not inspect.isabstract(cls)
+        }
+        x = (
+            np.zeros(4, np.int64)
+            if randomizer.privacy and not hasattr(randomizer, "d")
+            else np.zeros((4, randomizer.d))
+        )
+        with Ledger(1.0, neighbors="local") as ledger:
+            randomizer.randomize(x)
+        assert ledger.spent == Privacy(0.25, 0.0, "local")
+        with Ledger(1.0), pytest.raises(ValueError, match="do not add up"):
+            randomizer.randomize(Untouchable())
+        with Ledger(0.2, neighbors="local"), pytest.raises(BudgetError):
+            randomizer.randomize(Untouchable())
+
+    def test_the_median_descent(self):
+        survey = local.MedianDescent(bounds=(0, 100), epsilon=0.25)
+        with Ledger(10.0, neighbors="local") as ledger:
+            survey(X)
+            survey.release(X, size=3)
+            survey.respond(50.0, 3.0)
+        assert [charge.times for charge in ledger.charges] == [1, 3, 1]
+
+    @pytest.mark.parametrize("draw", NOISE)
+    def test_noise_is_refused_unless_declared(self, draw):
+        draw()
+        ledger = Ledger(1.0)
+        with ledger, pytest.raises(BudgetError, match="spend"):
+            draw()
+        with ledger.spend(Privacy(0.5), label="my sum"):
+            draw()
+            dpf.median(X, **B)  # part of what was declared
+        assert ledger.charges == (Charge("my sum", PrivacyProfile(Privacy(0.5))),)
+
+    def test_a_mechanism_of_somebody_else(self):
+        @dataclass(frozen=True)
+        class Both(Mechanism):
+            """Releases two medians, declared at what they cost together."""
+
+            @property
+            def privacy(self):
+                return Privacy(0.5)
+
+            def law(self, x, *, workers=1):
+                return MEDIAN.law(x)
+
+            def __call__(self, x, *, rng=None, workers=1):
+                MEDIAN.law(x)
+                return MEDIAN(x) + dpf.median(x, **B)
+
+        with Ledger(0.5) as ledger:
+            Both()(X)
+            with pytest.raises(BudgetError):
+                Both()(Untouchable())
+        assert [charge.profile.privacy for charge in ledger.charges] == [Privacy(0.5)]
+
+    def test_the_result_is_the_same(self):
+        with Ledger(1.0):
+            inside = MEDIAN(X, rng=PCG64(1))
+        assert inside == MEDIAN(X, rng=PCG64(1))
+
+    def test_outside_nothing_is_charged(self):
+        ledger = Ledger(1.0)
+        with ledger:
+            pass
+        MEDIAN(X)
+        MEDIAN.law(X)
+        assert ledger.charges == ()
+
+
+class TestWhatIsSpent:
+    def test_what_fits_is_exact(self):
+        ledger = Ledger(1.0)
+        for _ in range(9):
+            ledger.reserve(PrivacyProfile(Privacy(0.1)))
+        assert not ledger.affords(Privacy(0.1))  # ten of the double 0.1 are more than 1
+        tenth = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=Fraction(1, 10))
+        ledger = Ledger(1.0)
+        for _ in range(10):
+            ledger.release(tenth, X)
+        assert ledger.spent.epsilon == 1.0
+        assert not ledger.affords(Privacy(1e-9))
+
+    @given(st.lists(st.floats(1e-300, 2.0), max_size=30), st.floats(1e-3, 10.0))
+    def test_sums_never_exceed_the_budget(self, costs, budget):
+        ledger, total = Ledger(budget), Fraction()
+        for cost in costs:
+            fits = total + Fraction(cost) <= Fraction(budget)
+            assert ledger.affords(Privacy(cost)) == fits
+            if fits:
+                ledger.reserve(PrivacyProfile(Privacy(cost)))
+                total += Fraction(cost)
+            else:
+                with pytest.raises(BudgetError):
+                    ledger.reserve(PrivacyProfile(Privacy(cost)))
+        assert Fraction(ledger.spent.epsilon) >= total
+        assert Fraction(ledger.remaining.epsilon) <= Fraction(budget) - total
+
+    def test_delta_adds_up(self):
+        ledger = Ledger(10.0, 1e-6)
+        smooth = MECHANISMS[3]
+        ledger.release(smooth, X)
+        assert ledger.remaining.delta == 0
+        with pytest.raises(BudgetError, match="delta = 1e-06 does not fit"):
+            ledger.release(smooth, Untouchable())
+        ledger.release(MEDIAN, X)
+
+    def test_sizes(self):
+        with Ledger(1.0) as ledger:
+            MEDIAN.release(X, size=0)
+            MEDIAN.release(X, size=4)
+            with pytest.raises(BudgetError):
+                MEDIAN.release(X, size=1)
+        assert ledger.spent.epsilon == 1.0
+        with Ledger(1.0) as ledger:
+            with pytest.raises(BudgetError, match=r"5 releases of epsilon = 0\.25 do not fit: epsilon = 1\.0 is left"):
+                MEDIAN.release(Untouchable(), size=5)
+            dpf.select([1, 2], epsilon=0.25, size=(2, 2))
+        assert ledger.spent.epsilon == 1.0
+
+    def test_what_raises_is_spent_but_wrong_arguments_are_not(self):
+        ledger = Ledger(1.0)
+        for wrong in ({"rng": 3}, {"workers": 0}, {"size": -1}):
+            with pytest.raises((TypeError, ValueError)):
+                ledger.release(MEDIAN, X, **wrong)
+        assert ledger.spent.epsilon == 0
+
+        def broken(candidate):
+            raise RuntimeError("seen")
+
+        with ledger, pytest.raises(RuntimeError, match="seen"):
+            robust.reduce(broken, [1, 2], epsilon=0.25)
+        assert ledger.spent.epsilon == 0.25
+
+    def test_nesting(self):
+        ledger, other = Ledger(1.0), Ledger(1.0)
+        with ledger, ledger:
+            MEDIAN(X)
+            with pytest.raises(ValueError, match="another ledger"), other:
+                pass
+            with pytest.raises(ValueError, match="another ledger"):
+                other.release(MEDIAN, X)
+            ledger.release(MEDIAN, X)
+            MEDIAN(X)
+        MEDIAN(X)
+        assert (ledger.spent.epsilon, other.spent.epsilon) == (0.75, 0)
+
+    def test_what_is_no_mechanism(self):
+        for wrong in (None, 3, lambda x: 0.0, dpf.statistics.Median()):
+            with pytest.raises(TypeError, match="mechanism must be"):
+                Ledger(1.0).release(wrong, X)
+            with pytest.raises(TypeError, match="is needed"):
+                Ledger(1.0).affords(wrong)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (((0.0,), {}), "epsilon must be positive"),
+            (((math.inf,), {}), "epsilon must be finite"),
+            (((1.0, 1.0), {}), "delta must be at least 0 and below 1"),
+            (((1.0,), {"neighbors": "friends"}), "neighbors must be one of"),
+            (((1.0, 1e-6), {"composition": "magic"}), "composition must be one of"),
+            (((1.0,), {"composition": "renyi"}), "delta must be positive"),
+            (((1e-3, 1e-300), {"composition": "renyi"}), "too small"),
+            (((1.0, 1e-6), {"composition": "renyi", "plan": []}), "left out with a plan"),
+            (((1.0,), {"plan": [PrivacyProfile(Privacy(0.1, neighbors="local"))]}), "in the plan"),
+        ],
+    )
+    def test_wrong_parameters(self, arguments, message):
+        positional, named = arguments
+        with pytest.raises(ValueError, match=message):
+            Ledger(*positional, **named)
+
+
+class TestContexts:
+    def test_other_threads_are_not_in_the_context(self):
+        ledger = Ledger(1.0)
+        with ledger, ThreadPoolExecutor(1) as pool:
+            pool.submit(MEDIAN, X).result()
+            assert ledger.spent.epsilon == 0
+            pool.submit(ledger.release, MEDIAN, X).result()
+        assert ledger.spent.epsilon == 0.25
+
+    def test_many_threads_lose_and_double_nothing(self):
+        ledger, refused = Ledger(100.0), []
+        start = threading.Barrier(16)
+
+        def work():
+            start.wait()
+            with ledger:
+                for _ in range(50):
+                    try:
+                        MEDIAN(X)
+                    except BudgetError:
+                        refused.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(ledger.charges) == 400
+        assert len(refused) == 16 * 50 - 400
+        assert ledger.spent.epsilon == 100.0
+
+    def test_tasks_have_the_ledger_of_their_context(self):
+        one, two = Ledger(1.0), Ledger(1.0)
+
+        async def work(ledger, times):
+            with ledger:
+                for _ in range(times):
+                    await asyncio.sleep(0)
+                    await asyncio.to_thread(MEDIAN, X)
+
+        async def both():
+            await asyncio.gather(work(one, 2), work(two, 3))
+
+        asyncio.run(both())
+        assert (one.spent.epsilon, two.spent.epsilon) == (0.5, 0.75)
+
+
+def open_ledger(path, epsilon=10.0):
+    return Ledger(epsilon, path=path)
+
+
+def spend_all(path):
+    """In another process: release until nothing is left."""
+    ledger, done = open_ledger(path), 0
+    try:
+        while True:
+            ledger.release(MEDIAN, X)
+            done += 1
+    except BudgetError:
+        return done
+
+
+CRASH = """
+import os, sys
+import numpy as np, dpfast as dpf
+
+class Dying:
+    def __array__(self, *args, **options):
+        os._exit(9)  # between the reservation and the release
+
+grid = dpf.Grid(0, 100, step=1)
+mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=0.25)
+ledger = dpf.Ledger(10.0, path=sys.argv[1])
+ledger.release(mechanism, np.arange(10.0))
+ledger.release(mechanism, Dying())
+"""
+
+
+class TestFiles:
+    def test_a_ledger_outlives_its_process(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path).release(MEDIAN, X)
+        again = open_ledger(path)
+        assert again.charges == (Charge(repr(MEDIAN), MEDIAN.privacy_profile),)
+        open_ledger(path).release(MEDIAN, X, size=39)
+        assert again.spent.epsilon == 10.0
+        with pytest.raises(BudgetError):
+            again.release(MEDIAN, Untouchable())
+
+    def test_a_crash_between_reservation_and_release_is_spent(self, tmp_path):
+        path = tmp_path / "ledger"
+        done = subprocess.run([sys.executable, "-c", CRASH, path], cwd=ROOT, check=False)
+        assert done.returncode == 9
+        assert open_ledger(path).spent.epsilon == 0.5
+
+    @pytest.mark.parametrize("cut", [1, 10])
+    def test_a_torn_line_is_cut_off(self, tmp_path, cut):
+        path = tmp_path / "ledger"
+        for _ in range(3):
+            open_ledger(path).release(MEDIAN, X)
+        path.write_bytes(path.read_bytes()[:-cut])
+        ledger = open_ledger(path)
+        assert len(ledger.charges) == 2
+        ledger.release(MEDIAN, X)
+        assert len(open_ledger(path).charges) == 3
+        path.write_bytes(path.read_bytes()[:20])  # torn while the file was made
+        assert open_ledger(path).charges == ()
+
+    def test_processes_share_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            done = pool.map(spend_all, [path] * 2)
+        assert sum(done) == 40
+        assert len(open_ledger(path).charges) == 40
+
+    def test_threads_share_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        with ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(lambda i: spend_all(path) if i % 2 else _spend(ledger), range(8)))
+        assert sum(done) == 40
+        assert len(ledger.charges) == 40
+
+    def test_other_parameters_or_versions_are_refused(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path)
+        with pytest.raises(ValueError, match=r"epsilon = 10.0, not 11.0"):
+            open_ledger(path, 11.0)
+        with pytest.raises(ValueError, match="neighbors"):
+            Ledger(10.0, neighbors="local", path=path)
+        path.write_text(path.read_text().replace('"dpfast-ledger": 1', '"dpfast-ledger": 2'))
+        with pytest.raises(ValueError, match="version 2"):
+            open_ledger(path)
+        path.write_text("notes\n")
+        with pytest.raises(ValueError, match="no ledger"):
+            open_ledger(path)
+
+    def test_a_file_that_is_gone_or_shorter_is_no_new_budget(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        ledger.release(MEDIAN, X)
+        full = path.read_bytes()
+        path.write_bytes(full[: full.index(b"\n") + 1])
+        with pytest.raises(ValueError, match="shorter"):
+            ledger.release(MEDIAN, Untouchable())
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            ledger.release(MEDIAN, Untouchable())
+
+    def test_a_damaged_line(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path).release(MEDIAN, X)
+        path.write_bytes(path.read_bytes() + b'{"label": 3}\n')
+        with pytest.raises(ValueError, match="damaged"):
+            open_ledger(path)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_fork(self, tmp_path):
+        path = tmp_path / "ledger"
+        in_memory, in_file = Ledger(1.0), open_ledger(path)
+        in_memory._lock.acquire()  # held by another thread, say
+        in_file._lock.acquire()
+        child = os.fork()
+        if child == 0:
+            try:
+                in_memory.release(MEDIAN, X)
+                os._exit(1)
+            except BudgetError:
+                in_file.release(MEDIAN, X)
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        in_memory._lock.release()
+        in_file._lock.release()
+        in_memory.release(MEDIAN, X)
+        in_file.release(MEDIAN, X)
+        assert in_file.spent.epsilon == 0.5
+
+    def test_copies(self, tmp_path):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="spend twice"):
+                make(Ledger(1.0))
+        ledger = open_ledger(tmp_path / "ledger")
+        again = pickle.loads(pickle.dumps(ledger))
+        again.release(MEDIAN, X)
+        assert ledger.spent.epsilon == 0.25
+
+
+def _spend(ledger):
+    done = 0
+    try:
+        while True:
+            ledger.release(MEDIAN, X)
+            done += 1
+    except BudgetError:
+        return done
+
+
+class TestJson:
+    @pytest.mark.parametrize("options", [{}, {"composition": "renyi"}])
+    def test_round_trip(self, options):
+        ledger = Ledger(5.0, 1e-5, **options)
+        ledger.release(MEDIAN, X)
+        ledger.release(MECHANISMS[3], X, size=2)
+        again = Ledger.from_json(ledger.to_json())
+        assert again.charges == ledger.charges
+        assert again.remaining == ledger.remaining
+        assert again.to_json() == ledger.to_json()
+        assert json.loads(ledger.to_json())["dpfast-ledger"] == 1
+
+    def test_what_is_refused(self):
+        text = Ledger(1.0).to_json()
+        with pytest.raises(ValueError, match="version 7"):
+            Ledger.from_json(text.replace('"dpfast-ledger": 1', '"dpfast-ledger": 7'))
+        ledger = Ledger(1.0)
+        ledger.release(MEDIAN, X, size=3)
+        with pytest.raises(ValueError, match="damaged"):
+            Ledger.from_json(ledger.to_json().replace('"times": 3', '"times": 5'))
+
+    @settings(max_examples=300)
+    @given(st.data())
+    def test_damaged_text_is_a_value_error(self, draws):
+        ledger = Ledger(1.0, 1e-6)
+        ledger.release(MEDIAN, X, rng=PCG64(1))
+        text = ledger.to_json()
+        start = draws.draw(st.integers(0, len(text) - 1))
+        stop = draws.draw(st.integers(start, min(len(text), start + 20)))
+        damaged = text[:start] + draws.draw(st.text('0123456789.-e"[]{},:nul', max_size=4)) + text[stop:]
+        try:
+            read = Ledger.from_json(damaged)
+        except ValueError:
+            return
+        assert read.spent.epsilon <= read.privacy.epsilon
+
+
+def divergence(logp, logq, order):
+    return float(logsumexp(order * logp + (1 - order) * logq)) / (order - 1)
+
+
+def hockey_stick(logp, logq, epsilon):
+    return float(np.maximum(np.exp(logp) - np.exp(epsilon + logq), 0.0).sum())
+
+
+class TestProfiles:
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_are_those_of_the_mechanism(self, mechanism):
+        profile = mechanism.privacy_profile
+        assert profile.privacy == mechanism.privacy
+        total = sum(Fraction(epsilon) * times for _, epsilon, times in profile.parts)
+        assert total >= Fraction(mechanism.privacy.epsilon)
+        assert total <= Fraction(mechanism.privacy.epsilon) * (1 + Fraction(1, 2**50))
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_bound_the_exact_laws(self, epsilon):
+        """On all neighbours among small datasets."""
+        grid = Grid(0, 40, step=1)
+        mechanisms = [
+            dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=epsilon),
+            dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=epsilon),
+            dpf.Quantiles((0.5,), grid=grid, epsilon=epsilon),
+            dpf.Selection(epsilon=epsilon),
+            dpf.Selection(epsilon=epsilon, method="permute-and-flip"),
+            dpf.MEstimator(dpf.psi.Huber(5.0), grid=grid, epsilon=epsilon),
+        ]
+        orders = (1.1, 2.0, 8.0, 50.0)
+        for mechanism in mechanisms:
+            bounds = [mechanism.privacy_profile.renyi_up(order) for order in orders]
+            scores = isinstance(mechanism, dpf.Selection)
+            vectors = isinstance(mechanism, dpf.Quantiles)
+            laws = {}
+            for dataset in itertools.product([0, 1] if scores else [0.0, 20.0, 40.0], repeat=3):
+                law = mechanism.law(np.array(dataset))
+                laws[dataset] = law.logpmf(np.arange(grid.size)[:, None] if vectors else law.outcomes())
+            for a, b in itertools.permutations(laws, 2):
+                if scores or sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+                    for order, bound in zip(orders, bounds, strict=True):
+                        assert divergence(laws[a], laws[b], order) <= bound * (1 + 1e-9)
+
+    def test_one_that_is_charged_too_little_is_seen(self):
+        """The control: permute-and-flip has more than the divergence of a bounded range."""
+        mechanism = dpf.Selection(epsilon=0.1, method="permute-and-flip")
+        claimed = PrivacyProfile(Privacy(0.1), (("bounded-range", 0.1, 1),)).renyi_up(2.0)
+        p, q = (mechanism.law(s).logpmf(np.arange(4)) for s in ([1, 0, 0, 0], [0, 1, 1, 1]))
+        assert divergence(p, q, 2.0) > 1.2 * claimed
+        assert divergence(p, q, 2.0) <= mechanism.privacy_profile.renyi_up(2.0)
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 2.0, 10.0])
+    @pytest.mark.parametrize("order", [1.01, 2.0, 30.0, 1000.0])
+    def test_worst_pairs(self, epsilon, order):
+        """Against mpmath: never below the divergence of the worst pair, and for pure and Laplace hardly above."""
+        import mpmath
+
+        with mpmath.workdps(60):
+            e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
+            p = 1 / (1 + mpmath.exp(-e))
+            response = mpmath.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
+            laplace = mpmath.log(
+                a / (2 * a - 1) * mpmath.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * e)
+            ) / (a - 1)
+            ranged = max(
+                mpmath.log(w**a * v ** (1 - a) + (1 - w) ** a * (1 - v) ** (1 - a)) / (a - 1)
+                for t in range(1, 20)
+                for w in [(mpmath.exp(e) - mpmath.exp(e * t / 20)) / mpmath.expm1(e)]
+                for v in [w * mpmath.exp(-e * t / 20)]
+            )
+        for family, exact in {"pure": response, "laplace": laplace, "bounded-range": ranged}.items():
+            found = PrivacyProfile(Privacy(epsilon), ((family, epsilon, 1),)).renyi_up(order)
+            assert found >= exact
+            if family != "bounded-range":
+                assert found <= exact * (1 + 1e-3) + 1e-9
+
+    def test_rho(self):
+        assert MEDIAN.privacy_profile.rho == 0.25**2 / 8
+        assert MEAN.privacy_profile.rho == 0.25**2 / 2
+        assert PerturbedHistogram(3, grid=GRID, epsilon=1.0).privacy_profile.rho == 0.25
+        assert PrivacyProfile(Privacy(8.0)).rho == 8.0
+        assert dpf.Selection(epsilon=1.0).rho == dpf.Selection(epsilon=1.0).privacy_profile.rho == 0.125
+
+    def test_wrong_parts(self):
+        for parts, message in [
+            (((1, 2),), "of the form"),
+            ((("odd", 1.0, 1),), "family must be"),
+            ((("pure", math.nan, 1),), "at least 0"),
+            ((("pure", 1.0, -1),), "of the form"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                PrivacyProfile(Privacy(1.0), parts)
+        with pytest.raises(TypeError):
+            PrivacyProfile(1.0)
+        with pytest.raises(ValueError, match="order must be above 1"):
+            MEDIAN.privacy_profile.renyi_up(1.0)
+
+
+def response_pair(epsilon):
+    return (1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon)))
+
+
+def binomial_delta(epsilon, times, target):
+    """The exact hockey-stick divergence of `times` randomised responses."""
+    p, q = response_pair(epsilon)
+    total = 0.0
+    for k in range(times + 1):
+        weight = math.comb(times, k)
+        total += weight * max(0.0, p**k * q ** (times - k) - math.exp(target) * q**k * p ** (times - k))
+    return total
+
+
+class TestRenyi:
+    def test_what_it_admits_is_private(self):
+        """The number of randomised responses it lets pass keeps the budget, exactly; a tenth more would not be far."""
+        for cost in (0.01, 0.05, 0.2):
+            ledger, times = Ledger(1.0, 1e-6, composition="renyi"), 0
+            while ledger.affords(Privacy(cost)):
+                ledger.reserve(PrivacyProfile(Privacy(cost)))
+                times += 1
+            assert binomial_delta(cost, times, 1.0) <= 1e-6
+
+    def test_it_is_tighter_for_many_small_releases(self):
+        small = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.01)
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        assert ledger.affords(small, times=1500)
+        assert not Ledger(1.0, 1e-6).affords(small, times=101)
+        assert not ledger.affords(Privacy(0.01), times=1500)  # four times as dear where only epsilon is known
+
+    def test_deltas_have_their_half(self):
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        assert ledger.affords(Privacy(1e-3, 5e-7))
+        assert not ledger.affords(Privacy(1e-3, 5.1e-7))
+        assert ledger.remaining.delta == 5e-7
+
+    def test_remaining_fits(self):
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        left = ledger.remaining.epsilon
+        assert ledger.affords(Privacy(left))
+        assert not ledger.affords(Privacy(left * (1 + 1e-9)))
+        ledger.reserve(PrivacyProfile(Privacy(left)))
+        assert ledger.remaining.epsilon < 1e-4
+
+    def test_the_conversion_is_that_of_dp_accounting(self):
+        rdp = pytest.importorskip("dp_accounting.rdp")
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        account = ledger._account
+        epsilon, _ = rdp.compute_epsilon([account.order], [float(account._left)], 5e-7)
+        assert epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+class TestPlans:
+    def test_a_plan_within_the_sums_needs_nothing(self):
+        ledger = Ledger(0.5, plan=[MEDIAN, MEAN])
+        with pytest.raises(BudgetError, match="release 1 of the plan"):
+            ledger.release(MEAN, Untouchable())
+        assert ledger.remaining == MEDIAN.privacy
+        ledger.release(MEDIAN, X)
+        ledger.release(MEAN, X)
+        with pytest.raises(BudgetError, match="all 2 releases of the plan were made"):
+            ledger.release(MEAN, Untouchable())
+        assert ledger.remaining.epsilon == 0
+        again = Ledger.from_json(ledger.to_json())
+        assert again.charges == ledger.charges
+
+    def test_sizes_take_several_places(self):
+        ledger = Ledger(1.0, plan=[MEDIAN] * 3 + [MEAN])
+        ledger.release(MEDIAN, X, size=3)
+        ledger.release(MEAN, X)
+
+    def test_without_the_library_it_says_so(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+        with pytest.raises(ImportError, match="pip install dp-accounting"):
+            Ledger(0.4, 1e-3, plan=[MEDIAN, MEAN])
+
+    def test_losses_of_randomised_response(self):
+        pytest.importorskip("dp_accounting")
+        profile = PrivacyProfile(Privacy(0.1))
+        for times in (20, 60):
+            exact = binomial_delta(0.1, times, 1.0)
+            Ledger(1.0, exact * 1.02 + 1e-12, plan=[profile] * times)
+            with pytest.raises(BudgetError, match="the plan needs delta"):
+                Ledger(1.0, exact * 0.98, plan=[profile] * times)
+
+    def test_bounded_range_costs_less_and_bounds_the_exact_law(self):
+        pytest.importorskip("dp_accounting")
+        from dpfast.ledger import _planned_delta
+
+        mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0)
+        single = mechanism.privacy_profile
+        for target in (0.3, 0.9):
+            curve = _planned_delta([single], target)
+            assert curve == pytest.approx((math.exp(0.5) - math.exp(target / 2)) ** 2 / math.expm1(1.0), rel=1e-2)
+            for a, b in [([0, 30, 30], [0, 0, 30]), ([0, 0, 30], [0, 30, 30])]:
+                p, q = (mechanism.law(x).logpmf(np.arange(31)) for x in (a, b))
+                assert hockey_stick(p, q, target) <= curve
+        assert _planned_delta([single] * 20, 6.0) < 0.2 * _planned_delta([PrivacyProfile(Privacy(1.0))] * 20, 6.0)
+        laplace = PrivacyProfile(Privacy(1.0), (("laplace", 1.0, 1),))
+        assert _planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
+
+    def test_a_plan_in_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        Ledger(0.5, plan=[MEDIAN, MEAN], path=path).release(MEDIAN, X)
+        with pytest.raises(ValueError, match="plan"):
+            Ledger(0.5, plan=[MEAN, MEDIAN], path=path)
+        ledger = Ledger(0.5, plan=[MEDIAN, MEAN], path=path)
+        ledger.release(MEAN, X)
+        assert not ledger.affords(MEAN)
+
+
+def test_the_hook_keeps_signatures_and_is_free_of_charge_outside():
+    assert list(inspect.signature(dpf.InverseSensitivity.__call__).parameters) == ["self", "x", "rng", "workers"]
+    with spending(MEDIAN.privacy_profile, label="nobody pays"):
+        MEDIAN(X)
