@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +48,8 @@ def over(name: str, function: Any, points: ArrayLike) -> Callable[[], list[float
         out = np.empty(len(array))
         rows = array.reshape(len(array), -1).copy()  # the function may write to its argument
         _callbacks.evaluate(capsule, array.ndim == 2, "void" in signature, rows, out)
-        return cast("list[float]", out.tolist())
+        results: list[float] = out.tolist()
+        return results
 
     return values
 
