@@ -130,22 +130,23 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     cdef int64_t[::1] widths = np.subtract(upper, lower) + 1
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
-    with bit_generator.lock, nogil:
-        dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
-        for i in range(out.shape[0]):
-            words[i] = source.next_uint64(source.state)
-            out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
-            undecided += out[i] < 0
-    if undecided or exact:
-        for i in range(out.shape[0]):
-            if exact or out[i] < 0:
-                out[i] = _choose_exactly(bit_generator, words[i], &widths[0], n, epsilon, last)
-    with bit_generator.lock, nogil:
-        for i in range(out.shape[0]):
-            if out[i] < n:
-                out[i] = lower[out[i]] + <int64_t> dpfast_uniform(source, <uint64_t> widths[out[i]] - 1)
-            else:
-                out[i] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+    with bit_generator.lock:  # to the end: a release takes its words in one piece
+        with nogil:
+            dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
+            for i in range(out.shape[0]):
+                words[i] = source.next_uint64(source.state)
+                out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
+                undecided += out[i] < 0
+        if undecided or exact:
+            for i in range(out.shape[0]):
+                if exact or out[i] < 0:
+                    out[i] = _choose_exactly(bit_generator, words[i], &widths[0], n, epsilon, last)
+        with nogil:
+            for i in range(out.shape[0]):
+                if out[i] < n:
+                    out[i] = lower[out[i]] + <int64_t> dpfast_uniform(source, <uint64_t> widths[out[i]] - 1)
+                else:
+                    out[i] = <int64_t> dpfast_uniform(source, <uint64_t> last)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,
