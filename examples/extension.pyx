@@ -27,7 +27,7 @@ def add_noise(bit_generator, const int64_t[::1] counts not None, double scale, i
 
 
 def best_of_each(bit_generator, const double[:, ::1] scores not None, double rate, int64_t[::1] out not None):
-    """In each row the index of a high score: epsilon-private for ``rate = epsilon / (2 sensitivity)``, disjoint rows."""
+    """In each row the index of a high score: epsilon-private for disjoint rows, rate = epsilon / (2 sensitivity)."""
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t i
     with bit_generator.lock, nogil:
