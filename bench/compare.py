@@ -242,6 +242,22 @@ def histograms(size) -> Iterator[Job]:
     yield Job(f"synthetic records of 1000 bins, k = {_power(n)}", lambda: released.sample(n), (floor,))
 
 
+def groups(size) -> Iterator[Job]:
+    """A median for each of many groups, against a loop of NumPy's and, where it is installed, pandas."""
+    mechanism, count = data.median_mechanism(), size(10**4)
+    x, offsets = data.pay(100 * count), np.arange(0, 100 * count + 1, 100)
+    rows = np.split(x, offsets[1:-1])
+    floor = Floor("np.median of each", lambda: [np.median(row) for row in rows], 0.25)
+    run = lambda: dpf.by_group(mechanism, x, offsets=offsets)  # noqa: E731
+    yield Job(f"medians, {_power(count)} groups of 100", run, (floor,))
+    count = size(10**5)
+    y, labels = data.pay(10 * count), data.labels(count, 10)
+    floors = tuple(Floor(name, run, 0.5) for name, run in peers.group_medians(y, labels).items())
+    for name, m in {"": mechanism, ", n private": data.median_mechanism(neighbors="add-remove")}.items():
+        run = lambda m=m: dpf.by_group(m, y, labels=labels, num_groups=count)  # noqa: E731
+        yield Job(f"medians, {_power(count)} groups of 10{name}", run, floors)
+
+
 def series(size) -> Iterator[Job]:
     """Coefficients of an orthogonal series, and synthetic records."""
     x, rng = data.beta(size(10**6)), np.random.default_rng(1)
@@ -310,6 +326,7 @@ GROUPS = {
     "selection": selection,
     "m-estimates": m_estimates,
     "histograms": histograms,
+    "groups": groups,
     "series": series,
     "local": local_privacy,
     "descents": descents,

@@ -18,8 +18,14 @@ def pay(n):
     return np.clip(x, *BOUNDS, out=x)
 
 
-def median_mechanism(**grid):
-    return dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(*BOUNDS, **grid), epsilon=EPSILON)
+def labels(groups, size):
+    """Labels of groups of one size, in random order."""
+    return np.random.default_rng(0).permutation(np.repeat(np.arange(groups), size))
+
+
+def median_mechanism(neighbors="replace-one", **grid):
+    public = {"grid": dpf.Grid(*BOUNDS, **grid), "epsilon": EPSILON}
+    return dpf.InverseSensitivity(dpf.statistics.Median(), neighbors=neighbors, **public)
 
 
 def organ_pipe(x):

@@ -30,6 +30,12 @@ except ImportError:
     pydp = None
 
 
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+
 def names():
     """What is installed, as the tables call it."""
     sides = {"OpenDP": opendp, "diffprivlib": diffprivlib, "pydp": pydp}
@@ -50,6 +56,14 @@ def medians(x, *, slow=100_000):
         name if name == "OpenDP" else name + label: lambda release=release, y=x if name == "OpenDP" else few: release(y)
         for name, release in quantiles(0.5, n=x.size, bounds=data.BOUNDS, epsilon=data.EPSILON).items()
     }
+
+
+def group_medians(x, labels):
+    """The median of each group, not private."""
+    if pandas is None:
+        return {}
+    grouped = pandas.DataFrame({"x": x, "label": labels})
+    return {"pandas groupby.median": lambda: grouped.groupby("label")["x"].median()}
 
 
 def quantiles(q, *, n, bounds, epsilon, candidates=1000):

@@ -17,6 +17,7 @@ from dpfast.densities import (
 from dpfast.errors import BudgetError, EntropyError
 from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
+from dpfast.groups import by_group
 from dpfast.inverse import InverseSensitivity
 from dpfast.ledger import Ledger
 from dpfast.location import (
@@ -63,6 +64,7 @@ __all__ = [
     "SmoothSensitivity",
     "SmoothedHistogram",
     "audit",
+    "by_group",
     "density",
     "histogram",
     "huber",

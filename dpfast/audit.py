@@ -76,7 +76,8 @@ def verify(
 ) -> Certificate:
     """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
 
-    Every pair of datasets that differ in one record is compared, both ways, on every value that either can release.
+    Every pair of datasets that differ in one record is compared, both ways, on every value that either can release. For
+    a mechanism whose neighbours are "add-remove" those of n - 1, n and n + 1 records: each with one record more.
 
     Parameters
     ----------
@@ -123,10 +124,11 @@ def verify(
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
     claim = mechanism.privacy
     records = _records(getattr(mechanism, "grids", None) or _grid(mechanism) if grids is None else grids, values)
-    datasets = itertools.product(records, repeat=n) if ordered else itertools.combinations_with_replacement(records, n)
-    laws = _laws(mechanism, list(datasets))
+    grown = claim.neighbors == "add-remove"
+    datasets = [data for size in ((n - 1, n, n + 1) if grown else (n,)) for data in _datasets(records, size, ordered)]
+    laws = _laws(mechanism, datasets)
     loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
-    for data, other in _neighbors(laws, records, ordered):
+    for data, other in _grown(laws, records, n, ordered) if grown else _neighbors(laws, records, ordered):
         pairs += 1
         pair_loss, pair_divergence = laws[data].against(laws[other], claim.epsilon)
         if worst is None or (pair_divergence > divergence if claim.delta else pair_loss > loss):
@@ -143,7 +145,7 @@ def _laws(mechanism: Mechanism, datasets: list[tuple[Record, ...]]) -> dict[tupl
     laws: dict[tuple[Record, ...], _Outcomes] = {}
     values = np.empty(0)
     for data in datasets:
-        laws[data] = outcomes = _Outcomes.of(mechanism.law(np.array(data)), values)
+        laws[data] = outcomes = _Outcomes.of(mechanism.law(_array(data, datasets)), values)
         values = outcomes.values
         if values.size * len(datasets) > _LARGEST_TABLE:
             raise ValueError(
@@ -151,6 +153,31 @@ def _laws(mechanism: Mechanism, datasets: list[tuple[Record, ...]]) -> dict[tupl
                 f"numbers: use a coarser grid, or smaller n or values"
             )
     return laws
+
+
+def _datasets(records: list[Record], n: int, ordered: bool) -> Iterator[tuple[Record, ...]]:
+    return itertools.product(records, repeat=n) if ordered else itertools.combinations_with_replacement(records, n)
+
+
+def _array(data: tuple[Record, ...], datasets: list[tuple[Record, ...]]) -> NDArray[np.float64]:
+    """The dataset; none of no records is without its columns."""
+    return np.array(data, dtype=np.float64).reshape((len(data), *np.shape(datasets[-1])[1:]))
+
+
+def _grown(
+    datasets: Iterable[tuple[Record, ...]], records: list[Record], n: int, ordered: bool
+) -> Iterator[tuple[tuple[Record, ...], tuple[Record, ...]]]:
+    """Each dataset of n - 1 or n records with one that has one record more, both ways."""
+    for data in datasets:
+        if len(data) > n:
+            continue
+        for i, record in itertools.product(range(len(data) + 1), records):
+            if not ordered and i < len(data):
+                continue
+            other = (*data[:i], record, *data[i:])
+            other = other if ordered else tuple(sorted(other))
+            yield data, other
+            yield other, data
 
 
 def _grid(mechanism: Any) -> Grid:

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _select
@@ -17,7 +18,7 @@ from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.statistics import Mean, MomentStatistic, Sum
+from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -25,15 +26,19 @@ from dpfast.theory.quantiles import normal_plus_laplace_error
 class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
 
-    Pure epsilon-differential privacy under one replaced record; the number of records is public.
+    Pure epsilon-differential privacy under one replaced record; the number of records is public. For sums and counts
+    also under one record added or removed, the number of records private.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Mean, Sum or Variance
+    statistic : dpfast.statistics.Mean, Sum or Variance; Sum or Count for "add-remove"
     grid : Grid
         Public bounds and granularity of the data, in data units.
     epsilon : float
         Positive; rounded down to a double.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove": no records are data, too, and the release is clamped to +-2**61 steps, on the side where 0 is a
+        bound to that.
 
     Raises
     ------
@@ -45,7 +50,8 @@ class GlobalSensitivity(StatisticMechanism):
     -----
     Privacy: the statistic is an integer, computed exactly from integer codes, in any order of the records the same; one
     record changes it by at most an integer sensitivity. To it is added round(scale * Laplace) of exactly the scale
-    sensitivity / epsilon, decided without floats; clamping and division come after (docs/proofs/global-sensitivity.md).
+    sensitivity / epsilon, decided without floats; clamping and division come after (docs/proofs/global-sensitivity.md,
+    docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
@@ -65,22 +71,36 @@ class GlobalSensitivity(StatisticMechanism):
     statistic: MomentStatistic
     grid: Grid = field(kw_only=True)
     epsilon: float = field(kw_only=True)
+    neighbors: str = field(kw_only=True, default="replace-one")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, MomentStatistic):
-            raise TypeError(f"statistic must be Mean(), Sum() or Variance(), not {self.statistic!r}")
+            raise TypeError(f"statistic must be Mean(), Sum(), Variance() or Count(), not {self.statistic!r}")
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        if self._private and not isinstance(self.statistic, UnboundedStatistic):
+            raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
+        if isinstance(self.statistic, Count) and not self._private:
+            raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         self.scale(2)
+        if isinstance(self.statistic, UnboundedStatistic) and self._private:
+            statistic, grid = self.statistic, self.grid
+            _checks.released_range(lambda: statistic.decode_total(grid, np.subtract(*statistic.range(grid)[::-1])))
 
     @property
     def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
+        return Privacy(self.epsilon, 0.0, self.neighbors)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
         return PrivacyProfile(self.privacy, (("laplace", self.epsilon, 1),))
+
+    @property
+    def _private(self) -> bool:
+        """Whether the number of records is private."""
+        return self.neighbors == "add-remove"
 
     def __repr__(self) -> str:
         grid = self.grid
@@ -92,6 +112,8 @@ class GlobalSensitivity(StatisticMechanism):
     def scale(self, n: int) -> Fraction:
         """The scale of the noise in release codes, exact: sensitivity / epsilon. Public."""
         statistic = self.statistic
+        if isinstance(statistic, UnboundedStatistic) and self._private:
+            return _checks.noise_scale(statistic.one_record(self.grid), self.epsilon)
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
@@ -99,6 +121,8 @@ class GlobalSensitivity(StatisticMechanism):
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
+        if self._private:
+            return self._unbounded(values, threads)
         n = _checks.records(values.shape[0])
         grid, statistic = self.grid, self.statistic
         last, decode = statistic.last(grid, n), partial(statistic.decode, grid, n)
@@ -111,7 +135,21 @@ class GlobalSensitivity(StatisticMechanism):
         noise = RoundedLaplace(self.scale(n) or Fraction(1))  # what no record can change has one code: noise is cut off
         return ClampedNoise(noise, center=center, last=last, decode=decode)
 
+    def _unbounded(self, values: NDArray[Any], threads: int) -> ClampedNoise:
+        """The law where n is private: nothing but the exact total, clamped before and after, depends on it."""
+        grid, statistic, n = self.grid, self.statistic, values.shape[0]
+        assert isinstance(statistic, UnboundedStatistic)
+        codes = 0
+        if n:
+            codes, _ = _select.moments(values, first=grid.first, squares=False, **grid.kernel, workers=threads)
+        first, last = statistic.range(grid)
+        center = min(max(statistic.total(grid, n, codes), first), last) - first
+        decode = partial(statistic.decode_total, grid)
+        return ClampedNoise(RoundedLaplace(self.scale(n)), center=center, last=last - first, decode=decode)
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        if self._private:
+            raise TypeError("no error is known for neighbors='add-remove'")
         grid, statistic = self.grid, self.statistic
         is_sum = isinstance(statistic, Sum)
         population = n * target(Mean(), assumed) if is_sum else target(statistic, assumed)
@@ -124,6 +162,8 @@ class GlobalSensitivity(StatisticMechanism):
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
+        if self._private:
+            raise TypeError("no error is known for neighbors='add-remove'")
         if not isinstance(statistic, (Mean, Sum)):
             raise TypeError(f"a deviation does not tell the error of the {statistic}: give distribution=")
         last = statistic.last(grid, n)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _levels, _select
+from dpfast._kernels import _groups, _levels, _select
 from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import NestedIntervals
@@ -31,7 +32,8 @@ class InverseSensitivity(StatisticMechanism):
 
     score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the
     least t with g in the statistic's attack range. Pure epsilon-differential privacy under one replaced record; the
-    number of records is public.
+    number of records is public. For quantiles also under one record added or removed, the number of records private:
+    score(g) is then the least number of records to add or remove so that g is a q-quantile.
 
     Parameters
     ----------
@@ -46,7 +48,10 @@ class InverseSensitivity(StatisticMechanism):
     radius : float
         At least 0, in data units, rounded to a multiple of the step: every value within `radius` of a possible value of
         the statistic scores as well as that value. 0 by default.
-    neighbors : {"replace-one"}
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove", for one quantile: n is private, 0 allowed, and a q-quantile is any g with at most q n records
+        below and at least q n records at or below g. The median has then half the error at the same epsilon; the
+        0-quantile is any point up to the least record.
 
     Raises
     ------
@@ -58,7 +63,7 @@ class InverseSensitivity(StatisticMechanism):
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
     epsilon-DP; capping the score at a public number keeps that, and lets a window of order statistics suffice
-    (docs/proofs/nested-intervals.md). The law is exact: no float decides it.
+    (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
 
@@ -94,8 +99,9 @@ differential privacy) for one record replaced (the number of records is public)>
             )
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
-        if self.neighbors != "replace-one":
-            raise ValueError(f"neighbors must be 'replace-one' here, not {self.neighbors!r}")
+        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        if self._private and not isinstance(self.statistic, OrderStatistic):
+            raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         epsilon = _checks.positive_down("epsilon", self.epsilon)
         radius = _checks.nonnegative("radius", self.radius)
         object.__setattr__(self, "epsilon", epsilon)
@@ -117,6 +123,11 @@ differential privacy) for one record replaced (the number of records is public)>
             f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
+    @property
+    def _private(self) -> bool:
+        """Whether the number of records is private."""
+        return self.neighbors == "add-remove"
+
     def cap(self, n: int) -> int:
         """The public number of scores that are told apart for n records: all from here on count alike.
 
@@ -128,9 +139,9 @@ differential privacy) for one record replaced (the number of records is public)>
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        values, threads = _records(x, workers)
+        values, threads = self._records(x, workers)
         n = values.shape[0]
-        if isinstance(statistic, OrderStatistic):
+        if isinstance(statistic, OrderStatistic) and not self._private:
             code = _levels.draw_order_statistic(
                 source,
                 self._window(values, threads),
@@ -143,19 +154,20 @@ differential privacy) for one record replaced (the number of records is public)>
                 grid.size - 1,
             )
             return grid.value(code)
-        lower, upper = self._boxes(self._summary(values, threads))
+        lower, upper = self._ranges(values, threads)
         out = np.empty(1, np.int64)
         _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
         return statistic.value(grid, n, int(out[0]))
 
     def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
         """The exact law of the release. PRIVATE."""
-        values, threads = _records(x, workers)
-        return self._law(self._summary(values, threads))
+        values, threads = self._records(x, workers)
+        return self._nested(values.shape[0], *self._ranges(values, threads))
 
     def _law(self, summary: Summary) -> NestedIntervals:
-        n = summary.n
-        lower, upper = self._boxes(summary)
+        return self._nested(summary.n, *self._boxes(summary))
+
+    def _nested(self, n: int, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NestedIntervals:
         return NestedIntervals(
             lower,
             upper,
@@ -167,6 +179,8 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
+        if self._private:
+            return self._with_public_n()._error_under(n, assumed, confidence)
         population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
         if isinstance(statistic, Huber):
             cdf = huber_law(statistic, assumed, grid, n, levels, self._law)
@@ -180,6 +194,8 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
         if self.radius:
             raise TypeError("a density does not tell the error with a radius: give distribution=")
+        if self._private:
+            return self._with_public_n()._error_at_density(n, density, confidence)
         q, width = self.statistic.level, self.grid.upper - self.grid.lower
         return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
 
@@ -197,6 +213,65 @@ differential privacy) for one record replaced (the number of records is public)>
             missing=grid.missing,
             workers=threads,
         )
+
+    def _with_public_n(self) -> InverseSensitivity:
+        """What has the same error, within a rank: where a rank costs as much as it does here."""
+        q = _level(self.statistic)
+        return replace(self, epsilon=float(Fraction(self.epsilon) / max(q, 1 - q)), neighbors="replace-one")
+
+    def _ranges(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Least and greatest code of the points of score at most t, for all levels t."""
+        if not self._private:
+            return self._boxes(self._summary(values, threads))
+        n, last, radius = values.shape[0], self.grid.size - 1, self._radius_codes(values.shape[0])
+        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
+        start, stop = int(first[-1]), int(final[-1])
+        if n == 0:
+            window = np.where(np.arange(start, stop + 1) < 1, 0, last)
+        else:  # what is outside 1..n need not be looked at, but for one rank on each side
+            start, stop = min(max(start, 0), n), max(min(stop, n + 1), 1)
+            found = _select.window(values, start, stop, **self.grid.kernel, workers=threads)
+            window = self.grid.encode(found)
+        lower = window[np.clip(first, start, stop) - start]
+        upper = window[np.clip(final, start, stop) - start]
+        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
+
+    def _records(self, x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
+        threads = _checks.threads(workers)
+        values = _checks.vector("x", x)
+        if not self._private:
+            _checks.records(values.shape[0])
+        return values, threads
+
+    def _group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
+        """What `_groups.draw_quantiles` is told, for groups of at most `largest` records."""
+        assert isinstance(self.statistic, OrderStatistic)
+        powers = np.empty(largest + 1)
+        _groups.powers(self.epsilon, powers)
+        q = ranks = None
+        if self._private:
+            level = _level(self.statistic)
+            q = level.numerator, level.denominator.bit_length() - 1, level >= Fraction(1, 2)
+        else:
+            ranks = np.zeros(largest + 1, np.int64)
+            sizes = np.diff(offsets)
+            for n in np.flatnonzero(np.bincount(sizes[(sizes > 0) & (sizes <= largest)], minlength=1)).tolist():
+                ranks[n] = self.statistic.rank(n)
+        radius, cap = self._radius_codes(1), self.cap(1)
+        return {
+            "epsilon": self.epsilon,
+            "powers": powers,
+            "cap": cap,
+            "ranks": ranks,
+            "q": q,
+            "radius": radius,
+            "last": self.grid.size - 1,
+        }
+
+    def _draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
+        """One draw of the code for records on another grid of as many points: what a call releases, as a code."""
+        other = replace(self, grid=grid, radius=self.radius / self.grid.step * grid.step)
+        return int(grid.encode([other(values, rng=source)])[0])
 
     def _summary(self, values: NDArray[Any], threads: int) -> Summary:
         return self.statistic.summarize(values, self.grid, self._levels(values.shape[0]), threads)
@@ -221,11 +296,23 @@ differential privacy) for one record replaced (the number of records is public)>
         return round(min(codes, self.statistic.last(self.grid, n)))
 
 
-def _records(x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
-    threads = _checks.threads(workers)
-    values = _checks.vector("x", x)
-    _checks.records(values.shape[0])
-    return values, threads
+def _level(statistic: Statistic) -> Fraction:
+    """The q of a quantile, exactly the number that the double is."""
+    assert isinstance(statistic, OrderStatistic)
+    return Fraction(statistic.level)
+
+
+def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1: clipped to -1..n + 2.
+
+    Between the order statistics of these ranks are the points that t added or removed records can make a q-quantile.
+    """
+    c = max(q, 1 - q)
+    scale = q.denominator  # a power of two: so everything is in units of 1 / scale
+    middle, step = q.numerator * n, c.numerator * (scale // c.denominator)
+    first = [max(-(-(middle - t * step) // scale), -1) for t in range(levels)]
+    final = [min((middle + t * step) // scale + 1, n + 2) for t in range(levels)]
+    return np.array(first), np.array(final)
 
 
 @lru_cache(maxsize=256)

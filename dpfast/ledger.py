@@ -21,13 +21,13 @@ from dpfast.errors import BudgetError
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import RandomSource
-from dpfast.spending import active, spending
+from dpfast.spending import Budget, active, spending
 
 _FORMAT = "dpfast-ledger"
 _VERSION = 1
 _COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_BUCKET = 1e-4  # of privacy losses in a plan
+_BUCKET = 1e-4  # of privacy losses in a plan, at most
 _SPARE = 1 + 2.0**-30  # of what is computed in doubles
 
 
@@ -50,8 +50,8 @@ class Charge:
     times: int = 1
 
 
-# What is active in this context and in those around it; `spending.active` is the innermost, or None inside a release.
-_entered: ContextVar[tuple[Ledger, ...]] = ContextVar("dpfast_ledgers", default=())
+# The ledgers entered in this context, each with what was active before: None outside all and inside a release.
+_entered: ContextVar[tuple[tuple[Ledger, Budget | None], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
 class Ledger:
@@ -197,16 +197,16 @@ class Ledger:
 
     def __enter__(self) -> Ledger:
         entered = _entered.get()
-        if entered and entered[-1] is not self:
+        if entered and entered[-1][0] is not self:
             raise ValueError("another ledger is active: a release is charged to one")
-        _entered.set((*entered, self))
+        _entered.set((*entered, (self, active.get())))
         active.set(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        entered = _entered.get()[:-1]
-        _entered.set(entered)
-        active.set(entered[-1] if entered else None)
+        *entered, (_, before) = _entered.get()
+        _entered.set(tuple(entered))
+        active.set(before)
 
     def release(
         self,
@@ -516,20 +516,22 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float) -> float:
     counts = {key: times for key, times in counts.items() if key[1] and times}
     if sum((times * Fraction(cost) for (_, cost), times in counts.items()), Fraction()) <= Fraction(epsilon):
         return _up(delta)
+    costs = [cost for _, cost in counts]
+    bucket = min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5))
     losses = None
     for (family, cost), times in counts.items():
-        composed = _loss_distribution(family, cost).self_compose(times)
+        composed = _loss_distribution(family, cost, bucket).self_compose(times)
         losses = composed if losses is None else losses.compose(composed)
     assert losses is not None
     return min(1.0, _up(delta) + float(losses.get_delta_for_epsilon(epsilon)) * _SPARE + 2.0**-44)
 
 
-def _loss_distribution(family: str, epsilon: float) -> Any:
+def _loss_distribution(family: str, epsilon: float, bucket: float) -> Any:
+    """The distribution of the losses, rounded up to multiples of `bucket`."""
     try:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
         raise ImportError("a plan needs dp-accounting: pip install dp-accounting") from None
-    bucket = min(_BUCKET, epsilon / 100)
     if family == "laplace":
         return privacy_loss_distribution.from_laplace_mechanism(
             1 / epsilon * (1 - 2.0**-50), value_discretization_interval=bucket

@@ -28,6 +28,8 @@ from dpfast.grid import Grid
 
 Codes = NDArray[np.int64]
 
+_MOST_TOTAL = 2**61  # of a sum or count whose number of records is private
+
 
 class Distribution(Protocol):
     """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""
@@ -194,6 +196,32 @@ class MomentStatistic(Statistic):
     def coarseness(self, grid: Grid, n: int) -> int:
         """The power of two that T is divided by, and rounded, to give a release code; public."""
         return 1
+
+
+class UnboundedStatistic(MomentStatistic):
+    """One that adds up over records, so that it needs no n: what one record adds to an integer total is bounded."""
+
+    @abstractmethod
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        """The exact total of n records, whose codes add up to `codes`."""
+
+    @abstractmethod
+    def one_record(self, grid: Grid) -> int:
+        """The most that one record adds to the total, or takes from it."""
+
+    @abstractmethod
+    def range(self, grid: Grid) -> tuple[int, int]:
+        """The public range to which the total is clamped."""
+
+    @abstractmethod
+    def unit(self, grid: Grid) -> float:
+        """What 1 of the total is worth."""
+
+    def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
+        """The floats for totals counted from the least one."""
+        k, (first, _), unit = _checks.integers("codes", codes), self.range(grid), self.unit(grid)
+        values = [_scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
+        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
 
 class OrderStatistic(RankStatistic):
@@ -444,7 +472,7 @@ class Mean(_TrimmedSum, MomentStatistic):
 
 
 @dataclass(frozen=True)
-class Sum(MomentStatistic):
+class Sum(UnboundedStatistic):
     """The sum of all records, ``n * lower + T * step`` for the sum T of the codes."""
 
     def __str__(self) -> str:
@@ -464,6 +492,53 @@ class Sum(MomentStatistic):
 
     def sensitivity(self, grid: Grid, n: int) -> int:
         return grid.size - 1
+
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        return n * grid.first + codes
+
+    def one_record(self, grid: Grid) -> int:
+        return max(abs(grid.first), abs(grid.first + grid.size - 1))
+
+    def range(self, grid: Grid) -> tuple[int, int]:
+        return 0 if grid.lower >= 0 else -_MOST_TOTAL, 0 if grid.upper <= 0 else _MOST_TOTAL
+
+    def unit(self, grid: Grid) -> float:
+        return grid.step
+
+
+@dataclass(frozen=True)
+class Count(UnboundedStatistic):
+    """The number of records, for mechanisms to which it is private."""
+
+    def __str__(self) -> str:
+        return "count"
+
+    def last(self, grid: Grid, n: int) -> int:
+        return n
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return float(code)
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return n
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return 0
+
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        return n
+
+    def one_record(self, grid: Grid) -> int:
+        return 1
+
+    def range(self, grid: Grid) -> tuple[int, int]:
+        return 0, _MOST_TOTAL
+
+    def unit(self, grid: Grid) -> float:
+        return 1.0
 
 
 # The sensitivity in release codes is kept near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.

@@ -103,7 +103,7 @@ BAD = [
     ({"radius": -1}, ValueError, r"radius must be at least 0, not -1"),
     ({"radius": float("nan")}, ValueError, "radius must be finite"),
     ({"radius": "1"}, TypeError, "radius must be a real number"),
-    ({"neighbors": "add-remove"}, ValueError, "neighbors must be 'replace-one' here, not 'add-remove'"),
+    ({"neighbors": "local"}, ValueError, "neighbors must be one of 'replace-one', 'add-remove', not 'local'"),
     ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, not tuple"),
     ({"statistic": "median"}, TypeError, r"statistic must be one of dpfast\.statistics, not str"),
 ]

@@ -59,6 +59,7 @@ RELEASES = {
     "dpf.synthesize": lambda: [
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
     ],
+    "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
@@ -242,6 +243,9 @@ class TestEverythingIsCharged:
         with ledger.spend(Privacy(0.5), label="my sum"):
             draw()
             dpf.median(X, **B)  # part of what was declared
+            with ledger:
+                pass
+            draw()
         assert ledger.charges == (Charge("my sum", PrivacyProfile(Privacy(0.5))),)
 
     def test_a_mechanism_of_somebody_else(self):
@@ -265,6 +269,18 @@ class TestEverythingIsCharged:
             with pytest.raises(BudgetError):
                 Both()(Untouchable())
         assert [charge.profile.privacy for charge in ledger.charges] == [Privacy(0.5)]
+
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_charges_do_not_depend_on_the_data(self, mechanism):
+        """T15: what is recorded for two neighbours is the same, and adds up to what was declared."""
+        charges = []
+        for changed in (0.0, 100.0):
+            x = data(mechanism).copy()
+            x[3] = changed
+            ledger = Ledger(100.0, 0.1, neighbors=mechanism.privacy.neighbors)
+            ledger.release(mechanism, x, rng=PCG64(1))
+            charges.append(ledger.to_json())
+        assert charges[0] == charges[1]
 
     def test_the_result_is_the_same(self):
         with Ledger(1.0):
@@ -818,6 +834,26 @@ class TestPlans:
         assert _planned_delta([single] * 20, 6.0) < 0.2 * _planned_delta([PrivacyProfile(Privacy(1.0))] * 20, 6.0)
         laplace = PrivacyProfile(Privacy(1.0), (("laplace", 1.0, 1),))
         assert _planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
+
+    def test_plans_of_several_kinds(self):
+        """Against the exact losses of two families of randomised response, and never cheaper than one of them alone."""
+        pytest.importorskip("dp_accounting")
+        from dpfast.ledger import _planned_delta
+
+        pure = [PrivacyProfile(Privacy(0.3))] * 4 + [PrivacyProfile(Privacy(0.01))] * 3
+        large, small = response_pair(0.3), response_pair(0.01)
+        exact = 0.0
+        for signs in itertools.product([0, 1], repeat=7):
+            p = math.prod((large if i < 4 else small)[sign] for i, sign in enumerate(signs))
+            q = math.prod((large if i < 4 else small)[1 - sign] for i, sign in enumerate(signs))
+            exact += max(0.0, p - math.exp(0.7) * q)
+        found = _planned_delta(pure, 0.7)
+        assert exact <= found <= exact * 1.01 + 1e-9
+        mixed = [MEDIAN.privacy_profile] * 5 + [MEAN.privacy_profile] * 5 + [PrivacyProfile(Privacy(1e-7, 1e-9))]
+        assert _planned_delta(mixed[:5], 0.9) <= _planned_delta(mixed, 0.9) <= _planned_delta(mixed, 0.8)
+        ledger = Ledger(2.0, 1e-3, plan=mixed)
+        for mechanism in [MEDIAN] * 5 + [MEAN] * 5:
+            ledger.release(mechanism, X)
 
     def test_a_plan_in_a_file(self, tmp_path):
         path = tmp_path / "ledger"

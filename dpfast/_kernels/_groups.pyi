@@ -1,0 +1,30 @@
+from numpy import float64, int64
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+LARGEST_GROUP: int
+
+def by_label(
+    labels: NDArray[int64], values: NDArray[float64], missing: float, offsets: NDArray[int64], out: NDArray[float64]
+) -> None: ...
+def powers(epsilon: float, out: NDArray[float64]) -> None: ...
+def draw_quantiles(
+    bit_generator: BitGenerator,
+    values: NDArray[float64],
+    offsets: NDArray[int64],
+    start: int,
+    out: NDArray[int64],
+    *,
+    epsilon: float,
+    powers: NDArray[float64],
+    cap: int,
+    ranks: NDArray[int64] | None,
+    q: tuple[int, int, bool] | None,
+    radius: int,
+    lower: float,
+    upper: float,
+    step: float,
+    first: float,
+    last: int,
+    exact: bool = False,
+) -> int: ...

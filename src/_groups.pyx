@@ -1,0 +1,168 @@
+"""Order statistics of many small groups, released in one call; serves dpfast/groups.py.
+
+A counting sort by label, then for each group a sort, the levels of its nested-interval law and two words.
+docs/proofs/groups.md
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from dpfast._kernels._samplers import next_word
+
+
+cdef extern from "select.h":
+    Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
+    double *select_sort(double *x, Py_ssize_t n, double *scratch) noexcept nogil
+
+cdef extern from "groups.h":
+    ctypedef struct dpfast_grid:
+        double lower
+        double upper
+        double step
+        double missing
+        double first
+        int shift
+
+    ctypedef struct dpfast_group_plan:
+        dpfast_grid grid
+        int64_t last
+        int64_t radius
+        Py_ssize_t cap
+        double loss
+        const double *powers
+        const int64_t *ranks
+        uint64_t numerator
+        int shift
+        int above
+
+    double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
+    double dpfast_one_minus_exp_neg(double y) noexcept nogil
+    double dpfast_exp_neg(double y) noexcept nogil
+    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n) noexcept nogil
+    Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
+                                   int64_t *widths, double *cumulative) noexcept nogil
+    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
+    Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
+
+LARGEST_GROUP = 4096
+
+
+def by_label(const int64_t[:] labels not None, const double[:] values not None, double missing,
+             int64_t[::1] offsets not None, double[::1] out not None):
+    """Sort the values by their labels 0..G-1, G = len(offsets) - 1: group g is out[offsets[g]:offsets[g + 1]].
+
+    **Law** deterministic and stable; other labels are dropped, NaN becomes `missing`. **Assumes** labels, values and
+    out of one length, `offsets` zeros. **Cost** two passes over the labels, one over the values.
+    """
+    cdef Py_ssize_t i, n = labels.shape[0], total = 0
+    cdef uint64_t groups = offsets.shape[0] - 1, g
+    cdef int64_t count
+    cdef double x
+    with nogil:
+        for i in range(n):
+            g = <uint64_t> labels[i]
+            if g < groups:
+                offsets[g + 1] += 1
+        # offsets[g + 1] is where group g goes on, and in the end where it ends
+        for g in range(groups):
+            count = offsets[g + 1]
+            offsets[g + 1] = total
+            total += count
+        for i in range(n):
+            g = <uint64_t> labels[i]
+            if g < groups:
+                x = values[i]
+                out[offsets[g + 1]] = x if x == x else missing
+                offsets[g + 1] += 1
+
+
+def powers(double epsilon, double[::1] out not None):
+    """exp(-t epsilon / 2), t = 0, 1, ...: relative error at most 2**-50 (1 + t epsilon / 2)."""
+    cdef Py_ssize_t t
+    for t in range(out.shape[0]):
+        out[t] = dpfast_exp_neg(<double> t * (epsilon / 2))
+
+
+def draw_quantiles(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None,
+                   Py_ssize_t start, int64_t[::1] out not None, *, double epsilon, const double[::1] powers not None,
+                   Py_ssize_t cap, const int64_t[::1] ranks, object q, int64_t radius, double lower, double upper,
+                   double step, double first, int64_t last, bint exact=False):
+    """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
+
+    **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
+    words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
+    docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). Uniform on 0..last for an empty group.
+    Returns the group that was not drawn, of more than `LARGEST_GROUP` records, or the number of groups.
+    **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, ranks of as many or None, a
+    valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
+    """
+    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
+    cdef Py_ssize_t level = -1
+    cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
+    cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
+    cdef const double *ordered
+    cdef double *cumulative
+    cdef int64_t *left
+    cdef int64_t *widths
+    cdef uint64_t word = 0
+    cdef dpfast_group_plan plan
+    plan.grid = dpfast_grid(lower, upper, step, lower, first, 0)
+    plan.last, plan.radius, plan.cap = last, radius, cap
+    plan.loss = dpfast_one_minus_exp_neg(epsilon / 2)
+    plan.powers = &powers[0]
+    plan.ranks = NULL
+    if ranks is not None:
+        plan.ranks = &ranks[0]
+    plan.numerator, plan.shift, plan.above = (0, 0, 0) if q is None else q
+    try:
+        if scratch == NULL or codes == NULL:
+            raise MemoryError
+        cumulative, left, widths = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
+        while g < groups:
+            level = 0
+            with bit_generator.lock, nogil:
+                while g < groups:
+                    n = offsets[g + 1] - offsets[g]
+                    if n > largest:
+                        break
+                    if n:
+                        memcpy(scratch, &values[offsets[g]], n * sizeof(double))
+                        ordered = select_sort(scratch, n, scratch + room)
+                        dpfast_encode_array(&plan.grid, ordered, codes, n)
+                    levels = dpfast_group_levels(&plan, codes, n, left, widths, cumulative) if n else 0
+                    cumulative[0] = cumulative[0] if n else 1.0
+                    word = source.next_uint64(source.state)
+                    level = -1 if exact else dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
+                    if level < 0:
+                        break
+                    if level < levels:
+                        out[g] = left[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
+                    else:
+                        out[g] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+                    g += 1
+            if level >= 0:
+                break
+            level = _choose_exactly(bit_generator, word, widths, levels, epsilon, last)
+            with bit_generator.lock, nogil:
+                if level < levels:
+                    out[g] = left[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
+                else:
+                    out[g] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+            g += 1
+        return g
+    finally:
+        free(scratch)
+        free(codes)
+
+
+cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const int64_t *widths, Py_ssize_t n,
+                                double epsilon, int64_t last) except -1:
+    from dpfast._kernels._balls import choose_level
+    table = np.array([widths[t] for t in range(n)], dtype=object)
+    return choose_level(word, lambda: next_word(bit_generator), table, epsilon, int(last) + 1)
