@@ -19,7 +19,10 @@ _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64)
 # What NumPy makes a number of though it is none; and that, with text, which is read by `_float` alone.
 _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 _NOT_NUMBERS = (str, bytes, bytearray, *_NO_FLOATS)
-_ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
+_INTEGERS = {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
+_FLOATS = {"halffloat", "float", "double"}
+_ARROW = {"null", "bool"} | _FLOATS | _INTEGERS
+_POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
 def real(name: str, value: Any) -> float:
@@ -160,7 +163,12 @@ def threads(workers: SupportsIndex) -> int:
     number = whole("workers", workers, least=-1)
     if number == 0:
         raise ValueError("workers must be at least 1, or -1 for all cores, not 0")
-    return number if number > 0 else len(os.sched_getaffinity(0))
+    return number if number > 0 else _cores()
+
+
+def _cores() -> int:
+    """Cores that this process may use; where the system does not say (macOS), cores that there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, ...]:
@@ -172,8 +180,13 @@ def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, 
 
 def declares_integers(x: Any) -> bool:
     """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "iub"
+    x = _imported(x)
     if _is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
+    if _is_polars(x):
+        return str(x.dtype).startswith(("Int", "UInt", "Boolean"))
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 
@@ -203,15 +216,19 @@ def numbers(name: str, x: Any) -> NDArray[Any]:
     """An array of numbers of any shape; else as `vector`.
 
     How x is converted depends on its type and dtype only, never on its values, not even on whether any is missing: each
-    record is mapped by itself. A type that can hold missing integers is converted to float64 whatever it holds.
+    record is mapped by itself. A type that can hold missing integers is converted to float64 whatever it holds. Floats
+    are not copied where NumPy can look at them: without nulls and in one piece.
     """
     with np.errstate(all="ignore"):  # a conversion may meet a signalling NaN, or overflow to infinity
         if isinstance(x, (list, tuple)):
             return _float64(name, x)
+        x = _imported(x)
         if _is_arrow(x):
-            if str(x.type) not in _ARROW:
-                raise TypeError(f"{name} must hold numbers, not Arrow's {x.type}")
-            return np.asarray(x.cast("float64", safe=False), dtype=np.float64)
+            return _from_arrow(name, x)
+        if _is_polars(x):
+            return _from_polars(name, x)
+        if (columns := _table(x)) is not None:
+            return np.column_stack([numbers(name, column) for column in columns]) if columns else np.empty((0, 0))
         dtype = getattr(x, "dtype", None)
         if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":
             return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))  # a nullable Series
@@ -223,6 +240,56 @@ def numbers(name: str, x: Any) -> NDArray[Any]:
         if array.dtype not in _SUPPORTED:
             array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
         return array
+
+
+def _imported(x: Any) -> Any:
+    """Data of an Arrow library other than pyarrow, by way of the C data interface: pyarrow's, without a copy."""
+    if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or _is_arrow(x):
+        return x
+    for method, name in (("__arrow_c_array__", "array"), ("__arrow_c_stream__", "chunked_array")):
+        if hasattr(x, method):
+            try:
+                import pyarrow
+            except ImportError:
+                raise TypeError(f"pyarrow is needed to read {type(x).__name__}, which is not installed") from None
+            return getattr(pyarrow, name)(x)
+    return x
+
+
+def _from_arrow(name: str, x: Any) -> NDArray[Any]:
+    kind = str(x.type)
+    if kind not in _ARROW:
+        raise TypeError(f"{name} must hold numbers, not Arrow's {kind}")
+    if getattr(x, "num_chunks", 0) == 1:  # an array in several pieces is put together
+        x = x.chunk(0)
+    if kind not in _FLOATS:
+        x = x.cast("float64", safe=False)
+    return np.asarray(x)
+
+
+def _is_polars(x: Any) -> bool:
+    return type(x).__name__ == "Series" and type(x).__module__.partition(".")[0] == "polars"
+
+
+def _from_polars(name: str, x: Any) -> NDArray[Any]:
+    kind = str(x.dtype)
+    if kind.lower() not in _POLARS:
+        raise TypeError(f"{name} must hold numbers, not polars' {kind}")
+    return np.asarray(x.to_numpy() if kind.startswith("Float") else x.cast(float).to_numpy())
+
+
+def _table(x: Any) -> list[Any] | None:
+    """The columns of a data frame or a table, unless NumPy makes an array of it by dtypes alone."""
+    library = type(x).__module__.partition(".")[0]
+    if library == "polars" and hasattr(x, "get_columns"):
+        return list(x.get_columns())
+    if library == "pyarrow" and hasattr(x, "schema"):
+        return list(x.columns)
+    if library == "pandas" and hasattr(x, "dtypes") and x.ndim == 2:
+        dtypes = list(x.dtypes)
+        if not all(isinstance(dtype, np.dtype) for dtype in dtypes):
+            return [x.iloc[:, j] for j in range(len(dtypes))]
+    return None
 
 
 def _is_arrow(x: Any) -> bool:
@@ -329,11 +396,17 @@ def _listed_scores(x: list[Any] | tuple[Any, ...]) -> NDArray[Any] | list[Fracti
 
 
 def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
+    x = _imported(x)
     if _is_arrow(x):
         kind = str(x.type)
         if kind not in _ARROW:
             raise TypeError(f"scores must hold numbers, not Arrow's {kind}")
         array: NDArray[Any] = np.asarray((x if "int" in kind else x.cast("float64")).fill_null(0))
+    elif _is_polars(x):
+        kind = str(x.dtype)
+        if kind.lower() not in _POLARS:
+            raise TypeError(f"scores must hold numbers, not polars' {kind}")
+        array = (x if "Int" in kind else x.cast(float)).fill_null(0).to_numpy()
     else:
         dtype = getattr(x, "dtype", None)
         if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast.grid import Grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
@@ -21,6 +22,9 @@ from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
+
+if TYPE_CHECKING:
+    from scipy import LowLevelCallable
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +39,8 @@ class MEstimator(Mechanism):
     ----------
     psi : dpfast.psi.Psi or callable
         ``dpf.psi.Huber(2.0)``, ``Pinball(0.9)``, ``Table(knots, values)``, ``Logistic(1.0)``, or any bounded,
-        nondecreasing function of one float, the difference theta - x in data units (`dpfast.psi.Function`).
+        nondecreasing function of one float, the difference theta - x in data units, also as a `scipy.LowLevelCallable`
+        (`dpfast.psi.Function`).
     grid : Grid
         Public bounds and granularity of data and release. For a parameter without bounds: ``prior.grid(step)``.
     epsilon : float
@@ -97,7 +102,12 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     _width: int = field(init=False, compare=False, default=0)
 
     def __init__(
-        self, psi: Psi | Callable[[float], float], *, grid: Grid, epsilon: float, prior: str | Cauchy = "uniform"
+        self,
+        psi: Psi | Callable[[float], float] | LowLevelCallable,
+        *,
+        grid: Grid,
+        epsilon: float,
+        prior: str | Cauchy = "uniform",
     ) -> None:
         if not isinstance(grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
@@ -106,7 +116,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         if isinstance(prior, str) and prior != "uniform":
             raise ValueError(f"prior must be 'uniform' or a dpfast.prior.Cauchy, not {prior!r}")
         if not isinstance(psi, Psi):
-            if not callable(psi) or isinstance(psi, type):
+            if not (callable(psi) or is_pointer(psi)) or isinstance(psi, type):
                 raise TypeError(f"psi must be one of dpfast.psi or a function, not {psi!r}")
             psi = Function(psi)
         epsilon = _checks.positive_down("epsilon", epsilon)
@@ -298,7 +308,7 @@ def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 def m_estimate(
     x: ArrayLike,
-    psi: Psi | Callable[[float], float],
+    psi: Psi | Callable[[float], float] | LowLevelCallable,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,

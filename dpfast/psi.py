@@ -13,13 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _callbacks, _checks
 from dpfast.grid import Grid
+
+if TYPE_CHECKING:
+    from scipy import LowLevelCallable
 
 __all__ = ["Function", "Huber", "Logistic", "Pinball", "Psi", "Table"]
 
@@ -224,10 +227,14 @@ class _Tabulated(Psi):
     def at(self, difference: float) -> float:
         """The function of a difference in data units."""
 
+    def values(self, differences: list[float]) -> Sequence[float]:
+        """The function of each difference."""
+        return [self.at(difference) for difference in differences]
+
     def table(self, grid: Grid) -> IntegerTable:
         places = _places(grid.size - 1)
         differences = [place * grid.step for place in places]
-        values = [_checks.real("each value of psi", self.at(difference)) for difference in differences]
+        values = [_checks.real("each value of psi", value) for value in self.values(differences)]
         _check_values(differences, values)
         kept = _worth_a_knot(places, values)
         return IntegerTable.rounded([places[i] for i in kept], [Fraction(values[i]) for i in kept])
@@ -265,10 +272,10 @@ class Function(_Tabulated):
 
     Parameters
     ----------
-    function : callable
+    function : callable or scipy.LowLevelCallable
         From a float, a difference in data units, to a finite number: nondecreasing, at most 0 on the left and at least
         0 on the right. It must be public, like every parameter, and is called when a mechanism is built, never with
-        data.
+        data. A pointer, ``double (double)`` or ``double (double, void *)``, is called without the GIL.
 
     Notes
     -----
@@ -277,17 +284,26 @@ class Function(_Tabulated):
     mechanism is built, to be finite and nondecreasing.
     """
 
-    function: Callable[[float], float]
+    function: Callable[[float], float] | LowLevelCallable
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
+        if not callable(self.function) and not _callbacks.is_pointer(self.function):
             raise TypeError(f"function must be callable, not {type(self.function).__name__}")
+
+    def __hash__(self) -> int:
+        pointer = _callbacks.is_pointer(self.function)
+        return hash(_callbacks.identity(self.function) if pointer else self.function)
 
     def __str__(self) -> str:
         return f"the psi {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def at(self, difference: float) -> float:
-        return self.function(difference)
+        return self.values([difference])[0]
+
+    def values(self, differences: list[float]) -> Sequence[float]:
+        if _callbacks.is_pointer(self.function):
+            return _callbacks.over("function", self.function, differences)()
+        return [self.function(difference) for difference in differences]
 
 
 def _places(last: int) -> list[int]:

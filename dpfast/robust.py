@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _callbacks, _checks
 from dpfast._kernels import _boxes, _select
 from dpfast._least import least
 from dpfast._threads import each
@@ -25,6 +25,9 @@ from dpfast.selection import Selection
 from dpfast.spending import spending
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
 from dpfast.theory.robust import gaussian_mean_error
+
+if TYPE_CHECKING:
+    from scipy import LowLevelCallable
 
 _LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; what is above 64 is not spent
 
@@ -834,7 +837,11 @@ def score(
 
 
 def reduce(
-    score: Callable[[Any], float], candidates: Iterable[Any], *, epsilon: float, rng: RandomSource = None
+    score: Callable[[Any], float] | LowLevelCallable,
+    candidates: Iterable[Any],
+    *,
+    epsilon: float,
+    rng: RandomSource = None,
 ) -> Any:
     """Release one of finitely many candidates by a robustness score: the black-box reduction, epsilon-private.
 
@@ -843,12 +850,14 @@ def reduce(
 
     Parameters
     ----------
-    score : callable
+    score : callable or scipy.LowLevelCallable
         Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
         of it; an integer, a float or a Fraction, taken as exactly the number it is. Lower is better. YOUR promise, on
         which the privacy rests: it changes by at most 1 where one record is replaced, and nothing else about the data
         shows, no exception either; `dpfast.audit.lipschitz` checks it on small data. A candidate whose score is
-        infinite, NaN or None is not chosen, unless all are.
+        infinite, NaN or None is not chosen, unless all are. A pointer to a function is called without the GIL:
+        ``double (double)`` for numbers, ``double (int, double *)`` for rows of as many, either with a ``void *`` at the
+        end, where your private data may be (docs/c-api.md).
     candidates : iterable
         Public; at least one.
     epsilon : float
@@ -881,14 +890,16 @@ def reduce(
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
     source = bit_generator(rng)
-    if not callable(score):
+    pointer = _callbacks.is_pointer(score)
+    if not callable(score) and not pointer:
         raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
     choices = list(candidates)
     if not choices:
         raise ValueError("candidates must not be empty")
+    scores = _callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
     mechanism = Selection(epsilon=epsilon)
     with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates"):
-        return choices[mechanism([-_distance(score(choice)) for choice in choices], rng=source)]
+        return choices[mechanism([-_distance(distance) for distance in scores()], rng=source)]
 
 
 def _distance(score: Any) -> Fraction | float:

@@ -8,9 +8,12 @@ for what doubles leave open only. docs/proofs/selection.md
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, isinf
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
+
+from fractions import Fraction
 
 import numpy as np
 
@@ -36,6 +39,41 @@ ctypedef fused integer:
     uint64_t
 
 cdef Py_ssize_t WORDS = 2 ** 16  # drawn at a time by the coins
+
+
+cdef Py_ssize_t draw_choice(bitgen_t *source, object bit_generator, const double *scores, Py_ssize_t n,
+                            double rate) except -1 nogil:
+    cdef Py_ssize_t blocks = (n + CHOICE_BLOCK - 1) // CHOICE_BLOCK, chosen
+    cdef double *room = <double *> malloc((blocks + CHOICE_BLOCK) * sizeof(double))
+    cdef double top
+    cdef uint64_t word
+    try:
+        if room == NULL:
+            raise MemoryError
+        top = choice_largest(scores, n)
+        choice_totals(scores, n, top, rate, room)
+        word = source.next_uint64(source.state)
+        chosen = choice_locate(word, scores, n, top, rate, room, room + blocks, False)
+        if chosen < 0:
+            with gil:
+                chosen = _choose_exactly(bit_generator, word, scores, n, top, rate)
+        return chosen
+    finally:
+        free(room)
+
+
+cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const double *scores, Py_ssize_t n, double top,
+                                double rate) except -1:
+    from dpfast._kernels._balls import choose_exponent
+    cdef Py_ssize_t i
+    exact = []
+    for i in range(n):
+        score = scores[i] if scores[i] == scores[i] else 0.0
+        if score == top:
+            exact.append(Fraction(0))
+        else:
+            exact.append(INFINITY if isinf(score) or isinf(top) else Fraction(rate) * (Fraction(top) - Fraction(score)))
+    return choose_exponent(word, lambda: next_word(bit_generator), exact)
 
 
 def largest(const double[::1] scores not None):

@@ -42,6 +42,29 @@ cdef inline int64_t _draw_point(bitgen_t *source, const int64_t *lower, const in
     return <int64_t> dpfast_uniform(source, <uint64_t> last)
 
 
+cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
+                         Py_ssize_t levels, double epsilon, int64_t last) except -1 nogil:
+    cdef int64_t *widths = <int64_t *> malloc((levels + 1) * sizeof(int64_t))
+    cdef double *cumulative = <double *> malloc((levels + 1) * sizeof(double))
+    cdef Py_ssize_t level, t
+    cdef uint64_t word
+    try:
+        if widths == NULL or cumulative == NULL:
+            raise MemoryError
+        for t in range(levels):
+            widths[t] = upper[t] - lower[t] + 1
+        dpfast_level_cumulative(widths, cumulative, levels, epsilon / 2, <double> last + 1)
+        word = source.next_uint64(source.state)
+        level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
+        if level < 0:
+            with gil:
+                level = _choose_exactly(bit_generator, word, widths, levels, epsilon, last)
+        return _draw_point(source, lower, widths, levels, level, last)
+    finally:
+        free(widths)
+        free(cumulative)
+
+
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
                          double lower, double upper, double step, double first, int64_t last, *, bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
@@ -99,22 +122,23 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     cdef int64_t[::1] widths = np.subtract(upper, lower) + 1
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
-    with bit_generator.lock, nogil:
-        dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
-        for i in range(out.shape[0]):
-            words[i] = source.next_uint64(source.state)
-            out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
-            undecided += out[i] < 0
-    if undecided or exact:
-        for i in range(out.shape[0]):
-            if exact or out[i] < 0:
-                out[i] = _choose_exactly(bit_generator, words[i], &widths[0], n, epsilon, last)
-    with bit_generator.lock, nogil:
-        for i in range(out.shape[0]):
-            if out[i] < n:
-                out[i] = lower[out[i]] + <int64_t> dpfast_uniform(source, <uint64_t> widths[out[i]] - 1)
-            else:
-                out[i] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+    with bit_generator.lock:  # to the end: a release takes its words in one piece
+        with nogil:
+            dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
+            for i in range(out.shape[0]):
+                words[i] = source.next_uint64(source.state)
+                out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
+                undecided += out[i] < 0
+        if undecided or exact:
+            for i in range(out.shape[0]):
+                if exact or out[i] < 0:
+                    out[i] = _choose_exactly(bit_generator, words[i], &widths[0], n, epsilon, last)
+        with nogil:
+            for i in range(out.shape[0]):
+                if out[i] < n:
+                    out[i] = lower[out[i]] + <int64_t> dpfast_uniform(source, <uint64_t> widths[out[i]] - 1)
+                else:
+                    out[i] = <int64_t> dpfast_uniform(source, <uint64_t> last)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

@@ -33,6 +33,10 @@ cdef extern from "draws.h":
     double dpfast_neg_log_word(uint64_t word, double *two_to_minus_k) noexcept nogil
 
 
+cdef int c_api_version() noexcept nogil:
+    return C_API_VERSION
+
+
 cdef bitgen_t *unwrap(object bit_generator) except NULL:
     return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
 
@@ -47,6 +51,38 @@ cdef bint draw_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denomina
 
 cdef bint draw_bernoulli_dyadic(bitgen_t *source, uint64_t threshold) noexcept nogil:
     return source.next_uint64(source.state) < threshold
+
+
+cdef int draw_bernoulli_exp(bitgen_t *source, object bit_generator, double gamma) except -1 nogil:
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t decision = dpfast_below_exp_neg(word, gamma)
+    if decision == UNDECIDED:
+        with gil:
+            from dpfast._kernels._balls import below_exp_neg
+            decision = below_exp_neg(word, lambda: next_word(bit_generator), gamma)
+    return <int> decision
+
+
+cdef int64_t draw_geometric(bitgen_t *source, object bit_generator,
+                            double scale) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t out
+    dpfast_geometric(&word, &out, 1, scale)
+    if out == UNDECIDED:
+        with gil:
+            out = _completed(bit_generator, word, scale, False)
+    return out
+
+
+cdef int64_t draw_rounded_laplace(bitgen_t *source, object bit_generator,
+                                  double scale) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t out
+    dpfast_rounded_laplace(&word, &out, 1, scale)
+    if out == UNDECIDED:
+        with gil:
+            out = _completed(bit_generator, word, scale, True)
+    return out
 
 
 def fill_words(bit_generator, uint64_t[::1] out not None):
@@ -137,13 +173,18 @@ def fill_bernoulli_exp(bit_generator, gamma, uint8_t[::1] out not None, *, bint 
 
 cdef object _complete(bit_generator, uint64_t[::1] words, int64_t[::1] out, scale, bint symmetric, bint exact):
     """Decide in ball arithmetic the entries that doubles left open."""
-    from dpfast._kernels._balls import floor_exponential
-    offset = Fraction(1, 2) if symmetric else Fraction(0)
     cdef Py_ssize_t i
     for i in range(out.shape[0]):
         if exact or out[i] == UNDECIDED:
-            magnitude = floor_exponential(words[i], lambda: next_word(bit_generator), scale, offset)
-            out[i] = -magnitude if symmetric and words[i] & 1 else magnitude
+            out[i] = _completed(bit_generator, words[i], scale, symmetric)
+
+
+cdef int64_t _completed(object bit_generator, uint64_t word, object scale, bint symmetric) except? -1:
+    """The value that a word stands for, in ball arithmetic."""
+    from dpfast._kernels._balls import floor_exponential
+    offset = Fraction(1, 2) if symmetric else Fraction(0)
+    magnitude = floor_exponential(word, lambda: next_word(bit_generator), scale, offset)
+    return -magnitude if symmetric and word & 1 else magnitude
 
 
 cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:

@@ -332,15 +332,30 @@ cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, dou
     return 0
 
 
+cdef void _pad(double *out, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n) noexcept nogil:
+    """Infinities for those of the ranks first..last that are outside 1..n."""
+    cdef Py_ssize_t rank
+    for rank in range(first, min(last, 0) + 1):
+        out[rank - first] = -INFINITY
+    for rank in range(max(first, n + 1), last + 1):
+        out[rank - first] = INFINITY
+
+
 cdef cnp.ndarray _padded(Py_ssize_t first, Py_ssize_t last, Py_ssize_t n):
     """Room for the keys of ranks first..last, with infinities for the ranks outside 1..n."""
     cdef cnp.ndarray result = _scratch(last - first + 1)
-    cdef Py_ssize_t rank
-    for rank in range(first, min(last, 0) + 1):
-        _doubles(result)[rank - first] = -INFINITY
-    for rank in range(max(first, n + 1), last + 1):
-        _doubles(result)[rank - first] = INFINITY
+    _pad(_doubles(result), first, last, n)
     return result
+
+
+cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, double missing,
+                       double *out) except -1:
+    cdef select_keys keys = select_keys_of_doubles(x, n)
+    keys.missing = missing
+    _pad(out, first, last, n)
+    if max(first, 1) <= min(last, n):
+        _select(&keys, max(first, 1), min(last, n), out + max(first, 1) - first, 1)
+    return 0
 
 
 def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, double lower, double upper, double step,

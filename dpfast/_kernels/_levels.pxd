@@ -1,0 +1,10 @@
+# The nested-interval law in your own nogil loop; the contract is in docs/c-api.md.
+
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+# One draw: a code of 0..last with weight exp(-epsilon / 2 * score), score the least t whose box lower[t]..upper[t]
+# holds it, or `levels`. Boxes are nested inside 0..last.
+# The lock of `bit_generator` is held, `source` is what it unwraps to.
+cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
+                         Py_ssize_t levels, double epsilon, int64_t last) except -1 nogil

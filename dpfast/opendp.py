@@ -1,0 +1,382 @@
+"""Mechanisms of dpfast as measurements of OpenDP: chained, composed and budgeted there, released at the speed of here.
+
+    >>> import numpy as np, opendp.prelude as dp
+    >>> import dpfast.opendp as dpf_opendp
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dpf_opendp.array_domain(1000), dp.change_one_distance()
+    >>> median = dpf_opendp.make_median(*space, 1.0, bounds=(0, 100))
+    >>> 40 <= median(np.linspace(0, 100, 1000)) <= 60
+    True
+    >>> median.map(3)
+    3.0
+
+Both features are needed since OpenDP cannot check what a measurement made outside of it promises; whoever enables them
+trusts this module. What it promises is `Mechanism.privacy_map`, and that the data are looked at for dtype, shape and
+number of records before a mechanism sees them: OpenDP does not do so at a release. docs/opendp.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from numpy.typing import DTypeLike, NDArray
+
+from dpfast import _checks
+from dpfast.densities.histograms import PerturbedHistogram
+from dpfast.grid import Grid
+from dpfast.inverse import InverseSensitivity
+from dpfast.mechanism import Mechanism
+from dpfast.quantiles import Quantiles
+from dpfast.robust import NestedBoxes
+from dpfast.statistics import Mean, Median, Quantile, RankStatistic, TrimmedMean
+
+__all__ = [
+    "array_domain",
+    "make_histogram",
+    "make_mean",
+    "make_measurement",
+    "make_median",
+    "make_quantile",
+    "make_quantiles",
+    "make_robust_mean",
+    "make_trimmed_mean",
+    "register",
+]
+
+# Records that differ between neighbours at distance d, for the mechanisms of each relation. Of two data sets of equal
+# size, those that symmetric distance counts come in pairs.
+_DISTANCES: dict[str, dict[str, Callable[[int], int]]] = {
+    "replace-one": {
+        "ChangeOneDistance": lambda d: d,
+        "HammingDistance": lambda d: d,
+        "SymmetricDistance": lambda d: d // 2,
+        "InsertDeleteDistance": lambda d: d // 2,
+    },
+    "add-remove": {
+        "ChangeOneDistance": lambda d: 2 * d,
+        "HammingDistance": lambda d: 2 * d,
+        "SymmetricDistance": lambda d: d,
+        "InsertDeleteDistance": lambda d: d,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a domain says about its arrays; None is what it leaves open.
+
+    Attributes
+    ----------
+    n : int or None
+        Records.
+    columns : int or None
+        0 for arrays of one dimension.
+    dtype : numpy.dtype or None
+    """
+
+    n: int | None
+    columns: int | None
+    dtype: np.dtype[Any] | None
+
+    @classmethod
+    def of(cls, domain: Any) -> Arrays:
+        """What is known of a domain of OpenDP: of vectors, of NumPy's arrays, or an `array_domain`."""
+        if str(domain.type).startswith("VectorDomain"):
+            return cls(domain.size, 0, None)
+        about: Any = domain.descriptor if str(domain.carrier_type) == "ExtrinsicObject" else None
+        if isinstance(about, Arrays):
+            return about
+        dtype = _DTYPES.get(str(getattr(about, "T", None)))
+        if dtype is not None and hasattr(about, "num_columns"):
+            return cls(about.size, about.num_columns, dtype)
+        if dtype is not None and len(getattr(about, "shape", ())) in (1, 2):
+            return cls(about.shape[0], 0 if len(about.shape) == 1 else about.shape[1], dtype)
+        raise TypeError(
+            "input_domain must be an array_domain of dpfast.opendp, a vector_domain, or a numpy.array2_domain or "
+            f"arrayd_domain, not {domain}"
+        )
+
+    def hold(self, x: Any) -> bool:
+        """Whether x is one of them."""
+        return (
+            isinstance(x, np.ndarray)
+            and x.dtype.kind in "biuf"
+            and x.ndim == (2 if self.columns != 0 else 1)
+            and self.n in (None, x.shape[0])
+            and (not self.columns or x.shape[1] == self.columns)
+            and (self.dtype is None or self.dtype == x.dtype)  # a dtype equals None, if it is float64
+        )
+
+    def __str__(self) -> str:
+        columns = "" if self.columns == 0 else f", columns={self.columns or 'any'}"
+        return f"n={'any' if self.n is None else self.n}{columns}, dtype={self.dtype or 'any'}"
+
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "bool": np.dtype(np.bool_),
+    **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)},
+}
+
+
+def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | None = np.float64) -> Any:
+    """The domain of NumPy arrays of `n` records, which OpenDP hands over as they are, without a list or a copy.
+
+    Parameters
+    ----------
+    n : int, optional
+        The public number of records; None for any, for mechanisms of `neighbors` "add-remove" only.
+    columns : int
+        0 for arrays of one dimension; else the columns of an array of a record in each row.
+    dtype : dtype, optional
+        Of numbers; None for any.
+
+    Returns
+    -------
+    opendp.mod.Domain
+        Equal to another one of the same parameters. NaN is a member: it goes to ``grid.missing``.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> from dpfast.opendp import array_domain
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> array_domain(1000, columns=3)
+    dpfast.array_domain(n=1000, columns=3, dtype=float64)
+    """
+    arrays = Arrays(
+        None if n is None else _checks.whole("n", n, least=1),
+        _checks.whole("columns", columns),
+        None if dtype is None else np.dtype(dtype),
+    )
+    if arrays.dtype is not None and arrays.dtype.kind not in "biuf":
+        raise TypeError(f"dtype must be one of numbers, not {arrays.dtype}")
+    return dp.user_domain(f"dpfast.array_domain({arrays})", arrays.hold, arrays)
+
+
+def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism) -> Any:
+    """A measurement of OpenDP from any mechanism of dpfast that is not local.
+
+    Parameters
+    ----------
+    input_domain : opendp.mod.Domain
+        An `array_domain`, ``dp.numpy.array2_domain`` or ``arrayd_domain``, whose arrays come as they are; or a
+        ``dp.vector_domain``, which hands over lists and so costs 20 ns a record and more. It must have a size, unless
+        the mechanism keeps the number of records private.
+    input_metric : opendp.mod.Metric
+        ``dp.change_one_distance()`` or ``dp.hamming_distance()``; ``dp.symmetric_distance()`` or
+        ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of a size that is public.
+    mechanism : dpfast.Mechanism
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Its release is that of the mechanism: a float, an array or another object. Its measure is
+        ``dp.max_divergence()``, or ``dp.approximate(dp.max_divergence())`` where delta is positive; its map
+        `Mechanism.privacy_map`, rounded up, monotone, for every distance.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A domain without what must be public, a metric that is none of these. At a release: data that are not in the
+        domain, told without anything of them.
+
+    Notes
+    -----
+    Privacy: `Mechanism.privacy_map`. Releases are drawn by the secure generator; they may run on several threads.
+
+    Examples
+    --------
+    >>> import numpy as np, opendp.prelude as dp, dpfast
+    >>> from dpfast.opendp import array_domain, make_measurement
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> iqr = dpfast.InverseSensitivity(
+    ...     dpfast.statistics.InterquartileRange(), grid=dpfast.Grid(0, 100), epsilon=0.5
+    ... )
+    >>> measurement = make_measurement(array_domain(1000), dp.symmetric_distance(), iqr)
+    >>> [measurement.map(d) for d in range(5)]
+    [0.0, 0.0, 0.5, 0.5, 1.0]
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
+    arrays, privacy = Arrays.of(input_domain), mechanism.privacy
+    if privacy.neighbors not in _DISTANCES:
+        raise ValueError(f"a mechanism of neighbors={privacy.neighbors!r} is for one record: it is no measurement")
+    changed = _DISTANCES[privacy.neighbors].get(str(input_metric).removesuffix("()"))
+    if changed is None:
+        known = ", ".join(_DISTANCES[privacy.neighbors])
+        raise ValueError(f"input_metric must be one of {known}, not {input_metric}")
+    if arrays.n is None and privacy.neighbors == "replace-one":
+        raise ValueError("input_domain must have a size: the number of records is public, and checked at every release")
+
+    def function(x: Any) -> Any:
+        return mechanism(_member(arrays, x))
+
+    def pure_map(d_in: int) -> float:
+        return float(mechanism.privacy_map(changed(d_in)).epsilon)
+
+    def approximate_map(d_in: int) -> tuple[float, float]:
+        guarantee = mechanism.privacy_map(changed(d_in))
+        return float(guarantee.epsilon), float(guarantee.delta)
+
+    divergence = dp.max_divergence()
+    measure, privacy_map = (dp.approximate(divergence), approximate_map) if privacy.delta else (divergence, pure_map)
+    return dp.m.make_user_measurement(input_domain, input_metric, measure, function, privacy_map)
+
+
+def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
+    values = _checks.numbers("x", x) if isinstance(x, list) else x
+    if not arrays.hold(values):
+        raise ValueError(f"the data are not in the input domain: an array of {arrays} is needed")
+    return np.asarray(values)
+
+
+def _inverse(
+    statistic: RankStatistic, input_domain: Any, input_metric: Any, epsilon: float, bounds: Any, grid: Grid | None
+) -> Any:
+    where = _grid(bounds, grid, input_domain)
+    return make_measurement(input_domain, input_metric, InverseSensitivity(statistic, grid=where, epsilon=epsilon))
+
+
+def _grid(bounds: Any, grid: Grid | None, input_domain: Any) -> Grid:
+    if (bounds is None) == (grid is None):
+        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): they are public and have no default")
+    if grid is not None:
+        return grid
+    dtype = Arrays.of(input_domain).dtype
+    return Grid(*_checks.pair("bounds", bounds), step=1.0 if dtype is not None and dtype.kind in "biu" else None)
+
+
+def make_median(
+    input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
+) -> Any:
+    """The median, by inverse sensitivity (`dpfast.InverseSensitivity`): a float.
+
+    Parameters
+    ----------
+    input_domain : opendp.mod.Domain
+        As for `make_measurement`.
+    input_metric : opendp.mod.Metric
+        As for `make_measurement`.
+    epsilon : float
+        Positive; for one replaced record. Left out, a ``dp.Context`` finds the one that spends its budget.
+    bounds : pair of floats
+        Public, in data units; short for ``grid=Grid(lower, upper)``, with step 1 if the domain is one of integers.
+    grid : Grid
+        Instead of `bounds`.
+    """
+    return _inverse(Median(), input_domain, input_metric, epsilon, bounds, grid)
+
+
+def make_quantile(
+    input_domain: Any, input_metric: Any, epsilon: float, *, q: float, bounds: Any = None, grid: Grid | None = None
+) -> Any:
+    """The q-quantile, by inverse sensitivity: a float. Parameters as for `make_median`; `q` in [0, 1]."""
+    return _inverse(Quantile(q), input_domain, input_metric, epsilon, bounds, grid)
+
+
+def make_quantiles(
+    input_domain: Any,
+    input_metric: Any,
+    epsilon: float,
+    *,
+    qs: Sequence[float],
+    bounds: Any = None,
+    grid: Grid | None = None,
+) -> Any:
+    """Several quantiles at once (`dpfast.Quantiles`): an array, epsilon for all together. Else as `make_median`."""
+    mechanism = Quantiles(qs, grid=_grid(bounds, grid, input_domain), epsilon=epsilon)
+    return make_measurement(input_domain, input_metric, mechanism)
+
+
+def make_mean(
+    input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
+) -> Any:
+    """The mean, by inverse sensitivity: a float. Parameters as for `make_median`."""
+    return _inverse(Mean(), input_domain, input_metric, epsilon, bounds, grid)
+
+
+def make_trimmed_mean(
+    input_domain: Any, input_metric: Any, epsilon: float, *, trim: float, bounds: Any = None, grid: Grid | None = None
+) -> Any:
+    """The mean without the fraction `trim` at each end, by inverse sensitivity: a float. Else as `make_median`."""
+    return _inverse(TrimmedMean(trim), input_domain, input_metric, epsilon, bounds, grid)
+
+
+def make_robust_mean(
+    input_domain: Any,
+    input_metric: Any,
+    epsilon: float,
+    *,
+    bounds: Any = None,
+    grid: Grid | Sequence[Grid] | None = None,
+    radius: float = 0.0,
+) -> Any:
+    """A robust location of records in d dimensions (`dpfast.NestedBoxes` of medians): an array of shape (d,).
+
+    Parameters as for `make_median`, with a domain of rows; `bounds` are those of every column, `grid` is one Grid or d
+    of them; `radius` as for `dpfast.robust_mean`.
+    """
+    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
+    return make_measurement(
+        input_domain, input_metric, NestedBoxes(Median(), grid=where, epsilon=epsilon, radius=radius)
+    )
+
+
+def make_histogram(
+    input_domain: Any,
+    input_metric: Any,
+    epsilon: float,
+    *,
+    bins: int | Sequence[int],
+    bounds: Any = None,
+    grid: Grid | Sequence[Grid] | None = None,
+    neighbors: str | None = None,
+) -> Any:
+    """A histogram (`dpfast.densities.PerturbedHistogram`): a `dpfast.Histogram`.
+
+    Parameters as for `make_median`; `bins` of every column or of each; for 2 to 4 columns `grid` holds a Grid for each.
+    `neighbors` is "add-remove" for a domain without a size, else "replace-one", unless it is given.
+    """
+    where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
+    if neighbors is None:
+        neighbors = "add-remove" if Arrays.of(input_domain).n is None else "replace-one"
+    mechanism = PerturbedHistogram(bins, grid=where, epsilon=epsilon, neighbors=neighbors)
+    return make_measurement(input_domain, input_metric, mechanism)
+
+
+def register() -> None:
+    """Make the measurements methods of a query of ``dp.Context``, as ``dpfast_median`` and so on; twice does no harm.
+
+    Examples
+    --------
+    >>> import numpy as np, opendp.prelude as dp, dpfast.opendp
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> dpfast.opendp.register()
+    >>> context = dp.Context.compositor(
+    ...     data=np.linspace(0, 100, 1000),
+    ...     privacy_unit=dp.unit_of(changes=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=2,
+    ...     domain=dpfast.opendp.array_domain(1000),
+    ... )
+    >>> 30 <= context.query().dpfast_median(bounds=(0, 100)).release() <= 70
+    True
+    """
+    for constructor in (
+        make_histogram,
+        make_mean,
+        make_median,
+        make_quantile,
+        make_quantiles,
+        make_robust_mean,
+        make_trimmed_mean,
+    ):
+        with suppress(ValueError):  # registered before
+            dp.register(constructor, "dpfast_" + constructor.__name__.removeprefix("make_"))

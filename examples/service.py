@@ -1,0 +1,113 @@
+"""A small HTTP service that answers private quantiles of one column until its budget is spent.
+
+    pip install 'dpfast[examples]'
+    python examples/service.py pay.csv --column pay --bounds 0 1000000 --epsilon 1 --ledger pay.ledger
+
+    curl -X POST localhost:8000/median -d '{"epsilon": 0.01}'
+    curl -X POST localhost:8000/quantiles -d '{"epsilon": 0.05, "q": [0.25, 0.75]}'
+    curl localhost:8000/budget
+
+Every release is charged to the ledger before the data are looked at. With a file the budget outlives the process, and
+several processes may share it. An answer is 200; 403 if the budget does not hold it, 400 for a wrong request, and then
+nothing is spent. What is said in an error is made of the request and of public numbers only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import uvicorn
+from numpy.typing import NDArray
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+import dpfast as dpf
+from dpfast.tables import read_column
+
+MOST = 10_000  # bytes of a request
+
+
+def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starlette:
+    """The service for the private records x, public bounds and a budget."""
+
+    def median(query: dict[str, Any]) -> dpf.Mechanism:
+        return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=query["epsilon"])
+
+    def quantiles(query: dict[str, Any]) -> dpf.Mechanism:
+        return dpf.Quantiles([float(q) for q in query["q"]], grid=grid, epsilon=query["epsilon"])
+
+    def answers(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism]) -> Callable[..., Any]:
+        async def endpoint(request: Request) -> JSONResponse:
+            body = await request.body()
+            return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
+
+        return endpoint
+
+    def answer(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism], body: bytes) -> JSONResponse:
+        try:
+            mechanism = mechanism_of(parsed(body))
+        except KeyError as missing:
+            return refusal(400, f"the request must have {missing}")
+        except (TypeError, ValueError) as error:
+            return refusal(400, str(error))
+        try:
+            release = ledger.release(mechanism, x)
+        except dpf.errors.BudgetError as error:
+            return refusal(403, str(error))
+        return JSONResponse({"release": np.asarray(release).tolist(), "privacy": str(mechanism.privacy)})
+
+    def budget(request: Request) -> JSONResponse:
+        spent, left = ledger.spent, ledger.remaining
+        return JSONResponse({"spent": spent.epsilon, "remaining": left.epsilon, "releases": len(ledger.charges)})
+
+    routes = [
+        Route("/median", answers(median), methods=["POST"]),
+        Route("/quantiles", answers(quantiles), methods=["POST"]),
+        Route("/budget", budget),
+    ]
+    return Starlette(routes=routes)
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The request. Decimals are exact: ten releases of 0.1 fit into a budget of 1."""
+    if len(body) > MOST:
+        raise ValueError(f"a request must have at most {MOST} bytes")
+    query = json.loads(body, parse_float=Fraction)
+    if not isinstance(query, dict):
+        raise ValueError("the request must be a JSON object")
+    return query
+
+
+def refusal(status: int, reason: str) -> JSONResponse:
+    """An error without a release."""
+    return JSONResponse({"error": reason}, status_code=status)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", help="CSV or Parquet")
+    parser.add_argument("--column", required=True)
+    parser.add_argument("--bounds", nargs=2, type=float, required=True, metavar=("LOWER", "UPPER"))
+    parser.add_argument("--epsilon", type=Fraction, required=True, help="of all answers together")
+    parser.add_argument("--ledger", help="file in which the budget is kept; default: the memory of this process")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    app = application(
+        read_column(options.file, options.column),
+        grid=dpf.Grid(*options.bounds),
+        ledger=dpf.Ledger(options.epsilon, path=options.ledger),
+    )
+    uvicorn.run(app, port=options.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Mechanisms and generators used by many threads and by forked children at once."""
+
+import os
+import pickle
+import select as waiting
+import sys
+import sysconfig
+import threading
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+from dpfast.densities import PerturbedHistogram
+from dpfast.statistics import Mean, Median, TrimmedMean
+
+X = np.random.default_rng(0).normal(50, 10, 999)
+GRID = dpf.Grid(0, 100)
+SCALARS = [
+    dpf.InverseSensitivity(Median(), grid=GRID, epsilon=0.01),
+    dpf.InverseSensitivity(TrimmedMean(0.1), grid=GRID, epsilon=0.01),
+    dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=0.01),
+    dpf.SmoothSensitivity(Median(), grid=GRID, epsilon=0.5, delta=1e-6),
+    dpf.MEstimator(dpf.psi.Huber(5.0), grid=GRID, epsilon=0.01),
+]
+THREADS, CALLS = 8, 40
+
+
+def in_threads(function, count=THREADS):
+    """What `function` gives in each of many threads that start together; raises what one of them raised."""
+    start, results, errors = threading.Barrier(count), [None] * count, []
+
+    def run(i):
+        try:
+            start.wait()
+            results[i] = function(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+@pytest.mark.parametrize("mechanism", SCALARS, ids=repr)
+class TestThreads:
+    def test_one_mechanism(self, mechanism):
+        """Each thread draws by itself: on 2**32 points hardly any two releases are equal."""
+        before = pickle.dumps(mechanism)
+        parts = in_threads(lambda i: [mechanism(X) for _ in range(CALLS)])
+        releases = [value for part in parts for value in part]
+        assert len(set(releases)) > 0.97 * len(releases)
+        assert all(0 <= value <= 100 for value in releases)
+        assert pickle.dumps(mechanism) == before
+
+    def test_one_generator(self, mechanism):
+        """A release takes its words in one piece: many threads together make what one makes alone, in some order."""
+        shared = Generator(PCG64(3))
+        parts = in_threads(lambda i: [mechanism(X, rng=shared) for _ in range(CALLS)])
+        alone = Generator(PCG64(3))
+        expected = [mechanism(X, rng=alone) for _ in range(THREADS * CALLS)]
+        assert sorted(value for part in parts for value in part) == sorted(expected)
+        assert len(set(expected)) > len(expected) / 2
+
+    def test_workers_inside_threads(self, mechanism):
+        expected = [mechanism(X, rng=PCG64(i)) for i in range(THREADS)]
+        assert in_threads(lambda i: mechanism(X, rng=PCG64(i), workers=3)) == expected
+
+    def test_pickled(self, mechanism):
+        copy = pickle.loads(pickle.dumps(mechanism))
+        assert copy == mechanism
+        assert hash(copy) == hash(mechanism)
+        assert copy(X, rng=PCG64(1)) == mechanism(X, rng=PCG64(1))
+
+
+def test_arrays_and_selections_in_threads():
+    rows = X[:990].reshape(-1, 3)
+    boxes = dpf.NestedBoxes(Median(), grid=GRID, epsilon=1.0)
+    histogram = PerturbedHistogram(20, grid=GRID, epsilon=1.0)
+    selection = dpf.Selection(epsilon=0.1)
+
+    def job(i):
+        rng = Generator(PCG64(i))
+        return [
+            (boxes(rows, rng=rng).tolist(), histogram(X, rng=rng).counts.tolist(), selection(X, rng=rng))
+            for _ in range(10)
+        ]
+
+    assert in_threads(job) == [job(i) for i in range(THREADS)]
+
+
+def test_secure_generator_handed_to_other_threads():
+    """One secure generator for all: its lock keeps words from being given twice."""
+    source = dpf.random.SecureBitGenerator()
+    parts = in_threads(lambda i: source.random_raw(20_000).tolist() + [int(source.random_raw()) for _ in range(500)])
+    words = [word for part in parts for word in part]
+    assert len(set(words)) == len(words)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_forks_while_threads_draw():
+    """Children of a process that is drawing draw on, each something else, and none of them hangs."""
+    mechanism, stop, drawn = SCALARS[0], threading.Event(), []
+    mechanism(X)  # the generator of this thread has words left when it forks
+
+    def draw(i):
+        while not stop.is_set():
+            drawn.append(mechanism(X))
+
+    threads = [threading.Thread(target=draw, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    released = []
+    try:
+        for _ in range(20):
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.write(writer, np.array([mechanism(X) for _ in range(3)]).tobytes())
+                os._exit(0)
+            os.close(writer)
+            ready, _, _ = waiting.select([reader], [], [], 30)
+            if not ready:
+                os.kill(child, 9)
+            released += np.frombuffer(os.read(reader, 24)).tolist()
+            os.close(reader)
+            os.waitpid(child, 0)
+            released.append(mechanism(X))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(released) == 80
+    everything = released + drawn
+    assert len(set(released)) >= 79  # of 2**32 points
+    assert len(set(everything)) > 0.97 * len(everything)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="not a free-threaded Python")
+def test_kernels_leave_the_gil_off():
+    assert not sys._is_gil_enabled()

@@ -1,0 +1,219 @@
+"""Estimators of scikit-learn: its own checks, what a fit spends, and what it shows."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+
+pytest.importorskip("sklearn")
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpfast.sklearn import PrivateHistogramDensity, PrivateQuantileTransformer, PrivateRobustScaler
+
+ESTIMATORS = [PrivateRobustScaler, PrivateQuantileTransformer, PrivateHistogramDensity]
+OPTIONS = {"bounds": (-100, 100), "random_state": 0}
+X = np.random.default_rng(0).normal([50, 5, -3], [10, 1, 2], (5000, 3))
+BOUNDS = [(0, 100), (0, 10), dpf.Grid(-20, 20, missing=-3.0)]
+
+OBJECTS = "what an array of objects holds would decide whether it can be read: an exception that depends on data"
+
+
+@parametrize_with_checks(
+    [
+        PrivateRobustScaler(**OPTIONS),
+        PrivateRobustScaler(bounds=(-100, 100)),
+        PrivateQuantileTransformer(**OPTIONS),
+        PrivateQuantileTransformer(output_distribution="normal", **OPTIONS),
+        PrivateHistogramDensity(**OPTIONS),
+    ],
+    expected_failed_checks=lambda estimator: {"check_dtype_object": OBJECTS},
+)
+@pytest.mark.filterwarnings("ignore")
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("make", ESTIMATORS)
+class TestAll:
+    def test_spends_epsilon_once(self, make):
+        ledger = dpf.Ledger(1.0)
+        with ledger:
+            fitted = make(bounds=BOUNDS, epsilon=1.0).fit(X)
+            with pytest.raises(dpf.errors.BudgetError):
+                make(bounds=BOUNDS, epsilon=0.001).fit(X)
+        assert 0.999 < ledger.spent.epsilon <= 1.0
+        assert len(ledger.charges) == 3
+        assert fitted.privacy_ == dpf.Privacy(1.0)
+        with ledger:  # what comes after a fit is free
+            if hasattr(fitted, "transform"):
+                fitted.inverse_transform(fitted.transform(X))
+            else:
+                fitted.score_samples(X)
+                fitted.sample(10)
+
+    def test_default_is_not_reproducible_and_a_state_is(self, make):
+        def learnt(state):
+            fitted = make(bounds=BOUNDS, epsilon=0.1, random_state=state).fit(X)
+            return [v for k, v in sorted(vars(fitted).items()) if k in ("center_", "quantiles_", "histograms_")]
+
+        def same(a, b):
+            return pickle.dumps(learnt(a)) == pickle.dumps(learnt(b))
+
+        assert not same(None, None)
+        assert same(7, 7)
+        assert not same(7, 8)
+        assert same(Generator(PCG64(1)), Generator(PCG64(1)))
+        assert same(np.random.RandomState(1), np.random.RandomState(1))
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({}, ValueError, "bounds must be given"),
+            ({"bounds": [(0, 1), (0, 1)]}, ValueError, "bounds must be one pair, or one for each column: 3, not 2"),
+            ({"bounds": (1, 0)}, ValueError, "lower must be below upper"),
+            ({"bounds": (0, 1), "epsilon": 0}, ValueError, "epsilon must be positive"),
+            ({"bounds": (0, 1), "random_state": "x"}, (TypeError, ValueError), "SeedSequence"),
+        ],
+    )
+    def test_wrong_parameters(self, make, options, error, message):
+        with pytest.raises(error, match=message):
+            make(**options).fit(X)
+
+    def test_nothing_depends_on_values(self, make):
+        changed = X.copy()
+        changed[0] = [math.nan, math.inf, -math.inf]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            first, second = (make(bounds=BOUNDS, random_state=1).fit(data) for data in (X, changed))
+        assert vars(first).keys() == vars(second).keys()
+        for name in ("center_", "scale_", "quantiles_"):
+            if hasattr(first, name):
+                assert getattr(first, name).shape == getattr(second, name).shape
+        with pytest.raises(TypeError, match="X must hold numbers, not dtype object"):
+            make(bounds=BOUNDS).fit(X.astype(object))
+        with pytest.raises(TypeError, match="which entries are stored would tell"):
+            make(bounds=BOUNDS).fit(pytest.importorskip("scipy.sparse").csr_array(X))
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_data_frames(self, make, library):
+        frame = pytest.importorskip(library).DataFrame(dict(zip("abc", X.T, strict=True)))
+        fitted = make(bounds=BOUNDS, random_state=1).fit(frame)
+        assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+        arrays = make(bounds=BOUNDS, random_state=1).fit(X)
+        if hasattr(fitted, "transform"):
+            assert np.array_equal(fitted.transform(frame), arrays.transform(X))
+        else:
+            assert np.array_equal(fitted.score_samples(frame), arrays.score_samples(X))
+
+
+class TestScaler:
+    def test_near_the_scaler_without_privacy(self):
+        options = {"quantile_range": (10.0, 90.0), "unit_variance": True}
+        private = PrivateRobustScaler(bounds=BOUNDS, epsilon=3.0, random_state=1, **options).fit(X)
+        exact = RobustScaler(**options).fit(X)
+        assert np.abs((private.center_ - exact.center_) / exact.scale_).max() < 0.1
+        assert np.abs(private.scale_ / exact.scale_ - 1).max() < 0.1
+
+    def test_what_is_not_used_is_not_released(self):
+        neither = PrivateRobustScaler(bounds=BOUNDS, with_centering=False, with_scaling=False)
+        with dpf.Ledger(1e-9) as ledger:
+            assert np.array_equal(neither.fit_transform(X), X)
+        assert ledger.charges == ()
+        half = PrivateRobustScaler(bounds=BOUNDS, with_centering=False).fit(X)
+        assert half.center_ is None
+
+    def test_the_split(self):
+        grids, rng = [dpf.Grid(0, 100), dpf.Grid(0, 10), BOUNDS[2]], Generator(PCG64(5))
+        scaler = PrivateRobustScaler(bounds=BOUNDS, epsilon=0.75, random_state=Generator(PCG64(5))).fit(X)
+        for j, grid in enumerate(grids):
+            middle, low, high = dpf.Quantiles([0.5, 0.25, 0.75], grid=grid, epsilon=0.25)(X[:, j], rng=rng)
+            assert (scaler.center_[j], scaler.scale_[j]) == (middle, high - low)
+
+    def test_equal_quantiles(self):
+        scaler = PrivateRobustScaler(bounds=dpf.Grid(0, 1, step=1), epsilon=100.0).fit(np.ones((1000, 1)))
+        assert scaler.scale_.tolist() == [1.0]
+
+    def test_input_is_not_modified(self):
+        data = X.copy()
+        scaler = PrivateRobustScaler(bounds=BOUNDS).fit(data)
+        back = scaler.inverse_transform(scaler.transform(data))
+        assert np.array_equal(data, X)
+        assert np.allclose(back, X)
+
+    def test_in_a_pipeline(self):
+        pipe = make_pipeline(PrivateRobustScaler(bounds=BOUNDS), PrivateHistogramDensity(bounds=(-8, 8))).fit(X)
+        assert np.isfinite(clone(pipe).fit(X).score_samples(X)).mean() > 0.9
+        assert pickle.loads(pickle.dumps(pipe)).score(X) == pipe.score(X)
+
+    @pytest.mark.parametrize("wrong", [(75, 25), (-1, 50), (0, 101)])
+    def test_wrong_range(self, wrong):
+        with pytest.raises(ValueError, match="quantile_range"):
+            PrivateRobustScaler(bounds=BOUNDS, quantile_range=wrong).fit(X)
+
+
+class TestQuantileTransformer:
+    def test_uniform_and_normal(self):
+        uniform = PrivateQuantileTransformer(bounds=BOUNDS, epsilon=3.0, random_state=1).fit_transform(X)
+        assert np.abs(np.quantile(uniform, [0.1, 0.5, 0.9], axis=0).T - [0.1, 0.5, 0.9]).max() < 0.05
+        normal = PrivateQuantileTransformer(
+            bounds=BOUNDS, epsilon=3.0, random_state=1, output_distribution="normal"
+        ).fit(X)
+        assert np.abs(np.quantile(normal.transform(X), 0.5, axis=0)).max() < 0.1
+        assert np.allclose(normal.inverse_transform(normal.transform(X)), X, atol=1e-3)
+
+    def test_ends_are_the_bounds(self):
+        fitted = PrivateQuantileTransformer(bounds=BOUNDS, n_quantiles=3).fit(X)
+        assert fitted.quantiles_[[0, -1]].T.tolist() == [[0, 100], [0, 10], [-20, 20]]
+        assert fitted.references_.tolist() == [0, 0.25, 0.5, 0.75, 1]
+        assert fitted.transform([[-1e9, 1e9, math.nan]])[0, :2].tolist() == [0.0, 1.0]
+        assert math.isnan(fitted.transform([[0, 0, math.nan]])[0, 2])
+
+    def test_ties_go_to_the_middle(self):
+        grid = dpf.Grid(0, 2, step=1)
+        fitted = PrivateQuantileTransformer(bounds=grid, n_quantiles=3, epsilon=1000.0).fit(np.ones((999, 1)))
+        assert fitted.transform([[0], [1], [2]])[:, 0].tolist() == [0.0, 0.5, 1.0]
+
+    @pytest.mark.parametrize(
+        "wrong", [{"n_quantiles": 0}, {"n_quantiles": 1.5}, {"output_distribution": "cauchy"}], ids=str
+    )
+    def test_wrong_parameters(self, wrong):
+        with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+            PrivateQuantileTransformer(bounds=BOUNDS, **wrong).fit(X)
+
+
+class TestDensity:
+    def test_integrates_to_one(self):
+        density = PrivateHistogramDensity(bounds=(-20, 100), epsilon=3.0).fit(X[:, :1])
+        points = np.linspace(-20, 100, 12_001)[:-1, None] + 0.005
+        assert np.exp(density.score_samples(points)).mean() * 120 == pytest.approx(1, abs=1e-3)
+
+    def test_joint_and_independent(self):
+        z = np.random.default_rng(1).normal(size=20_000)
+        pairs = np.column_stack([z, z])
+        on, off = [[0.5, 0.5]], [[1.5, -1.5]]
+        scores = {}
+        for joint in (False, True):
+            density = PrivateHistogramDensity(bounds=(-4, 4), epsilon=5.0, bins=16, joint=joint, random_state=1)
+            density.fit(pairs)
+            assert len(density.histograms_) == (1 if joint else 2)
+            scores[joint] = density.score_samples(on)[0] - density.score_samples(off)[0]
+            sample = density.sample(2000, random_state=3)
+            assert sample.shape == (2000, 2)
+            assert (np.corrcoef(sample.T)[0, 1] > 0.8) == joint
+        assert scores[True] > scores[False] + 1
+
+    def test_outside(self):
+        density = PrivateHistogramDensity(bounds=(0, 1)).fit(np.full((100, 2), 0.5))
+        assert density.score_samples([[2.0, 0.5]]).tolist() == [-math.inf]
+
+    def test_too_many_columns_for_one_histogram(self):
+        with pytest.raises(ValueError, match="4"):
+            PrivateHistogramDensity(bounds=(0, 1), joint=True, bins=2).fit(np.zeros((10, 5)))
