@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels._blocks import BlockSums
+from dpfast._least import least
 from dpfast.families.family import AdditiveFamily, Box, Family, Theta
 from dpfast.families.user import family_for, family_of
 from dpfast.grid import Grid
@@ -206,7 +207,7 @@ class SampleAndAggregate(Mechanism):
             data = tuple(part[order] for part in data)
         return self._law(n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads))
 
-    def start(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockSums:
+    def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockSums:
         """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
 
         Parameters
@@ -368,16 +369,12 @@ class SampleAndAggregate(Mechanism):
     def sample_size(self, error: float, **assumptions: Any) -> int:
         """As `Mechanism.sample_size`, with `theta` for assumption: the least n, at least what the blocks need."""
         wanted = _checks.positive("error", error)
-        low = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
-        high = low
-        while np.max(self.error(high, **assumptions)) > wanted:
-            low, high = high, 2 * high
-            if high > 2**50:
-                raise ValueError("such an error takes more than 2**50 records, or no number of them reaches it")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if np.max(self.error(middle, **assumptions)) <= wanted else (middle, high)
-        return high
+        first = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
+        return least(
+            lambda n: n >= first and bool(np.max(self.error(n, **assumptions)) <= wanted),
+            most=2**50,
+            too_many="such an error takes more than 2**50 records, or no number of them reaches it",
+        )
 
 
 def _ranges(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, float]], ...]:

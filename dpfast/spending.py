@@ -81,7 +81,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     return decorate
 
 
-_RELEASES = ("__call__", "release", "randomize", "respond")
+_RELEASES = ("__call__", "release", "finish", "randomize", "respond")
 _private = refused("a law depends on the data, and no budget pays for it: make it outside the ledger")
 
 

@@ -219,7 +219,7 @@ class TestLaw:
         x = np.random.default_rng(0).gamma(2.0, 3.0, 10_000)
         mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "rate": (0.01, 10)}, epsilon=1.0)
         whole = mechanism.law(x, workers=2)
-        left, right = mechanism.start(10_000), mechanism.start(10_000, position=3_333)
+        left, right = mechanism.block_sums(10_000), mechanism.block_sums(10_000, position=3_333)
         for chunk in np.array_split(x[:3_333], 7):
             left.update(chunk)
         right.update(x[3_333:])
@@ -232,9 +232,9 @@ class TestLaw:
 
     def test_streams_are_of_sums(self):
         with pytest.raises(TypeError, match="needs whole blocks"):
-            SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).start(100)
+            SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).block_sums(100)
         with pytest.raises(TypeError, match="cannot be shuffled"):
-            SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0, shuffle=1).start(100)
+            SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0, shuffle=1).block_sums(100)
 
 
 # mechanisms-b 14.4: family, truth, bounds, records, the public guess there, MSE n I by theory.
