@@ -172,6 +172,8 @@ def declares_integers(x: Any) -> bool:
     """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
     if _is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
+    if hasattr(x, "integers"):  # Chunks
+        return bool(x.integers)
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 

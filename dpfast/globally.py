@@ -18,6 +18,7 @@ from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import Mean, MomentStatistic, Sum
+from dpfast.streaming import CodeSums, Sums, chunked
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -91,21 +92,33 @@ class GlobalSensitivity(StatisticMechanism):
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
-        n = _checks.records(values.shape[0])
+        grid, n = self.grid, _checks.records(values.shape[0])
+        self._check_range(n)
+        sums = _select.moments(values, first=grid.first, squares=self.statistic.squares, **grid.kernel, workers=threads)
+        return self._law(CodeSums(n, *sums))
+
+    def _reading(self) -> Sums:
+        return Sums(self.grid, squares=self.statistic.squares)
+
+    def _check_range(self, n: int) -> int:
+        """The last release code of n records, all of whose releases must be finite."""
         grid, statistic = self.grid, self.statistic
-        last, decode = statistic.last(grid, n), partial(statistic.decode, grid, n)
-        _checks.released_range(lambda: (decode(0), decode(last)))
-        total, squares = _select.moments(
-            values, first=grid.first, squares=statistic.squares, **grid.kernel, workers=threads
-        )
+        last = statistic.last(grid, n)
+        _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
+        return last
+
+    def _law(self, sums: CodeSums) -> ClampedNoise:
+        n, total, squares = sums
+        grid, statistic, last = self.grid, self.statistic, self._check_range(n)
         unit = statistic.coarseness(grid, n)
         center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
         noise = RoundedLaplace(self.scale(n) or Fraction(1))  # what no record can change has one code: noise is cut off
-        return ClampedNoise(noise, center=center, last=last, decode=decode)
+        return ClampedNoise(noise, center=center, last=last, decode=partial(statistic.decode, grid, n))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         grid, statistic = self.grid, self.statistic

@@ -19,6 +19,7 @@ from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.streaming import Chunks, Reading, chunked
 from dpfast.theory.quantiles import quantile_error
 
 
@@ -120,6 +121,8 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
+        if isinstance(x, Chunks):
+            return float(self.start().read(x, workers=workers).release(rng=source))
         grid, statistic = self.grid, self.statistic
         values, threads = _records(x, workers)
         n = values.shape[0]
@@ -141,10 +144,14 @@ differential privacy) for one record replaced (the number of records is public)>
         _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
         return statistic.value(grid, n, int(out[0]))
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
         """The exact law of the release. PRIVATE."""
         values, threads = _records(x, workers)
         return self._law(self._summary(values, threads))
+
+    def _reading(self) -> Reading:
+        return self.statistic.reading(self.grid, self._levels)
 
     def _law(self, summary: Summary) -> NestedIntervals:
         n = summary.n

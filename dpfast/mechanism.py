@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpfast.assumptions import Assumed
 from dpfast.laws import Law
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
+from dpfast.streaming import Reading, State
 
 
 class Mechanism(ABC):
@@ -47,9 +49,7 @@ class Mechanism(ABC):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        bit_generator(rng)  # a wrong rng is told before data are looked at
-        law = self.law(x, workers=workers)
-        return law.value(law.sample(rng=rng))
+        return self._drawn(lambda: self.law(x, workers=workers), None, rng)
 
     def release(
         self,
@@ -65,11 +65,48 @@ class Mechanism(ABC):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
-        shape = _checks.shape(size)
+        return self._drawn(lambda: self.law(x, workers=workers), size, rng)
+
+    def _drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any:
+        """A release, or `size` of them, by a law that is made when all else is checked."""
+        shape = None if size is None else _checks.shape(size)
         bit_generator(rng)  # a wrong rng is told before data are looked at
-        law = self.law(x, workers=workers)
-        values: Any = law.value(law.sample(shape, rng=rng))
-        return np.asarray(values, dtype=np.float64)
+        made = law()
+        values: Any = made.value(made.sample(shape, rng=rng))
+        return values if shape is None else np.asarray(values, dtype=np.float64)
+
+    def start(self) -> State:
+        """The state of a stream of which nothing is read yet: for data in chunks, or on several machines.
+
+        Raises
+        ------
+        TypeError
+            A mechanism that does not read records: a selection among scores, a randomiser of local privacy.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=100.0).start()
+        >>> for chunk in [[1, 2], [3], []]:
+        ...     state.update(chunk)
+        >>> state.release()
+        6.0
+        """
+        return State(self)
+
+    def _reading(self) -> Reading:
+        """The summary that `_law` takes, nothing read yet."""
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def _law(self, summary: Any) -> Law:
+        """The law of the release, by the summary of a reading."""
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def _public_records(self, n: int) -> int:
+        """The number of records of a stream, checked where it is public."""
+        return _checks.records(n)
 
     def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
         """The error to expect of a release of n records, from public assumptions: it never sees data, costs no privacy.

@@ -21,6 +21,7 @@ from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.streaming import Codes, chunked
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,10 +145,16 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
         return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * n)))
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> ScoreLaw:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
+        return self._law(_checks.vector("x", x), threads)
+
+    def _reading(self) -> Codes:
+        return Codes((self.grid,), lambda codes: self.grid.decode(codes[:, 0]))
+
+    def _law(self, values: NDArray[Any], threads: int = 1) -> ScoreLaw:
         n, grid, table = _checks.records(values.shape[0]), self.grid, self._table
         pieces = _scores.Pieces(
             values,

@@ -18,12 +18,14 @@ from dpfast.densities.histograms import (
     SmoothedHistogram,
     at_most,
     automatic_bins,
+    number_of_records,
     table,
 )
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.series import density
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
+from dpfast.streaming import Chunks
 from dpfast.theory.densities import smoothed_optimum
 
 
@@ -33,7 +35,7 @@ class Request:
 
     Attributes
     ----------
-    values : ndarray of shape (n,) or (n, r)
+    values : ndarray of shape (n,) or (n, r), or Chunks
         Private.
     grids : tuple of r Grids
     k : int
@@ -43,7 +45,7 @@ class Request:
     workers : int
     """
 
-    values: NDArray[Any]
+    values: NDArray[Any] | Chunks
     grids: tuple[Grid, ...]
     k: int
     bins: int | Sequence[int] | str
@@ -66,7 +68,7 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
     if isinstance(bins, str):
         if bins != "auto":
             raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-        n = _checks.records(len(request.values))
+        n = _checks.records(number_of_records(request.values))
         best = smoothed_optimum(
             _assumed_cdf, _ASSUMED_SQUARE, n=n, epsilon=request.epsilon, k=request.k, dimensions=len(request.grids)
         )
@@ -75,13 +77,16 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
     return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
 
 
-def _column(request: Request, method: str) -> NDArray[Any]:
+def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
     """The one column of records, for the methods of one dimension, which have no bins."""
     if len(request.grids) != 1:
         raise ValueError(f"method={method!r} is for one column, not for {len(request.grids)}: use 'perturbed'")
     if request.bins != "auto":
         raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
-    return request.values.reshape(-1)
+    values = request.values
+    if isinstance(values, Chunks):
+        return Chunks(lambda: (_checks.numbers("X", piece).reshape(-1) for piece in values))
+    return values.reshape(-1)
 
 
 def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:
@@ -174,6 +179,6 @@ def synthesize(
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at
-    values, grids = table(X, bounds, grid)
+    values, grids, dimensions = table(X, bounds, grid)
     records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
-    return records.reshape(k, len(grids)) if values.ndim == 2 else records.reshape(k)
+    return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)
