@@ -119,7 +119,7 @@ differential privacy) for one record replaced (the number of records is public)>
         """
         return score_cap(self.epsilon, math.log(self.statistic.last(self.grid, n) + 1))
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         if isinstance(x, Chunks):
             return float(self.start().read(x, workers=workers).release(rng=source))

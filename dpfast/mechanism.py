@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._least import least
@@ -34,16 +33,17 @@ class Mechanism(ABC):
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     @abstractmethod
-    def law(self, x: ArrayLike, *, workers: int = 1) -> Law:
+    def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> Any:
+    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
         """One release of the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
+            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing. Or
+            `dpfast.Chunks` of such arrays.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
@@ -53,7 +53,7 @@ class Mechanism(ABC):
 
     def release(
         self,
-        x: ArrayLike,
+        x: Any,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,

@@ -21,7 +21,7 @@ from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.streaming import Codes, chunked
+from dpfast.streaming import Chunks, Codes, chunked
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +300,7 @@ def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def m_estimate(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     psi: Psi | Callable[[float], float],
     *,
     epsilon: float,
@@ -319,7 +319,7 @@ def m_estimate(
     ----------
     x : array_like of shape (n,)
         Private data: floats, integers or booleans of any stride, never modified; NaN goes to ``grid.missing``. n >= 1
-        is public.
+        is public. Or `dpfast.Chunks`, of which all codes are kept.
     psi : dpfast.psi.Psi or callable
         As for `MEstimator`.
     epsilon : float

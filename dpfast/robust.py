@@ -35,7 +35,7 @@ _KEPT = 2**20  # boxes times columns that may always be kept
 
 
 def robust_mean(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: Any = None,
@@ -377,7 +377,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
         return score_cap(self.epsilon, volume)
 
-    def __call__(self, X: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
+    def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
         if isinstance(X, Chunks):
             return np.asarray(self.start().read(X, workers=workers).release(rng=source))

@@ -167,7 +167,6 @@ class RankStatistic(Statistic):
         total = _total(low[reach:], self.adds) + between + _total(high[: reach + 1], self.adds)
         return Summary(grid, n, levels, (low, high), total)
 
-
     def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
         """What `summarize` does, for records in a stream; `levels` for their number."""
 

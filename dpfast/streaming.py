@@ -23,7 +23,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,9 @@ class Chunks:
     Parameters
     ----------
     source : iterable, Arrow ChunkedArray, or callable
-        Pieces: array_like, of shape (m,) or (m, d) as the mechanism takes them, of any lengths, 0 too; a list of arrays,
-        slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function of no arguments that opens a new iterator
-        over them for each pass, always over the same data.
+        Pieces: array_like, of shape (m,) or (m, d) as the mechanism takes them, of any lengths, 0 too; a list of
+        arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function of no arguments that opens a new
+        iterator over them for each pass, always over the same data.
 
     Raises
     ------
@@ -62,10 +62,10 @@ class Chunks:
 
     Notes
     -----
-    Each piece is read in its own dtype, which is public as its length is. Only ``bounds=`` looks at dtypes together: its
-    step is 1 if all pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
-    Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
-    summary.
+    Each piece is read in its own dtype, which is public as its length is. Only ``bounds=`` looks at dtypes together:
+    its step is 1 if all pieces of a sequence declare an integer or boolean dtype, or the first piece of another source
+    does. Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but
+    the summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
 
     Examples
     --------
@@ -133,10 +133,10 @@ class Chunks:
         return sum(len(piece) for piece in self)
 
 
-AnyLaw = TypeVar("AnyLaw", bound=Callable[..., Any])
+AnyLaw = TypeVar("AnyLaw")
 
 
-def chunked(law: AnyLaw) -> AnyLaw:
+def chunked(law: Callable[..., AnyLaw]) -> Callable[..., AnyLaw]:
     """A mechanism's `law` that takes `Chunks`, too, by a state of the mechanism."""
 
     @wraps(law)
@@ -146,7 +146,7 @@ def chunked(law: AnyLaw) -> AnyLaw:
                 return self.start().read(chunks, workers=workers).law()
         return law(self, *x, workers=workers, **named)
 
-    return cast(AnyLaw, of_any)
+    return of_any
 
 
 # ---- readings ----
@@ -170,7 +170,8 @@ class Reading(ABC):
         """What another reading has read in the same pass."""
 
     def advance(self, n: int) -> None:
-        """Begin the next pass over n records."""
+        """Begin the next pass over n records, where there is one."""
+        raise ValueError("there is one pass only")
 
     @abstractmethod
     def summary(self, n: int) -> Any:
@@ -182,7 +183,7 @@ class Reading(ABC):
 
     @abstractmethod
     def unpack(self, packed: Any, n: int, number: int) -> None:
-        """Take over what `pack` gave in pass `number`, n records in the first; into a new reading. ValueError if bad."""
+        """Take over, into a new reading, what `pack` gave in pass `number`, n records in the first; or a ValueError."""
 
 
 class CodeSums(NamedTuple):
@@ -356,11 +357,11 @@ class _Copied(NamedTuple):
 class Ranks(Reading):
     """Order statistics, and the sum of the codes between two of them, exactly and in bounded memory.
 
-    Codes are counted by a digit of at most 18 leading bits. The cells of codes that hold wanted ranks are looked into in
-    the next pass: the codes of a cell with few records are copied, a cell with many is counted by its next digit. Of the
-    cells within a stretch of wanted ranks no more records are held than ranks are wanted, and at most two cells of a
-    stretch reach beyond it, for each a table at the most. The number of passes is that of the digits: one for a grid of
-    at most 2**18 points, two up to 2**36, else three.
+    Codes are counted by a digit of at most 18 leading bits. The cells of codes that hold wanted ranks are looked into
+    in the next pass: the codes of a cell with few records are copied, a cell with many is counted by its next digit. Of
+    the cells within a stretch of wanted ranks no more records are held than ranks are wanted, and at most two cells of
+    a stretch reach beyond it, for each a table at the most. The number of passes is that of the digits: one for a grid
+    of at most 2**18 points, two up to 2**36, else three.
 
     Parameters
     ----------
@@ -410,27 +411,27 @@ class Ranks(Reading):
                 self._clamped_sum += self._gap.clamped_sum(values, self._grid, threads)
 
     def _count(self, parts: list[Array], threads: int) -> None:
-        level, kernel = self._levels[0], {**self._grid.kernel, "first": self._grid.first}
+        shift, counts = self._levels[0].shift, self._levels[0].counts[0]
 
         def count(part: Array) -> Integers:
-            counts = np.zeros_like(level.counts[0])
-            _stream.count(part, counts, level.shift, **kernel)
-            return counts
+            own = counts if len(parts) == 1 else np.zeros(counts.size, np.int64)
+            _stream.count(part, own, shift, first=self._grid.first, **self._grid.kernel)
+            return own
 
-        first, *others = parts
-        for counts in each(count, others, threads):
-            level.counts[0] += counts
-        _stream.count(first, level.counts[0], level.shift, **kernel)
+        for own in each(count, parts, threads):
+            if own is not counts:
+                counts += own
 
     def _refine(self, parts: list[Array], threads: int) -> None:
-        counts, copied = self._levels[-1].counts, self._copied[-1]
-        kernel = {**self._grid.kernel, "first": self._grid.first}
+        shift, counts, copied = self._levels[-1].shift, self._levels[-1].counts, self._copied[-1]
         left = copied.capacity - sum(map(len, copied.codes))
 
         def refine(part: Array) -> tuple[Integers, Integers]:
             own = counts if len(parts) == 1 else np.zeros_like(counts)
             room = np.empty(min(left, len(part)), np.int64)
-            filled = _stream.refine(part, self._any, self._marks, own, room, **kernel)
+            filled = _stream.refine(
+                part, self._any, self._marks, own, room, shift, first=self._grid.first, **self._grid.kernel
+            )
             return own, room[:filled].copy() if 2 * filled < room.size else room[:filled]
 
         for own, codes in each(refine, parts, threads):
@@ -537,13 +538,9 @@ class _Gap(NamedTuple):
 
     def clamped_sum(self, values: Array, grid: Grid, threads: int) -> int:
         """The sum of the codes clamped to low..high."""
+        low, high = grid.value(self.low), grid.value(self.high)
         total, _ = _select.moments(
-            values,
-            first=grid.first,
-            low=grid.value(self.low),
-            high=grid.value(self.high),
-            **grid.kernel,
-            workers=threads,
+            values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
         )
         return total
 
@@ -567,8 +564,8 @@ class Order(NamedTuple):
     def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
         """From codes, with their counts, that lie in cells.
 
-        If passes saw different records, those of a cell that are too many are left out from its end, and those that lack
-        are counted at its start.
+        If passes saw different records, those of a cell that are too many are left out from its end, and those that
+        lack are counted at its start.
         """
         starts, lasts, befores, expected = cells
         cell = _cell(starts, codes)
@@ -712,8 +709,8 @@ class Columns(Reading):
 class State:
     """What a mechanism has read of a stream so far: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
 
-    A state reads chunks in one or more passes, each over the same records. States that read different chunks in the same
-    pass are merged, in any order; the merged one goes on to the next pass, and its copies read in that.
+    A state reads chunks in one or more passes, each over the same records. States that read different chunks in the
+    same pass are merged, in any order; the merged one goes on to the next pass, and its copies read in that.
 
     Attributes
     ----------

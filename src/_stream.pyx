@@ -59,8 +59,8 @@ def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, 
           double step, double missing, double first):
     """Add each record to counts[code >> shift].
 
-    **Law** deterministic, each record by itself: its code is that of `Grid.encode`. **Assumes** a valid grid of at most
-    ``len(counts) << shift`` points, ``len(counts) <= 2**31``; a 1-d array in native byte order. **Cost** one pass.
+    **Law** deterministic, each record by itself: its code is that of `Grid.encode`. **Assumes** a valid grid, at most
+    2**31 counts; a 1-d array in native byte order. **Cost** one pass.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
@@ -72,17 +72,18 @@ def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, 
 
 
 def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, list levels not None,
-           int64_t[:, ::1] counts not None, int64_t[::1] room not None, *, double lower, double upper, double step, double missing, double first):
-    """Count the last digits of the records in some cells, and copy the codes of those in others; how many are copied.
+           int64_t[:, ::1] counts not None, int64_t[::1] room not None, int shift, *, double lower, double upper,
+           double step, double missing, double first):
+    """Count digits of the records in some cells, and copy the codes of those in others; how many are copied.
 
-    `levels` holds pairs (marks, shift), marks an array of int32 of shape (tables, digits): the mark of a cell is 0, or 1
-    for its codes to be copied to `room`, or 2 + i for the next digit of its records to be looked up in table i of the
-    next level, and of the last level to be counted in row i of `counts`. `any` says which marks of the first level are
-    not 0.
+    `levels` holds pairs (marks, shift), marks an array of int32 of shape (tables, digits): the mark of a cell is 0, or
+    1 for its codes to be copied to `room`, or 2 + i for the next digit of its records to be looked up in table i of the
+    next level, and of the last level to be counted in row i of `counts`, by the digit from bit `shift` on. `any` says
+    which marks of the first level are not 0.
 
     **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; marks within the tables of the next
-    level; digits powers of two but for the first level; one digit after another down to shift 0. **Cost** one pass, with
-    a few steps more for the records in marked cells.
+    level; digits powers of two but for the first level; one digit after another down to `shift`. **Cost** one pass,
+    with a few steps more for the records in marked cells.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
@@ -97,15 +98,16 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
     _describe(&keys, values, &grid)
     if not 1 <= depth <= STREAM_LEVELS:
         raise ValueError("1 to 4 levels of marks")
-    for i, (table, shift) in enumerate(levels):
+    for i, (table, last.shift) in enumerate(levels):
         marks = table
         views.append(marks)
-        described[i] = stream_level(NULL, shift, _bits(marks.shape[1]))
+        described[i] = stream_level(NULL, last.shift, _bits(marks.shape[1]))
         if marks.shape[0]:
             described[i].marks = &marks[0, 0]
-        if i == 0 and (marks.shape[1] != any.shape[0] or (upper - lower) / step >= <double> any.shape[0] * 2.0 ** shift):
-            raise ValueError("fewer marks than leading digits")
-    last = stream_level(NULL, 0, _bits(counts.shape[1]))
+    marks = levels[0][0]
+    if marks.shape[1] != any.shape[0] or (upper - lower) / step >= <double> any.shape[0] * 2.0 ** described[0].shift:
+        raise ValueError("fewer marks than leading digits")
+    last = stream_level(NULL, shift, _bits(counts.shape[1]))
     if counts.shape[0]:
         out = &counts[0, 0]
     if room.shape[0]:

@@ -20,6 +20,7 @@ def refine(
     levels: list[tuple[NDArray[np.int32], int]],
     counts: NDArray[np.int64],
     room: NDArray[np.int64],
+    shift: int,
     *,
     lower: float,
     upper: float,

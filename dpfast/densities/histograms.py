@@ -707,7 +707,7 @@ def _units(cells: int, n: int, k: int, epsilon: float) -> int:
 
 
 def histogram(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     bins: int | Sequence[int] | str = "auto",
     *,
     epsilon: float,

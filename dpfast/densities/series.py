@@ -535,7 +535,7 @@ def _shaped(values: NDArray[np.float64], shape: tuple[int, ...]) -> Any:
 
 
 def density(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     bounds: tuple[float, float] | None = None,
     epsilon: float,

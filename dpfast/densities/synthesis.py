@@ -114,7 +114,7 @@ METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {
 
 
 def synthesize(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     k: SupportsIndex,
     *,
     epsilon: float,
