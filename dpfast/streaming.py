@@ -89,6 +89,7 @@ class Chunks:
             if iter(source) is source:
                 raise TypeError("source is an iterator, which can be read once: give a function that opens one")
         self._source = source
+        self._n: int | None = None
 
     @classmethod
     def slices(cls, array: Array, size: SupportsIndex = 2**18) -> Chunks:
@@ -129,8 +130,10 @@ class Chunks:
         return _checks.declares_integers(next(iter(self), None))
 
     def records(self) -> int:
-        """The number of records, by a visit to all pieces."""
-        return sum(len(piece) for piece in self)
+        """The number of records, by a visit to all pieces, once."""
+        if self._n is None:
+            self._n = sum(len(piece) for piece in self)
+        return self._n
 
 
 AnyLaw = TypeVar("AnyLaw")
