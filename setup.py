@@ -44,6 +44,7 @@ KERNELS = [
 setup(
     ext_modules=cythonize(
         KERNELS,
+        include_path=[".", "src"],  # where the .pxd files are: of the kernels that are shared, and of the headers
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         annotate=False,

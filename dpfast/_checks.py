@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
-_NOT_NUMBERS = (str, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
+# What NumPy makes a number of though it is none; and that, with text, which is read by `_float` alone.
+_NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
+_NOT_NUMBERS = (str, bytes, bytearray, *_NO_FLOATS)
 _ARROW = {"null", "bool", "halffloat", "float", "double"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 
 
@@ -172,15 +174,16 @@ def declares_integers(x: Any) -> bool:
     """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
     if _is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
-    if hasattr(x, "integers"):  # Chunks
-        return bool(x.integers)
+    if hasattr(type(x), "declares_integers"):  # Chunks
+        return bool(x.declares_integers())
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 
 def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     """A one-dimensional array of numbers in native byte order, without a copy where x is one already.
 
-    None, a masked entry and a null become NaN. Text, objects, dates and complex numbers are a TypeError.
+    A masked entry, a null and, in a list, None and whatever else is no number become NaN. A dtype of text, objects,
+    dates or complex numbers is a TypeError.
     """
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED:
         return x
@@ -234,15 +237,16 @@ def _is_arrow(x: Any) -> bool:
 
 
 def _float64(name: str, x: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
-    if any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
-        raise TypeError(f"{name} must hold numbers, not text, dates or complex numbers")
+    """A list as float64: as a column of a table, where a cell that is no number is missing, not an error."""
     try:
-        try:
-            return np.asarray(x, dtype=np.float64)
-        except (OverflowError, ValueError):  # an integer beyond the range of doubles, a signalling NaN, or unequal rows
-            return np.array(_nested(_float, x), dtype=np.float64)
+        if not any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
+            try:
+                return np.asarray(x, dtype=np.float64)
+            except (OverflowError, TypeError, ValueError):  # a cell that needs `_float`, or unequal rows
+                pass
+        return np.array(_nested(_float, x), dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must hold numbers and None only, in rows of equal length") from None
+        raise TypeError(f"{name} must hold numbers in rows of equal length") from None
 
 
 def _entries(x: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
@@ -254,15 +258,19 @@ def _entries(x: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _nested(function: Callable[[Any], float], x: Any) -> Any:
-    return [_nested(function, value) for value in x] if isinstance(x, (list, tuple)) else function(x)
+    rows = isinstance(x, (list, tuple)) or (isinstance(x, np.ndarray) and x.ndim > 0)
+    return [_nested(function, value) for value in x] if rows else function(x)
 
 
 def _float(value: Any) -> float:
+    """The number that a cell is or spells; NaN for all others, whatever they are."""
+    if isinstance(value, _NO_FLOATS):
+        return math.nan
     try:
-        return math.nan if value is None else float(value)
+        return float(value)
     except OverflowError:  # beyond every bound, too
         return math.inf if value > 0 else -math.inf
-    except ValueError:  # Decimal("sNaN")
+    except (TypeError, ValueError):
         return math.nan
 
 
@@ -385,6 +393,12 @@ def records(n: int) -> int:
     if n < 1:
         raise ValueError("x is empty: a release needs at least one record (n = 0 is public)")
     return n
+
+
+def bounds_or_grid(bounds: Any, grid: Any) -> None:
+    """Exactly one of the two is given."""
+    if (bounds is None) == (grid is None):
+        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
 
 
 def pair(name: str, value: Any) -> tuple[Any, Any]:

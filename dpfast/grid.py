@@ -6,6 +6,7 @@ import math
 import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -169,3 +170,21 @@ def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
     while not _fits(*_outward(lower, upper, step), size):
         step *= 2
     return step
+
+
+def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
+    """The grid, or the one that `bounds` stand for: exactly one of the two is given."""
+    _checks.bounds_or_grid(bounds, grid)
+    return Grid(*_checks.pair("bounds", bounds), step=natural_step(x)) if grid is None else grid
+
+
+def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
+    """The grid within a pair of bounds, or one within each of several."""
+    if np.ndim(bounds) < 2:
+        return Grid(*_checks.pair("bounds", bounds), step=step)
+    return tuple(Grid(*_checks.pair("each of bounds", pair), step=step) for pair in bounds)
+
+
+def natural_step(x: Any) -> float | None:
+    """1 where x declares integers or booleans by its dtype; None, the default of `Grid`, elsewhere."""
+    return 1.0 if _checks.declares_integers(x) else None

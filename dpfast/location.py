@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.globally import GlobalSensitivity
-from dpfast.grid import Grid
+from dpfast.grid import Grid, natural_step
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism
 from dpfast.quantiles import Quantiles
@@ -520,13 +520,11 @@ def _mechanism(
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
+    _checks.bounds_or_grid(bounds, grid)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
     lower, upper = _checks.pair("bounds", bounds)
-    step = 1.0 if _checks.declares_integers(x) else None
-    return _bounded(methods[method], statistic, lower, upper, step, epsilon, delta)
+    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
 
 
 def _spent(delta: float) -> dict[str, float]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _scores
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
@@ -371,13 +371,11 @@ def m_estimate(
     """
     if sum(option is not None for option in (bounds, grid, step)) != 1:
         raise TypeError("give one of bounds=(lower, upper), grid=Grid(...), or step=... with a Cauchy prior")
-    if bounds is not None:
-        lower, upper = _checks.pair("bounds", bounds)
-        grid = Grid(lower, upper, step=1.0 if _checks.declares_integers(x) else None)
-    elif step is not None:
-        if not isinstance(prior, Cauchy):
-            raise TypeError("step=... without bounds needs prior=dpf.prior.Cauchy(center, width)")
+    if step is None:
+        grid = grid_for(x, bounds, grid)
+    elif isinstance(prior, Cauchy):
         grid = prior.grid(step)
-    assert grid is not None
+    else:
+        raise TypeError("step=... without bounds needs prior=dpf.prior.Cauchy(center, width)")
     value: float = MEstimator(psi, grid=grid, epsilon=epsilon, prior=prior)(x, rng=rng, workers=workers)
     return value

@@ -16,7 +16,7 @@ from dpfast import _checks
 from dpfast._kernels import _boxes, _select
 from dpfast._least import least
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.laws import TAIL, BehindTest, Boxes, score_cap
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
@@ -139,21 +139,12 @@ def robust_mean(
             raise ValueError(f"delta must be 0 with bounds, where the release is pure, not {delta!r}")
         if step is not None or width is not None:
             raise TypeError("step and width are for releases without bounds: give a grid for the step")
-        integers = transform is None and _checks.declares_integers(X)
-        grids = _grids(bounds, grid, 1.0 if integers else None)
+        if bounds is not None and grid is not None:
+            raise TypeError("give either bounds=(lower, upper) or grid=Grid(...), not both")
+        grids: Any = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
         mechanism = NestedBoxes(statistic, grid=grids, **options)
     release: NDArray[np.float64] | None = mechanism(X, rng=rng, workers=workers)
     return release
-
-
-def _grids(bounds: Any, grid: Any, step: float | None) -> Any:
-    if bounds is None:
-        return grid
-    if grid is not None:
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...), not both")
-    if np.ndim(bounds) < 2:
-        return Grid(*_checks.pair("bounds", bounds), step=step)
-    return tuple(Grid(*_checks.pair("each of bounds", pair), step=step) for pair in bounds)
 
 
 @dataclass(frozen=True, repr=False)

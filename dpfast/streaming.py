@@ -122,8 +122,7 @@ class Chunks:
     def __repr__(self) -> str:
         return "<Chunks of private records>"
 
-    @property
-    def integers(self) -> bool:
+    def declares_integers(self) -> bool:
         """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
         if isinstance(self._source, Sequence):
             return len(self._source) > 0 and all(map(_checks.declares_integers, self._source))

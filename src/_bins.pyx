@@ -8,6 +8,8 @@ from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from numpy.random cimport bitgen_t
 
+from select cimport describe, select_keys, select_set_grid
+
 from dpfast._kernels._samplers cimport unwrap
 
 from concurrent.futures import ThreadPoolExecutor
@@ -19,17 +21,6 @@ from dpfast._kernels._samplers import _words
 cnp.import_array()
 
 cdef extern from "bins.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-        SELECT_FLOAT64
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-
     struct bins_axis:
         const double *thresholds
         double origin
@@ -48,8 +39,6 @@ cdef extern from "bins.h" nogil:
     Py_ssize_t BINS_BLOCK
     Py_ssize_t BINS_LANES
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
     bint bins_certified(const bins_axis *axis)
     void bins_locate(const select_keys *keys, const bins_axis *axes, int dimensions, Py_ssize_t start, Py_ssize_t count,
                      int32_t *cells)
@@ -130,14 +119,7 @@ cdef class _Records:
         for a in range(self.dimensions):
             axis = axes[a]
             self.described[a] = axis.axis
-            self.keys[a].kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-            if self.keys[a].kind == SELECT_UNSUPPORTED:
-                raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-            self.keys[a].data = <const char *> cnp.PyArray_DATA(values) + a * cnp.PyArray_STRIDE(values, 1)
-            self.keys[a].n = self.n
-            self.keys[a].stride = cnp.PyArray_STRIDE(values, 0)
-            self.keys[a].in_place = (self.keys[a].kind == SELECT_FLOAT64 and self.keys[a].stride == sizeof(double)
-                                     and cnp.PyArray_ISALIGNED(values))
+            describe(&self.keys[a], values, a)
             select_set_grid(&self.keys[a], axis.lower, axis.upper, axis.step, axis.axis.missing)
 
     def count(self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):

@@ -9,19 +9,14 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
 
+from grid cimport dpfast_grid
+
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
 
 
 cdef extern from "boxes.h":
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
     void dpfast_grow(double *mantissa, int64_t *exponent, double width) noexcept nogil
     void dpfast_grow_by_ranges(const int64_t *lower, const int64_t *upper, double *mantissa, int64_t *exponent,
                                Py_ssize_t n) noexcept nogil

@@ -2,20 +2,13 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from grid cimport dpfast_encode, dpfast_encode_array, dpfast_grid
+
 cdef extern from *:
     ctypedef int wide "__int128"
 
 cdef extern from "grid.h":
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-    int64_t dpfast_encode(const dpfast_grid *grid, double x) noexcept nogil
     int64_t dpfast_encode_integer(const dpfast_grid *grid, wide v) noexcept nogil
-    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n) noexcept nogil
 
 ctypedef fused Number:
     int8_t

@@ -11,20 +11,12 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
+from grid cimport dpfast_encode_array, dpfast_grid
+
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
 
-
-cdef extern from "grid.h":
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n) noexcept nogil
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"

@@ -12,6 +12,17 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from numpy.random cimport bitgen_t
 
+from grid cimport dpfast_encode_array, dpfast_grid
+from select cimport (
+    describe,
+    select_bracket,
+    select_keys,
+    select_load_filled,
+    select_plan,
+    select_sample,
+    select_set_grid,
+)
+
 from fractions import Fraction
 from math import isqrt
 
@@ -25,28 +36,6 @@ cdef extern from *:
     ctypedef long long wide "__int128"
 
 cdef extern from "scores.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-
-    struct select_bracket:
-        Py_ssize_t width
-        Py_ssize_t strata
-
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-
     ctypedef struct scores_psi:
         const int64_t *knots
         const int64_t *values
@@ -101,12 +90,6 @@ cdef extern from "scores.h" nogil:
         SCORES_WHICH
         SCORES_WHETHER
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
-    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
-    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
-    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
-    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n)
     void scores_fill_guide(const scores_psi *psi, int32_t *guide)
     wide scores_sum(const scores_psi *psi, const int64_t *codes, Py_ssize_t n, int64_t theta)
     wide scores_total(const select_keys *keys, const dpfast_grid *grid, const scores_psi *psi, Py_ssize_t start,
@@ -194,7 +177,8 @@ cdef class Pieces:
         self._psi = scores_psi(&knots[0], &levels[0], &slopes[0], knots.shape[0], &self._guide[0])
         scores_fill_guide(&self._psi, &self._guide[0])
         self._grid = dpfast_grid(lower, upper, step, missing, first, 0)
-        self._describe(values)
+        describe(&self._keys, values)
+        select_set_grid(&self._keys, lower, upper, step, missing)
         self._workers = max(1, min(workers, self._keys.n // RECORDS_A_WORKER))
         self._last, self._rate = last, rate
         self._cut.rate = float(rate)
@@ -206,18 +190,6 @@ cdef class Pieces:
         self._cumulative = np.empty(self._cut.count)
         with nogil:
             scores_cumulative(&self._cut, &self._cumulative[0])
-
-    cdef int _describe(self, cnp.ndarray values) except -1:
-        """Where the records lie and of which type they are."""
-        self._keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-        if self._keys.kind == SELECT_UNSUPPORTED:
-            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-        self._keys.data = <const char *> cnp.PyArray_DATA(values)
-        self._keys.n = cnp.PyArray_DIM(values, 0)
-        self._keys.stride = cnp.PyArray_STRIDE(values, 0)
-        self._keys.in_place = False
-        select_set_grid(&self._keys, self._grid.lower, self._grid.upper, self._grid.step, self._grid.missing)
-        return 0
 
     cdef object _sample(self):
         """The codes of all records if they are few, else of one in each stratum."""

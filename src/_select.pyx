@@ -10,28 +10,20 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
+from grid cimport dpfast_encode, dpfast_grid
+from select cimport (
+    describe,
+    select_bracket,
+    select_keys,
+    select_load_filled,
+    select_plan,
+    select_sample,
+    select_set_grid,
+)
+
 cnp.import_array()
 
 cdef extern from "select.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-        SELECT_FLOAT64
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-        double missing
-
-    struct select_bracket:
-        Py_ssize_t width
-        Py_ssize_t strata
-        Py_ssize_t first
-        Py_ssize_t last
-        Py_ssize_t capacity
-
     struct select_tally:
         Py_ssize_t not_below
         Py_ssize_t not_above
@@ -43,15 +35,10 @@ cdef extern from "select.h" nogil:
     Py_ssize_t SELECT_CHUNK
     Py_ssize_t SELECT_DIGITS
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
     select_keys select_keys_of_doubles(const double *x, Py_ssize_t n)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
-    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
     Py_ssize_t select_sort_room(Py_ssize_t n)
     double *select_sort(double *x, Py_ssize_t n, double *scratch)
-    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
     Py_ssize_t select_position(Py_ssize_t stratum, Py_ssize_t width)
-    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
     select_tally select_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, double low, double high,
                              double *room, Py_ssize_t capacity)
     void select_by_digits(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, int64_t *counts, double *low,
@@ -62,19 +49,10 @@ cdef extern from *:
     ctypedef unsigned long long wide "unsigned __int128"
 
 cdef extern from "sums.h" nogil:
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-
     struct sums_moments:
         wide sum
         wide squares
 
-    int64_t dpfast_encode(const dpfast_grid *grid, double x)
     struct sums_bracket:
         double low
         double high
@@ -354,18 +332,6 @@ cdef int _select(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, dou
     return 0
 
 
-cdef int _describe(select_keys *keys, cnp.ndarray values) except -1:
-    """Where the records lie and of which type they are."""
-    keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-    if keys.kind == SELECT_UNSUPPORTED:
-        raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-    keys.data = <const char *> cnp.PyArray_DATA(values)
-    keys.n = cnp.PyArray_DIM(values, 0)
-    keys.stride = cnp.PyArray_STRIDE(values, 0)
-    keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(values)
-    return 0
-
-
 cdef cnp.ndarray _padded(Py_ssize_t first, Py_ssize_t last, Py_ssize_t n):
     """Room for the keys of ranks first..last, with infinities for the ranks outside 1..n."""
     cdef cnp.ndarray result = _scratch(last - first + 1)
@@ -427,7 +393,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     cdef select_keys keys
     cdef cnp.ndarray result
     cdef double *out
-    _describe(&keys, values)
+    describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
     result = _padded(first, last, keys.n)
     out = _doubles(result)
@@ -507,7 +473,7 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef Py_ssize_t low_first = low_ranks[0], last = low_ranks[1], next = high_ranks[0], final = high_ranks[1], n
     cdef cnp.ndarray low, high
-    _describe(&keys, values)
+    describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
     n = keys.n
     if 1 <= last and next <= n:
@@ -541,7 +507,7 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
     """
     cdef select_keys keys
     cdef _Sums sums = _Sums()
-    _describe(&keys, values)
+    describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
     sums.keys, sums.workers = &keys, max(1, min(workers, keys.n // RECORDS_A_WORKER))
     sums.grid = dpfast_grid(lower, upper, step, missing, first, 0)

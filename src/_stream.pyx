@@ -6,28 +6,12 @@ The loops are in ``stream.h``; which cells to look at is decided in Python. The 
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t
 
+from grid cimport dpfast_grid
+from select cimport describe, select_keys, select_set_grid
+
 cnp.import_array()
 
 cdef extern from "stream.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-        SELECT_FLOAT64
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-
     struct stream_level:
         const int32_t *marks
         int shift
@@ -35,24 +19,10 @@ cdef extern from "stream.h" nogil:
 
     int STREAM_LEVELS
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
     void stream_count(const select_keys *keys, const dpfast_grid *g, int shift, int64_t *counts)
     Py_ssize_t stream_refine(const select_keys *keys, const dpfast_grid *g, const unsigned char *any,
                              const stream_level *levels, int depth, const stream_level *last, int64_t *counts,
                              int64_t *room, Py_ssize_t capacity)
-
-
-cdef int _describe(select_keys *keys, cnp.ndarray values, const dpfast_grid *grid) except -1:
-    keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-    if keys.kind == SELECT_UNSUPPORTED:
-        raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-    keys.data = <const char *> cnp.PyArray_DATA(values)
-    keys.n = cnp.PyArray_DIM(values, 0)
-    keys.stride = cnp.PyArray_STRIDE(values, 0)
-    keys.in_place = keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double) and cnp.PyArray_ISALIGNED(values)
-    select_set_grid(keys, grid.lower, grid.upper, grid.step, grid.missing)
-    return 0
 
 
 def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, *, double lower, double upper,
@@ -64,7 +34,8 @@ def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, 
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
-    _describe(&keys, values, &grid)
+    describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
     if (upper - lower) / step >= <double> counts.shape[0] * 2.0 ** shift:
         raise ValueError("fewer counts than leading digits")
     with nogil:
@@ -95,7 +66,8 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
     cdef Py_ssize_t collected
     cdef int depth = len(levels)
     cdef list views = []  # keep the marks alive
-    _describe(&keys, values, &grid)
+    describe(&keys, values)
+    select_set_grid(&keys, lower, upper, step, missing)
     if not 1 <= depth <= STREAM_LEVELS:
         raise ValueError("1 to 4 levels of marks")
     for i, (table, last.shift) in enumerate(levels):

@@ -7,38 +7,26 @@ the keys that were copied.
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint16_t
 
+from select cimport (
+    describe,
+    select_bracket,
+    select_keys,
+    select_load_filled,
+    select_plan,
+    select_sample,
+    select_set_grid,
+)
+
 import numpy as np
 
 cnp.import_array()
 
 cdef extern from "windows.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-        SELECT_FLOAT64
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-
-    struct select_bracket:
-        Py_ssize_t width
-        Py_ssize_t strata
-        Py_ssize_t first
-        Py_ssize_t last
-
     struct windows_buckets:
         double lower
 
     Py_ssize_t WINDOWS_BUCKETS
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
-    void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
-    select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
-    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
     windows_buckets windows_between(double low, double high, double lower, double upper)
     windows_buckets windows_of_points(double lower, double upper, double step)
     void windows_count(const select_keys *keys, const windows_buckets *b, Py_ssize_t start, Py_ssize_t stop,
@@ -65,13 +53,7 @@ cdef class _Records:
 
     def __init__(self, cnp.ndarray values, double lower, double upper, double step, double missing, Py_ssize_t workers):
         self.values, self.lower, self.upper, self.step = values, lower, upper, step
-        self.keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-        if self.keys.kind == SELECT_UNSUPPORTED:
-            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-        self.keys.data = <const char *> cnp.PyArray_DATA(values)
-        self.keys.n = cnp.PyArray_DIM(values, 0)
-        self.keys.stride = cnp.PyArray_STRIDE(values, 0)
-        self.keys.in_place = False
+        describe(&self.keys, values)
         self.workers = max(1, min(workers, self.keys.n // RECORDS_A_WORKER))
         select_set_grid(&self.keys, lower, upper, step, missing)
 

@@ -534,6 +534,13 @@ class TestMechanism:
         with pytest.raises(error, match=match):
             KolmogorovSmirnov(**({"grid": dpf.Grid(0, 1), "epsilon": 1.0} | arguments))
 
+    @pytest.mark.parametrize("x", [0.5, np.zeros((2, 2)), [[0.5]]])
+    def test_wrong_shapes(self, x):
+        mechanism = KolmogorovSmirnov(3, grid=dpf.Grid(0, 1), epsilon=1.0)
+        for reader in (mechanism, mechanism.law, mechanism.release):
+            with pytest.raises(ValueError, match="x must be one-dimensional, not of shape"):
+                reader(x)
+
     def test_no_records(self):
         with pytest.raises(ValueError, match="x is empty"):
             KolmogorovSmirnov(3, grid=dpf.Grid(0, 1), epsilon=1.0)([])

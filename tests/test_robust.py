@@ -474,7 +474,7 @@ class TestInputs:
         with pytest.raises(ValueError, match="x is empty"):
             mechanism()(np.zeros((0, 3)))
         with pytest.raises(TypeError, match="X must hold numbers"):
-            mechanism()([["a", "b"]])
+            mechanism()(np.array([["a", "b"]]))
 
     def test_degenerate(self):
         """T7: one record on two points is randomised response in each of d corners."""

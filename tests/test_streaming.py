@@ -393,7 +393,7 @@ def test_chunks_can_be_visited_again():
     ],
 )
 def test_the_rule_of_dtypes(source, step):
-    assert dpf.Chunks(source).integers is (step == 1.0)
+    assert dpf.Chunks(source).declares_integers() is (step == 1.0)
 
 
 def test_slices_of_a_memmap(tmp_path):
@@ -424,7 +424,7 @@ def test_arrow_and_parquet(tmp_path):
     both = dpf.Chunks.parquet(tmp_path / "t.parquet", ["a", "b"])
     table = np.stack([np.array(cells, np.float64), np.arange(300.0)], axis=1)
     assert np.array_equal(dpf.robust_mean(both, rng=PCG(1), **options), dpf.robust_mean(table, rng=PCG(1), **options))
-    assert dpf.Chunks.parquet(tmp_path / "t.parquet", "b").integers
+    assert dpf.Chunks.parquet(tmp_path / "t.parquet", "b").declares_integers()
 
 
 # ---- refusals ----

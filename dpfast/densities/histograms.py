@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _bins
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
@@ -330,7 +330,63 @@ class Histogram:
 
 
 @dataclass(frozen=True, repr=False)
-class PerturbedHistogram(Mechanism):
+class _OnCells(Mechanism):
+    """A release about the cells of a box."""
+
+    bins: int | Sequence[int]
+    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
+    epsilon: float = field(kw_only=True)
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grid of each column."""
+        return _several(self.grid)
+
+    @property
+    def cells(self) -> Cells:
+        """The box and its bins."""
+        return Cells(self.grids, _several(self.bins))
+
+    def _set_cells(self) -> None:
+        """Check `grid` and `bins`; `bins` becomes a number for one column, else a number for each."""
+        grids = _several(tuple(self.grid) if isinstance(self.grid, list) else self.grid)
+        for grid in grids:
+            if not isinstance(grid, Grid):
+                raise TypeError(f"grid must be a dpfast.Grid or a tuple of them, not {type(grid).__name__}")
+        cells = Cells(grids, whole_bins(self.bins, len(grids)))
+        object.__setattr__(self, "grid", grids[0] if len(grids) == 1 else grids)
+        object.__setattr__(self, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
+
+    def _columns(self, x: Any) -> NDArray[Any]:
+        """The records as a table with a column for each axis."""
+        values, r = _checks.numbers("x", x), len(self.grids)
+        if values.ndim == 1 and r == 1:
+            return values[:, None]
+        if values.ndim != 2 or values.shape[1] != r:
+            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {values.shape}")
+        return values
+
+    def _described(self) -> str:
+        axes = (
+            f"{count} bins of {grid.size} points from {grid.lower!r} to {grid.upper!r}"
+            for count, grid in zip(self.cells.bins, self.grids, strict=True)
+        )
+        return " x ".join(axes)
+
+
+def _several(one_or_more: Any) -> tuple[Any, ...]:
+    return one_or_more if isinstance(one_or_more, tuple) else (one_or_more,)
+
+
+def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
+    """The bins of each axis: a number counts for all."""
+    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
+        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
+    return (_checks.whole("bins", bins, least=1),) * columns
+
+
+@dataclass(frozen=True, repr=False)
+class PerturbedHistogram(_OnCells):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
 
     Pure epsilon-differential privacy under one replaced record, n public; or of scale 1 / epsilon under one record
@@ -374,9 +430,6 @@ class PerturbedHistogram(Mechanism):
     (10,)
     """
 
-    bins: int | Sequence[int]
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
     consistency: str = field(kw_only=True, default="clip")
     neighbors: str = field(kw_only=True, default="replace-one")
 
@@ -390,35 +443,25 @@ class PerturbedHistogram(Mechanism):
         if self.consistency == "simplex" and self.neighbors == "add-remove":
             raise ValueError("consistency='simplex' makes counts sum to n, which neighbors='add-remove' keeps private")
         _noise_scale(self.epsilon, self.neighbors)
-        _set_cells(self)
+        self._set_cells()
 
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, 0.0, self.neighbors)
 
     def __repr__(self) -> str:
-        return f"<PerturbedHistogram of {_described(self.cells)}, {self.consistency}: {self.privacy}>"
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column."""
-        return _several(self.grid)
-
-    @property
-    def cells(self) -> Cells:
-        """The box and its bins."""
-        return Cells(self.grids, _several(self.bins))
+        return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 
     @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the noisy counts. PRIVATE."""
-        threads, values = _checks.threads(workers), _columns(x, self.cells)
+        threads, values = _checks.threads(workers), self._columns(x)
         n = self._public_records(len(values))
         return self._law((self.cells.count(values, threads), n))
 
     def _reading(self) -> Counts:
         cells = self.cells
-        return Counts(cells.bins, partial(_columns, cells=cells), cells.count)
+        return Counts(cells.bins, self._columns, cells.count)
 
     def _public_records(self, n: int) -> int:
         return _checks.records(n) if self.neighbors == "replace-one" else n
@@ -470,46 +513,6 @@ class PerturbedHistogram(Mechanism):
         total = int(weights.sum()) if n is None else n
         noise_error = (counts.size / total) ** 2 * noise_variance(self.epsilon, neighbors=self.neighbors)
         return Histogram(counts, weights, self.cells, n, self.privacy, noise_error)
-
-
-def _several(one_or_more: Any) -> tuple[Any, ...]:
-    return one_or_more if isinstance(one_or_more, tuple) else (one_or_more,)
-
-
-def _set_cells(mechanism: PerturbedHistogram | SmoothedHistogram) -> None:
-    """Check `grid` and `bins`; `bins` becomes a number for one column, else a number for each."""
-    grids = _several(tuple(mechanism.grid) if isinstance(mechanism.grid, list) else mechanism.grid)
-    for grid in grids:
-        if not isinstance(grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid or a tuple of them, not {type(grid).__name__}")
-    cells = Cells(grids, whole_bins(mechanism.bins, len(grids)))
-    object.__setattr__(mechanism, "grid", grids[0] if len(grids) == 1 else grids)
-    object.__setattr__(mechanism, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
-
-
-def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
-    """The bins of each axis: a number counts for all."""
-    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
-        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
-    return (_checks.whole("bins", bins, least=1),) * columns
-
-
-def _columns(x: Any, cells: Cells) -> NDArray[Any]:
-    """The records as a table with a column for each axis."""
-    values, r = _checks.numbers("x", x), len(cells.bins)
-    if values.ndim == 1 and r == 1:
-        return values[:, None]
-    if values.ndim != 2 or values.shape[1] != r:
-        raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {values.shape}")
-    return values
-
-
-def _described(cells: Cells) -> str:
-    axes = (
-        f"{count} bins of {grid.size} points from {grid.lower!r} to {grid.upper!r}"
-        for count, grid in zip(cells.bins, cells.grids, strict=True)
-    )
-    return " x ".join(axes)
 
 
 def _noise_scale(epsilon: float, neighbors: str) -> Fraction:
@@ -604,7 +607,7 @@ class SmoothedSample(Law):
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothedHistogram(Mechanism):
+class SmoothedHistogram(_OnCells):
     """Release k synthetic records from a mixture of the histogram and the uniform distribution.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.
@@ -646,32 +649,19 @@ class SmoothedHistogram(Mechanism):
     (100,)
     """
 
-    bins: int | Sequence[int]
     k: int = field(kw_only=True)
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "k", _checks.whole("k", self.k, least=1))
-        _set_cells(self)
+        self._set_cells()
 
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
 
     def __repr__(self) -> str:
-        return f"<SmoothedHistogram release of {self.k} draws from {_described(self.cells)}: {self.privacy}>"
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column."""
-        return _several(self.grid)
-
-    @property
-    def cells(self) -> Cells:
-        """The box and its bins."""
-        return Cells(self.grids, _several(self.bins))
+        return f"<SmoothedHistogram release of {self.k} draws from {self._described()}: {self.privacy}>"
 
     def delta(self, n: SupportsIndex) -> Fraction:
         """The weight of the uniform distribution for n records: public, exact."""
@@ -685,13 +675,13 @@ class SmoothedHistogram(Mechanism):
     def law(self, x: ArrayLike, *, workers: int = 1) -> SmoothedSample:
         """The exact law of the k records. PRIVATE."""
         threads = _checks.threads(workers)
-        return self._law(_columns(x, self.cells), threads)
+        return self._law(self._columns(x), threads)
 
     def _reading(self) -> Codes:
         def finish(codes: NDArray[np.int64]) -> NDArray[np.float64]:
             return np.stack([grid.decode(codes[:, a]) for a, grid in enumerate(self.grids)], axis=1)
 
-        return Codes(self.grids, finish, partial(_columns, cells=self.cells))
+        return Codes(self.grids, finish, self._columns)
 
     def _law(self, values: NDArray[Any], threads: int = 1) -> SmoothedSample:
         cells = self.cells
@@ -807,8 +797,8 @@ def table(
     X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
     """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions."""
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
+    _checks.bounds_or_grid(bounds, grid)
+    given = grids_within(bounds, natural_step(X)) if grid is None else grid
     values = X if isinstance(X, Chunks) else _checks.numbers("X", X)
     piece = _checks.numbers("X", next(iter(values), ())) if isinstance(values, Chunks) else values
     if piece.ndim not in (1, 2):
@@ -816,12 +806,7 @@ def table(
     r = 1 if piece.ndim == 1 else piece.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
-    if grid is not None:
-        grids = (grid,) * r if isinstance(grid, Grid) else tuple(grid)
-    else:
-        pairs = list(bounds) if np.ndim(bounds) == 2 else [bounds] * r
-        step = 1.0 if _checks.declares_integers(X) else None
-        grids = tuple(Grid(*_checks.pair("bounds", pair), step=step) for pair in pairs)
+    grids = (given,) * r if isinstance(given, Grid) else tuple(given)
     if len(grids) != r:
         raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
     return values, grids, piece.ndim
@@ -831,19 +816,17 @@ def automatic_bins(
     bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
 ) -> tuple[int, ...]:
     """The bins of each axis by the rule of `histogram`, from the number of records."""
-    r, n = len(grids), _checks.records(number_of_records(values))
+    r = len(grids)
+    rough = r * _ASSUMED_ROUGHNESS * _ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
+    return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
+
+
+def bins_by(
+    rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
+) -> tuple[int, ...]:
+    """The bins of each axis for "auto": `rule` of the number of records, as far as grids and 2**24 cells allow."""
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-    rough = r * _ASSUMED_ROUGHNESS * _ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
-    return at_most(perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), grids)
-
-
-def number_of_records(values: NDArray[Any] | Chunks) -> int:
-    """n; chunks are visited for it."""
-    return values.records() if isinstance(values, Chunks) else len(values)
-
-
-def at_most(bins: int, grids: tuple[Grid, ...]) -> tuple[int, ...]:
-    """No more than a grid has steps, and 2**24 cells together."""
-    most = int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
-    return tuple(min(bins, most, grid.size - 1) for grid in grids)
+    n = values.records() if isinstance(values, Chunks) else len(values)
+    best, most = rule(_checks.records(n)), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    return tuple(min(best, most, grid.size - 1) for grid in grids)

@@ -133,7 +133,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def law(self, x: ArrayLike, *, workers: int = 1) -> KolmogorovSmirnovLaw:
         """The exact law of the release. PRIVATE."""
         _checks.threads(workers)
-        return self._law(self.grid.encode(x))
+        return self._law(self.grid.encode(_checks.vector("x", x)))
 
     def _reading(self) -> Codes:
         return Codes((self.grid,), lambda codes: codes[:, 0])

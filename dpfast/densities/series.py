@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _bins, _series
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grid_for
 from dpfast.laws import NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
@@ -602,10 +602,7 @@ def density(
 record replaced (the number of records is public)>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
-    if grid is None:
-        grid = Grid(*_checks.pair("bounds", bounds), step=1.0 if _checks.declares_integers(x) else None)
+    grid = grid_for(x, bounds, grid)
     bit_generator(rng)  # a wrong rng is told before data are looked at
     values = x if isinstance(x, Chunks) else _checks.vector("x", x)
     n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])

@@ -16,9 +16,8 @@ from dpfast.densities.histograms import (
     _DEVIATION,
     PerturbedHistogram,
     SmoothedHistogram,
-    at_most,
     automatic_bins,
-    number_of_records,
+    bins_by,
     table,
 )
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
@@ -66,13 +65,21 @@ def _perturbed(request: Request) -> NDArray[np.float64]:
 def _smoothed(request: Request) -> NDArray[np.float64]:
     bins = request.bins
     if isinstance(bins, str):
-        if bins != "auto":
-            raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-        n = _checks.records(number_of_records(request.values))
-        best = smoothed_optimum(
-            _assumed_cdf, _ASSUMED_SQUARE, n=n, epsilon=request.epsilon, k=request.k, dimensions=len(request.grids)
+        bins = bins_by(
+            lambda n: (
+                smoothed_optimum(
+                    _assumed_cdf,
+                    _ASSUMED_SQUARE,
+                    n=n,
+                    epsilon=request.epsilon,
+                    k=request.k,
+                    dimensions=len(request.grids),
+                ).bins
+            ),
+            bins,
+            request.values,
+            request.grids,
         )
-        bins = at_most(best.bins, request.grids)
     mechanism = SmoothedHistogram(bins, k=request.k, grid=request.grids, epsilon=request.epsilon)
     return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
 

@@ -179,7 +179,7 @@ class L2Ball(VectorRandomizer):
         return self.scale**2
 
     @property
-    def _coordinate_variance(self) -> float:
+    def _worst_variance(self) -> float:
         if self.method == "halfspace":
             return self.scale**2 / self.d  # antipodal symmetry: E[Z Z'] is a multiple of the identity
         along = self._square_along()

@@ -199,8 +199,7 @@ class Categorical(ScalarRandomizer):
             raise ValueError(f"k must be at most 2**31, not {k}")
         epsilon = _checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
-        if self.method not in ("auto", *_METHODS):
-            raise ValueError(f"method must be one of {', '.join(map(repr, ('auto', *_METHODS)))}, not {self.method!r}")
+        _checks.choice("method", self.method, ("auto", *_METHODS))
         method = _least_variance(k, epsilon) if self.method == "auto" else self.method
         _method(method, k, epsilon)
         for name, value in (("k", k), ("epsilon", epsilon), ("method", method)):

@@ -126,8 +126,7 @@ class Interval(ScalarRandomizer):
         lower, upper = map(float, _checks.pair("bounds", self.bounds))
         if not lower < upper:
             raise ValueError(f"bounds must be a lower and a greater upper one, not {self.bounds!r}")
-        if self.method not in ("auto", *_METHODS):
-            raise ValueError(f"method must be one of {', '.join(map(repr, ('auto', *_METHODS)))}, not {self.method!r}")
+        _checks.choice("method", self.method, ("auto", *_METHODS))
         method = self.method
         if method == "auto":
             method = "codebook" if epsilon <= _CODEBOOKS_UP_TO else "piecewise"

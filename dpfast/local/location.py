@@ -507,9 +507,9 @@ def mean(
         _checks.records(values.shape[0])
     else:
         assert moment is not None
-        noise = "laplace" if method == "laplace" else "two-point"
+        noisy = "laplace" if method == "laplace" else "two-point"
         truncate = partial(
-            local_truncation, epsilon=epsilon, moment=moment, scale=scale, method=noise, truncation=truncation
+            local_truncation, epsilon=epsilon, moment=moment, scale=scale, method=noisy, truncation=truncation
         )
         truncate(1)
         values = _checks.vector("x", x)

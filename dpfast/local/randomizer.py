@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
+from dpfast import _checks
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 
@@ -75,10 +78,12 @@ class Randomizer(ABC):
     range), a report has the same shape and type.
     """
 
+    epsilon: float
+
     @property
-    @abstractmethod
     def privacy(self) -> Privacy:
         """The guarantee for one report, under any change of its record; neighbors "local"."""
+        return Privacy(self.epsilon, neighbors="local")
 
     @abstractmethod
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
@@ -110,12 +115,28 @@ class Randomizer(ABC):
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Variance of a decoded report at the record x; by default of the worst record."""
 
-    @abstractmethod
     def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
         """Half the width of a confidence interval from n reports, for a frequency, mean or coordinate.
 
-        Normal approximation with the variance of the worst record; from public numbers only.
+        Normal approximation with the variance of the worst record, from public numbers only: with about this
+        probability the estimate, or that of one given category or coordinate, is no further from the mean of the n
+        records.
+
+        Parameters
+        ----------
+        n : int
+            Reports, at least 1.
+        confidence : float
+            In (0, 1).
         """
+        n = _checks.whole("n", n, least=1)
+        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
+        return float(-ndtri(tail) * math.sqrt(self._worst_variance / n))
+
+    @property
+    def _worst_variance(self) -> float:
+        """The variance of a decoded number, at the worst record."""
+        return float(self.variance())
 
     @abstractmethod
     def to_bytes(self, reports: NDArray[Any]) -> bytes:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, Randomizer
-from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
 
@@ -42,12 +41,6 @@ class FiniteLaw:
 
 class ScalarRandomizer(Randomizer):
     """A randomiser of one number or category each; reports have the shape of x and, if packed, one axis more."""
-
-    epsilon: float
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, neighbors="local")
 
     @property
     @abstractmethod
@@ -108,18 +101,6 @@ class ScalarRandomizer(Randomizer):
             raise ValueError(f"data must have {kind.itemsize} bytes for each report, not {len(data)} in all")
         numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
         return self._rows(numbers.reshape((-1, *kind.shape)))
-
-    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
-        """Half the width of a confidence interval around an estimate from n reports, from public numbers only.
-
-        Normal approximation with the variance of the worst record: with about this probability the estimate, or that
-        of one given category, is no further from the mean of the n records.
-        """
-        from scipy.special import ndtri
-
-        number = _checks.whole("n", n, least=1)
-        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
-        return float(-ndtri(tail) * math.sqrt(self.variance() / number))
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
         """Reports, one axis of them, checked: they are public."""

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from dpfast import _checks
 from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, Randomizer
-from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator, streams
 
 # People are randomised in blocks of about so many coordinates, each block with its own stream.
 _COORDINATES = 2**18
+_LEAST_PEOPLE = 256  # that are summed together, or the sums would take as much memory as the reports
 
 _HALF = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
 _LAST = -334477 / 2147483648
@@ -64,12 +63,7 @@ class VectorRandomizer(Randomizer):
     """A randomiser of vectors of d numbers, whose reports are rows."""
 
     d: int
-    epsilon: float
     radius: float
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, neighbors="local")
 
     # What a subclass says
 
@@ -128,10 +122,10 @@ class VectorRandomizer(Randomizer):
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows, _ = self._reports(reports)
-        step = max(1, -(-rows.shape[0] // threads))
-        starts = range(0, rows.shape[0], step)
+        step = max(_LEAST_PEOPLE, _COORDINATES // self.d)  # not of `threads`: sums of doubles depend on the parts
+        starts = range(0, max(1, rows.shape[0]), step)
         parts = each(lambda start: self._sums(rows[start : start + step]), starts, threads)
-        return Aggregate(rows.shape[0], sum(parts[1:], parts[0]) if parts else self._sums(rows))
+        return Aggregate(rows.shape[0], sum(parts[1:], parts[0]))
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
         """Unbiased estimate of the mean of the records, a vector of d numbers.
@@ -167,26 +161,8 @@ class VectorRandomizer(Randomizer):
         values = self._second_moment - np.square(self._meant(_as_doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
-    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
-        """Half width of a confidence interval for one coordinate of the mean of n fixed records, from public numbers.
-
-        Parameters
-        ----------
-        n : int
-            Reports, at least 1.
-        confidence : float
-            In (0, 1), for each coordinate by itself.
-
-        Returns
-        -------
-        float
-            Of the worst records; by the normal approximation with the exact variance.
-        """
-        n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
-        return float(ndtri((1 + confidence) / 2)) * math.sqrt(self._coordinate_variance / n)
-
     @property
-    def _coordinate_variance(self) -> float:
+    def _worst_variance(self) -> float:
         return self._second_moment / self.d
 
     @abstractmethod
