@@ -62,9 +62,9 @@ class Chunks:
 
     Notes
     -----
-    Each piece is read in its own dtype, which is public as its length is. Only ``bounds=`` looks at dtypes together:
-    its step is 1 if all pieces of a sequence declare an integer or boolean dtype, or the first piece of another source
-    does. Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but
+    Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
+    first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
+    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does. Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but
     the summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
 
     Examples
@@ -730,8 +730,8 @@ class State:
     each one spends the budget of ``mechanism.privacy``. A state is no secret sharing and holds no noise.
     The passes must see the same records. If one sees a different number of them, that is a ValueError; if it sees as
     many but others, there is no error: the counts of the first pass stand, records beyond them in a cell of codes are
-    left out, and those that lack count at the least code of the cell. The guarantee is then that of a group of four
-    records for each one that is changed.
+    left out, those that lack count at the least code of the cell, and sums are clamped to what they can be. The
+    guarantee is about passes over the same records: there is none then.
     A state is not safe to use from several threads at once; `workers` are.
 
     Examples
