@@ -64,8 +64,9 @@ class Chunks:
     -----
     Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
     first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
-    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does. Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but
-    the summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
+    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
+    Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
+    summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
 
     Examples
     --------
