@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -348,6 +349,17 @@ def hosts(size) -> Iterator[Job]:
     yield Job(f"median in OpenDP, n = {_power(n)}", lambda: measurement(x), floors)
 
 
+def streams(size) -> Iterator[Job]:
+    """Chunks that are generated, and those of a file in the page cache, against a sum of each chunk."""
+    n = size(10**8)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, chunks in data.streams(n, folder).items():
+            floor = Floor("sum of the chunks", lambda c=chunks: sum(chunk.sum() for chunk in c), 3.0)
+            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
+                run = partial(mechanism, chunks)
+                yield Job(f"{what} of {name} chunks, n = {_power(n)}", run, (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -370,6 +382,7 @@ GROUPS = {
     "local": local_privacy,
     "descents": descents,
     "regressions": regressions,
+    "streams": streams,
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +27,30 @@ def labels(groups, size):
 def median_mechanism(neighbors="replace-one", **grid):
     public = {"grid": dpf.Grid(*BOUNDS, **grid), "epsilon": EPSILON}
     return dpf.InverseSensitivity(dpf.statistics.Median(), neighbors=neighbors, **public)
+
+
+def deciles_mechanism():
+    return dpf.Quantiles(np.arange(1, 10) / 10, grid=dpf.Grid(*BOUNDS), epsilon=EPSILON)
+
+
+CHUNK = 2**18
+
+
+def streams(n, folder):
+    """n records in chunks: generated for each pass, and of a memmap in a folder."""
+
+    def generated():
+        for start in range(0, n, CHUNK):
+            yield np.random.Generator(np.random.SFC64(start)).random(min(CHUNK, n - start)) * BOUNDS[1]
+
+    path = Path(folder) / "pay"
+    with path.open("wb") as file:
+        for start in range(0, n, CHUNK):
+            np.random.default_rng(start).lognormal(10.5, 0.6, min(CHUNK, n - start)).tofile(file)
+    return {
+        "generated": dpf.Chunks(generated),
+        "memmap": dpf.Chunks.slices(np.memmap(path, np.float64, "r"), CHUNK),
+    }
 
 
 def organ_pipe(x):

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, families, local, noise, prior, psi, random, robust, smooth, statistics, theory
+from dpfast import audit, families, local, noise, prior, psi, random, robust, smooth, statistics, streaming, theory
 from dpfast.aggregate import SampleAndAggregate, mle
 from dpfast.densities import (
     Histogram,
@@ -40,11 +40,13 @@ from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.selection import Selection, select
 from dpfast.smooth import SmoothSensitivity
+from dpfast.streaming import Chunks
 
 __version__ = _version("dpfast")
 
 __all__ = [
     "BudgetError",
+    "Chunks",
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
@@ -88,6 +90,7 @@ __all__ = [
     "smooth",
     "statistics",
     "std",
+    "streaming",
     "sum",
     "synthesize",
     "theory",

@@ -187,6 +187,8 @@ def declares_integers(x: Any) -> bool:
         return str(x.type).startswith(("int", "uint", "bool"))
     if _is_polars(x):
         return str(x.dtype).startswith(("Int", "UInt", "Boolean"))
+    if hasattr(type(x), "declares_integers"):  # Chunks
+        return bool(x.declares_integers())
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 

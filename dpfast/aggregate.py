@@ -24,6 +24,7 @@ from dpfast.privacy import Privacy
 from dpfast.quantiles import JointQuantiles, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Mean
+from dpfast.streaming import Chunks
 from dpfast.theory.aggregate import block_count
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
@@ -196,16 +197,27 @@ class SampleAndAggregate(Mechanism):
             for name, (low, high) in self.bounds
         )
 
-    def law(self, x: ArrayLike, *, workers: int = 1) -> Law:
+    def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
+        if isinstance(x, Chunks):
+            return self._law_of_chunks(x, threads)
         data = self.family.records(x)
         n = _checks.records(data[0].shape[0])
         k = self.block_count(n)
         if self.shuffle is not None:
             order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
             data = tuple(part[order] for part in data)
-        return self._law(n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads))
+        return self._combined(
+            n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
+        )
+
+    def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
+        """In two passes: blocks are known when n is."""
+        state = self.block_sums(chunks.records())
+        for chunk in chunks:
+            state.update(_checks.vector("x", chunk), workers=threads)
+        return self.law_of(state)
 
     def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockSums:
         """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
@@ -242,7 +254,7 @@ class SampleAndAggregate(Mechanism):
         """The exact law of the release, from a state that has seen all records. PRIVATE."""
         if state.seen != state.n:
             raise ValueError(f"the state has seen {state.seen} of {state.n} records")
-        return self._law(state.n, self.family.finish(state, self.box, corrected=self.bias_correction))
+        return self._combined(state.n, self.family.finish(state, self.box, corrected=self.bias_correction))
 
     def finish(self, state: BlockSums, *, rng: RandomSource = None) -> Any:
         """One release from a state that has seen all records; spends the budget of `privacy` once."""
@@ -250,7 +262,7 @@ class SampleAndAggregate(Mechanism):
         law = self.law_of(state)
         return law.value(law.sample(rng=rng))
 
-    def _law(self, n: int, estimates: NDArray[np.float64]) -> Law:
+    def _combined(self, n: int, estimates: NDArray[np.float64]) -> Law:
         laws: list[ScalarLaw] = []
         for grid, column, winsorizes in zip(self.grids, estimates.T, self.winsorizes(n), strict=True):
             codes = grid.encode(np.ascontiguousarray(column))

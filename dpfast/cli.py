@@ -44,7 +44,8 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
-from dpfast.tables import TableError, read_column
+from dpfast.streaming import Chunks
+from dpfast.tables import TableError, open_column, read_column
 
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
 
@@ -185,10 +186,21 @@ def _grid(arguments: argparse.Namespace) -> Grid:
     return Grid(lower, upper, step=arguments.step)
 
 
-def _read(arguments: argparse.Namespace) -> NDArray[np.float64]:
-    x = read_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
-    _checks.records(x.size)
+def _read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
+    x = open_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
+    if not isinstance(x, Chunks):
+        _checks.records(x.size)
     return x
+
+
+def _released(
+    mechanism: Mechanism, x: NDArray[np.float64] | Chunks, rng: np.random.Generator | None
+) -> tuple[Any, int]:
+    """A release, and the number of records."""
+    if isinstance(x, Chunks):
+        state = mechanism.start().read(x)
+        return state.release(rng=rng), state.n
+    return mechanism(x, rng=rng), x.size
 
 
 # The commands that release one number: its name in the help, the statistic, the default method.
@@ -228,30 +240,30 @@ def _single(arguments: argparse.Namespace) -> dict[str, Any]:
     mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     x = _read(arguments)
     start = time.perf_counter()
-    value = mechanism(x, rng=rng)
+    value, n = _released(mechanism, x, rng)
     seconds = time.perf_counter() - start
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
-        **_context(mechanism, grid, x.size, arguments),
-        "text": f"{statistic} = {value:.12g}  ({x.size:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
+        **_context(mechanism, grid, n, arguments),
+        "text": f"{statistic} = {value:.12g}  ({n:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
     }
 
 
 def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng = _grid(arguments), _rng(arguments)
     mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
-    x = _read(arguments)
-    values = mechanism(x, rng=rng).tolist()
+    released, n = _released(mechanism, _read(arguments), rng)
+    values = released.tolist()
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
     return {
         "statistic": "quantiles",
         "column": arguments.column,
         "q": arguments.q,
         "values": values,
-        **_context(mechanism, grid, x.size, arguments),
-        "text": "\n".join([*lines, f"({x.size:,} records; together {mechanism.privacy})"]),
+        **_context(mechanism, grid, n, arguments),
+        "text": "\n".join([*lines, f"({n:,} records; together {mechanism.privacy})"]),
     }
 
 
@@ -268,7 +280,8 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     x = _read(arguments)
     values = dict(zip(mechanism.box.names, np.atleast_1d(mechanism(x, rng=rng)).tolist(), strict=True))
-    blocks, privacy = mechanism.block_count(x.size), mechanism.privacy
+    n = x.records() if isinstance(x, Chunks) else x.size
+    blocks, privacy = mechanism.block_count(n), mechanism.privacy
     lines = [f"{name} = {value:.12g}" for name, value in values.items()]
     return {
         "statistic": "mle",
@@ -276,12 +289,12 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
         "family": arguments.family,
         "values": values,
         "blocks": blocks,
-        "n": x.size,
+        "n": n,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
         "private": arguments.seed is None,
-        "text": "\n".join([*lines, f"({arguments.family}; {x.size:,} records in {blocks:,} blocks; {privacy})"]),
+        "text": "\n".join([*lines, f"({arguments.family}; {n:,} records in {blocks:,} blocks; {privacy})"]),
     }
 
 
@@ -354,6 +367,7 @@ def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
     synthesize([grid.lower], 1, **options)  # a bad parameter is told before a long read
     x = _read(arguments)
     records = synthesize(x, k, **options, rng=rng)
+    n = x.records() if isinstance(x, Chunks) else x.size
     with _writing(arguments.output), Path(arguments.output).open("w") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
@@ -364,8 +378,8 @@ def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
         "k": k,
         "method": arguments.method,
         "output": arguments.output,
-        **_context_of(privacy, grid, x.size, arguments),
-        "text": f"{k:,} synthetic records in {arguments.output}  (from {x.size:,} records; {privacy})",
+        **_context_of(privacy, grid, n, arguments),
+        "text": f"{k:,} synthetic records in {arguments.output}  (from {n:,} records; {privacy})",
     }
 
 

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._kernels import _select
@@ -19,6 +18,7 @@ from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
+from dpfast.streaming import CodeSums, Sums, chunked
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -117,35 +117,51 @@ class GlobalSensitivity(StatisticMechanism):
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
-        if self._private:
-            return self._unbounded(values, threads)
-        n = _checks.records(values.shape[0])
+        n = values.shape[0]
+        if not self._private:
+            self._check_range(_checks.records(n))
+        codes = (0, 0)
+        if n:
+            grid, squares = self.grid, self.statistic.squares
+            codes = _select.moments(values, first=grid.first, squares=squares, **grid.kernel, workers=threads)
+        return self._law(CodeSums(n, *codes))
+
+    def _reading(self) -> Sums:
+        return Sums(self.grid, squares=self.statistic.squares)
+
+    def _public_records(self, n: int) -> int:
+        return n if self._private else super()._public_records(n)
+
+    def _check_range(self, n: int) -> int:
+        """The last release code of n records, all of whose releases must be finite."""
         grid, statistic = self.grid, self.statistic
-        last, decode = statistic.last(grid, n), partial(statistic.decode, grid, n)
-        _checks.released_range(lambda: (decode(0), decode(last)))
-        total, squares = _select.moments(
-            values, first=grid.first, squares=statistic.squares, **grid.kernel, workers=threads
-        )
+        last = statistic.last(grid, n)
+        _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
+        return last
+
+    def _law(self, sums: CodeSums) -> ClampedNoise:
+        if self._private:
+            return self._unbounded(sums)
+        n, total, squares = sums
+        grid, statistic, last = self.grid, self.statistic, self._check_range(n)
         unit = statistic.coarseness(grid, n)
         center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
         noise = RoundedLaplace(self.scale(n) or Fraction(1))  # what no record can change has one code: noise is cut off
-        return ClampedNoise(noise, center=center, last=last, decode=decode)
+        return ClampedNoise(noise, center=center, last=last, decode=partial(statistic.decode, grid, n))
 
-    def _unbounded(self, values: NDArray[Any], threads: int) -> ClampedNoise:
+    def _unbounded(self, sums: CodeSums) -> ClampedNoise:
         """The law where n is private: nothing but the exact total, clamped before and after, depends on it."""
-        grid, statistic, n = self.grid, self.statistic, values.shape[0]
+        grid, statistic = self.grid, self.statistic
         assert isinstance(statistic, UnboundedStatistic)
-        codes = 0
-        if n:
-            codes, _ = _select.moments(values, first=grid.first, squares=False, **grid.kernel, workers=threads)
         first, last = statistic.range(grid)
-        center = min(max(statistic.total(grid, n, codes), first), last) - first
+        center = min(max(statistic.total(grid, sums.n, sums.total), first), last) - first
         decode = partial(statistic.decode_total, grid)
-        return ClampedNoise(RoundedLaplace(self.scale(n)), center=center, last=last - first, decode=decode)
+        return ClampedNoise(RoundedLaplace(self.scale(sums.n)), center=center, last=last - first, decode=decode)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self._private:

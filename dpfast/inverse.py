@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.streaming import Chunks, Order, Ranks, Reading, chunked
 from dpfast.theory.quantiles import quantile_error
 
 
@@ -133,8 +134,10 @@ differential privacy) for one record replaced (the number of records is public)>
         """
         return score_cap(self.epsilon, math.log(self.statistic.last(self.grid, n) + 1))
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> float:
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
+        if isinstance(x, Chunks):
+            return float(self.start().read(x, workers=workers).release(rng=source))
         grid, statistic = self.grid, self.statistic
         values, threads = self._records(x, workers)
         n = values.shape[0]
@@ -156,12 +159,28 @@ differential privacy) for one record replaced (the number of records is public)>
         _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
         return statistic.value(grid, n, int(out[0]))
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
         """The exact law of the release. PRIVATE."""
         values, threads = self._records(x, workers)
         return self._nested(values.shape[0], *self._ranges(values, threads))
 
-    def _law(self, summary: Summary) -> NestedIntervals:
+    def _reading(self) -> Reading:
+        if not self._private:
+            return self.statistic.reading(self.grid, self._levels)
+
+        def finish(order: Order) -> _PrivateWindow:
+            n = order.n
+            return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
+
+        return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
+
+    def _public_records(self, n: int) -> int:
+        return n if self._private else super()._public_records(n)
+
+    def _law(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
+        if isinstance(summary, _PrivateWindow):
+            return self._nested(summary.n, *self._private_boxes(summary))
         return self._nested(summary.n, *self._boxes(summary))
 
     def _nested(self, n: int, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NestedIntervals:
@@ -220,17 +239,28 @@ differential privacy) for one record replaced (the number of records is public)>
         """Least and greatest code of the points of score at most t, for all levels t."""
         if not self._private:
             return self._boxes(self._summary(values, threads))
-        n, last, radius = values.shape[0], self.grid.size - 1, self._radius_codes(values.shape[0])
-        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
-        start, stop = int(first[-1]), int(final[-1])
+        n = values.shape[0]
+        start, stop = self._stretch(n)
         if n == 0:
-            window = np.where(np.arange(start, stop + 1) < 1, 0, last)
-        else:  # what is outside 1..n need not be looked at, but for one rank on each side
-            start, stop = min(max(start, 0), n), max(min(stop, n + 1), 1)
-            found = _select.window(values, start, stop, **self.grid.kernel, workers=threads)
-            window = self.grid.encode(found)
-        lower = window[np.clip(first, start, stop) - start]
-        upper = window[np.clip(final, start, stop) - start]
+            return self._private_boxes(_PrivateWindow(n, self._empty_window()))
+        found = _select.window(values, start, stop, **self.grid.kernel, workers=threads)
+        return self._private_boxes(_PrivateWindow(n, self.grid.encode(found)))
+
+    def _stretch(self, n: int) -> tuple[int, int]:
+        """First and last rank that is looked at where n is private; of those outside 1..n one on each side will do."""
+        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
+        return min(max(int(first[-1]), 0), n), max(min(int(final[-1]), n + 1), 1)
+
+    def _empty_window(self) -> NDArray[np.int64]:
+        """The codes of ranks 0 and 1 of no records."""
+        return np.array([0, self.grid.size - 1])
+
+    def _private_boxes(self, window: _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Least and greatest code of the points of score at most t, where n is private."""
+        n, codes = window
+        (start, stop), last, radius = self._stretch(n), self.grid.size - 1, self._radius_codes(n)
+        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
+        lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
     def _records(self, x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
@@ -291,6 +321,13 @@ differential privacy) for one record replaced (the number of records is public)>
             return 0
         codes = self.radius / self.grid.step * self.statistic.records(n)
         return round(min(codes, self.statistic.last(self.grid, n)))
+
+
+class _PrivateWindow(NamedTuple):
+    """n records, and the codes of the ranks that are looked at."""
+
+    n: int
+    codes: NDArray[np.int64]
 
 
 def _level(statistic: Statistic) -> Fraction:

@@ -32,10 +32,11 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
+from dpfast.streaming import Chunks
 
 
 def median(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
@@ -51,7 +52,7 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public.
+        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Or `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats
@@ -102,7 +103,7 @@ def median(
 
 @overload
 def quantile(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     q: float,
     *,
     epsilon: float,
@@ -115,7 +116,7 @@ def quantile(
 ) -> float: ...
 @overload
 def quantile(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     q: Sequence[float] | NDArray[np.floating[Any]],
     *,
     epsilon: float,
@@ -127,7 +128,7 @@ def quantile(
     workers: int = 1,
 ) -> NDArray[np.float64]: ...
 def quantile(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     q: float | Sequence[float] | NDArray[np.floating[Any]],
     *,
     epsilon: float,
@@ -176,7 +177,7 @@ def quantile(
 
 
 def trimmed_mean(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     trim: float,
     *,
     epsilon: float,
@@ -220,7 +221,7 @@ def trimmed_mean(
 
 
 def winsorized_mean(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     trim: float,
     *,
     epsilon: float,
@@ -254,7 +255,7 @@ def winsorized_mean(
 
 
 def iqr(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
@@ -295,7 +296,7 @@ def iqr(
 
 
 def huber(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     k: float,
     *,
     epsilon: float,
@@ -333,7 +334,7 @@ def huber(
 
 
 def mean(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
@@ -379,7 +380,7 @@ def mean(
 
 
 def sum(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
@@ -415,7 +416,7 @@ def sum(
 
 
 def variance(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
@@ -455,7 +456,7 @@ def variance(
 
 
 def std(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,

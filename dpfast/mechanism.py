@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._least import least
@@ -15,6 +15,7 @@ from dpfast.laws import Law
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import charged, hook
+from dpfast.streaming import Reading, State
 
 
 class Mechanism(ABC):
@@ -42,30 +43,29 @@ class Mechanism(ABC):
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     @abstractmethod
-    def law(self, x: ArrayLike, *, workers: int = 1) -> Law:
+    def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
 
     @charged
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> Any:
+    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
         """One release of the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
+            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing. Or
+            `dpfast.Chunks` of such arrays.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        bit_generator(rng)  # a wrong rng is told before data are looked at
-        law = self.law(x, workers=workers)
-        return law.value(law.sample(rng=rng))
+        return self._drawn(lambda: self.law(x, workers=workers), None, rng)
 
     @charged
     def release(
         self,
-        x: ArrayLike,
+        x: Any,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
@@ -77,11 +77,48 @@ class Mechanism(ABC):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
-        shape = _checks.shape(size)
+        return self._drawn(lambda: self.law(x, workers=workers), size, rng)
+
+    def _drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any:
+        """A release, or `size` of them, by a law that is made when all else is checked."""
+        shape = None if size is None else _checks.shape(size)
         bit_generator(rng)  # a wrong rng is told before data are looked at
-        law = self.law(x, workers=workers)
-        values: Any = law.value(law.sample(shape, rng=rng))
-        return np.asarray(values, dtype=np.float64)
+        made = law()
+        values: Any = made.value(made.sample(shape, rng=rng))
+        return values if shape is None else np.asarray(values, dtype=np.float64)
+
+    def start(self) -> State:
+        """The state of a stream of which nothing is read yet: for data in chunks, or on several machines.
+
+        Raises
+        ------
+        TypeError
+            A mechanism that does not read records: a selection among scores, a randomiser of local privacy.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=100.0).start()
+        >>> for chunk in [[1, 2], [3], []]:
+        ...     state.update(chunk)
+        >>> state.release()
+        6.0
+        """
+        return State(self)
+
+    def _reading(self) -> Reading:
+        """The summary that `_law` takes, nothing read yet."""
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def _law(self, summary: Any) -> Law:
+        """The law of the release, by the summary of a reading."""
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def _public_records(self, n: int) -> int:
+        """The number of records of a stream, checked where it is public."""
+        return _checks.records(n)
 
     def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
         """The error to expect of a release of n records, from public assumptions: it never sees data, costs no privacy.

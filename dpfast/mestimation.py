@@ -22,6 +22,7 @@ from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
+from dpfast.streaming import Chunks, Codes, chunked
 
 if TYPE_CHECKING:
     from scipy import LowLevelCallable
@@ -158,10 +159,16 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
         return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * n)))
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> ScoreLaw:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
+        return self._law(_checks.vector("x", x), threads)
+
+    def _reading(self) -> Codes:
+        return Codes((self.grid,), lambda codes: self.grid.decode(codes[:, 0]))
+
+    def _law(self, values: NDArray[Any], threads: int = 1) -> ScoreLaw:
         n, grid, table = _checks.records(values.shape[0]), self.grid, self._table
         pieces = _scores.Pieces(
             values,
@@ -307,7 +314,7 @@ def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def m_estimate(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     psi: Psi | Callable[[float], float] | LowLevelCallable,
     *,
     epsilon: float,
@@ -326,7 +333,7 @@ def m_estimate(
     ----------
     x : array_like of shape (n,)
         Private data: floats, integers or booleans of any stride, never modified; NaN goes to ``grid.missing``. n >= 1
-        is public.
+        is public. Or `dpfast.Chunks`, of which all codes are kept.
     psi : dpfast.psi.Psi or callable
         As for `MEstimator`.
     epsilon : float

@@ -23,6 +23,7 @@ from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
+from dpfast.streaming import Order, Ranks, chunked
 
 _DRAWS = 16  # on each imagined sample, where an error is predicted
 _TWO_STAGES = 16  # from so many targets on there may be two
@@ -112,13 +113,33 @@ differential privacy) for one record replaced (the number of records is public)>
             f"step {grid.step!r}: {self.privacy}>"
         )
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> JointQuantiles:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
-        ranks, places, plan = self._targets(_checks.records(values.shape[0]))
-        windows = _Windows.of(values, ranks, plan.reach, self.grid, threads)
+        ranks, _, plan = self._targets(_checks.records(values.shape[0]))
+        return self._law(_Windows.of(values, ranks, plan.reach, self.grid, threads))
+
+    def _law(self, windows: _Windows) -> JointQuantiles:
+        _, places, plan = self._targets(windows.n)
         return JointQuantiles(windows, plan, places=places, grid=self.grid)
+
+    def _reading(self) -> Ranks:
+        def wanted(n: int) -> list[tuple[int, int]]:
+            ranks, _, plan = self._targets(n)
+            return [(rank - plan.reach - 1, rank + plan.reach + 1) for rank in ranks.tolist()]
+
+        def finish(order: Order) -> _Windows:
+            ranks, _, plan = self._targets(order.n)
+
+            def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
+                stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
+                return np.concatenate([order.window(first, last) for first, last in stretches])
+
+            return _Windows.around(ranks, plan.reach, order.n, self.grid, read)
+
+        return Ranks(self.grid, wanted, finish)
 
     def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Plan]:
         """The ranks of n records, which of them is that of each of the qs, and the plan. Public."""

@@ -23,7 +23,8 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.selection import Selection
 from dpfast.spending import spending
-from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic
+from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic, Summary
+from dpfast.streaming import Chunks, Columns, Reading, chunked
 from dpfast.theory.robust import gaussian_mean_error
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _KEPT = 2**20  # boxes times columns that may always be kept
 
 
 def robust_mean(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     *,
     epsilon: float,
     bounds: Any = None,
@@ -195,14 +196,20 @@ class _CoordinateWise(Mechanism):
 
     def _columns(self, X: ArrayLike, workers: int) -> tuple[_Columns, int]:
         threads = _checks.threads(workers)
-        records = _checks.matrix("X", X)
+        records = self._matrix(X, threads)
         _checks.records(records.shape[0])
-        for name, d in self._dimensions():
-            if d != records.shape[1]:
-                raise ValueError(f"X must have {d} columns, as many as {name}, not {records.shape[1]}")
-        if self.transform is not None:
-            records = _transformed(records, np.array(self.transform), threads)
         return _Columns(records), threads
+
+    def _matrix(self, X: ArrayLike, threads: int = 1) -> NDArray[Any]:
+        """The records, transformed."""
+        records = _checks.matrix("X", X)
+        self._check_columns(records.shape[1])
+        return records if self.transform is None else _transformed(records, np.array(self.transform), threads)
+
+    def _check_columns(self, columns: int) -> None:
+        for name, d in self._dimensions():
+            if d != columns:
+                raise ValueError(f"X must have {d} columns, as many as {name}, not {columns}")
 
     def _restored(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values before `transform`: any map of a release is as private as the release."""
@@ -369,8 +376,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
         return score_cap(self.epsilon, volume)
 
-    def __call__(self, X: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
+    def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
+        if isinstance(X, Chunks):
+            return np.asarray(self.start().read(X, workers=workers).release(rng=source))
         columns, threads = self._columns(X, workers)
         n, d = columns.n, columns.d
         levels = self._levels(n, d)
@@ -392,20 +401,35 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
         return self._decode(n, codes[0])
 
+    @chunked
     def law(self, X: ArrayLike, *, workers: int = 1) -> Boxes:
         """The exact law of the release. PRIVATE. Holds all boxes: 16 d levels bytes."""
         columns, threads = self._columns(X, workers)
-        n, d = columns.n, columns.d
-        levels = self._levels(n, d)
+        levels = self._levels(columns.n, columns.d)
+
+        def read(part: range) -> list[Summary]:
+            return [
+                self._column(j, columns.n).summarize(values, levels)
+                for j, values in columns.between(part.start, part.stop)
+            ]
+
+        return self._law([s for part in each(read, _parts(columns.d, threads), threads) for s in part])
+
+    def _reading(self) -> Columns:
+        def reading(j: int, d: int) -> Reading:
+            column = self._column(j, 1)
+            return column.statistic.reading(column.grid, lambda n: self._levels(n, d))
+
+        passes = max(self.statistic.reading(grid, lambda n: 1).passes for grid in self.grids)
+        return Columns(reading, self._matrix, self._check_columns, passes)
+
+    def _law(self, summaries: list[Summary]) -> Boxes:
+        n, d, levels = summaries[0].n, len(summaries), summaries[0].levels
         lower, upper = np.zeros((levels + 1, d), np.int64), np.empty((levels + 1, d), np.int64)
-
-        def read(part: range) -> None:
-            for j, values in columns.between(part.start, part.stop):
-                column = self._column(j, n)
-                lower[:-1, j], upper[:-1, j] = column.ranges(values, levels)
-                upper[-1, j] = column.last
-
-        each(read, _parts(d, threads), threads)
+        for j, summary in enumerate(summaries):
+            column = self._column(j, n)
+            lower[:-1, j], upper[:-1, j] = column.widened(summary)
+            upper[-1, j] = column.last
         return Boxes(lower, upper, epsilon=self.epsilon, decode=lambda codes: self._decode(n, codes))
 
     def error(
@@ -528,7 +552,14 @@ class _Column:
 
     def ranges(self, values: NDArray[Any], levels: int) -> tuple[Codes, Codes]:
         """The attack ranges of all levels, widened by the radius."""
-        lower, upper = self.statistic.attack_range(self.statistic.summarize(values, self.grid, levels))
+        return self.widened(self.summarize(values, levels))
+
+    def summarize(self, values: NDArray[Any], levels: int) -> Summary:
+        return self.statistic.summarize(values, self.grid, levels)
+
+    def widened(self, summary: Summary) -> tuple[Codes, Codes]:
+        """The attack ranges of a summary, widened by the radius."""
+        lower, upper = self.statistic.attack_range(summary)
         return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)
 
     def multiply(self, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int) -> None:
@@ -668,10 +699,27 @@ class RangeFreeBoxes(_CoordinateWise):
         rank = self.statistic.rank(n)
         return min(rank, n - rank + 1)
 
+    @chunked
     def law(self, X: ArrayLike, *, workers: int = 1) -> BehindTest:
         """The exact law of the release, failure included. PRIVATE."""
         columns, threads = self._columns(X, workers)
-        n, d = columns.n, columns.d
+        boxes, grid = self._boxes(columns.n, columns.d), self.grid
+
+        def read(part: range) -> list[Summary]:
+            return [
+                self.statistic.summarize(values, grid, boxes) for _, values in columns.between(part.start, part.stop)
+            ]
+
+        return self._law([s for part in each(read, _parts(columns.d, threads), threads) for s in part])
+
+    def _reading(self) -> Columns:
+        def reading(j: int, d: int) -> Reading:
+            return self.statistic.reading(self.grid, lambda n: self._boxes(n, d))
+
+        return Columns(reading, self._matrix, self._check_columns, reading(0, 1).passes)
+
+    def _boxes(self, n: int, d: int) -> int:
+        """How many boxes are looked at: public. A ValueError for too few records."""
         plan = self.plan(d)
         room = self._room(n)
         if room < plan.needed:
@@ -679,15 +727,12 @@ class RangeFreeBoxes(_CoordinateWise):
                 f"X must have at least {self.least_records(d)} records, not {n}: with these parameters the test can "
                 f"never pass"
             )
-        boxes = min(room, plan.cap + 2 + plan.reach)
-        lower, upper = np.empty((boxes, d), np.int64), np.empty((boxes, d), np.int64)
-        grid, first = self.grid, int(self.grid.first)
+        return min(room, plan.cap + 2 + plan.reach)
 
-        def read(part: range) -> None:
-            for j, values in columns.between(part.start, part.stop):
-                lower[:, j], upper[:, j] = self.statistic.attack_range(self.statistic.summarize(values, grid, boxes))
-
-        each(read, _parts(d, threads), threads)
+    def _law(self, summaries: list[Summary]) -> BehindTest:
+        d, first = len(summaries), int(self.grid.first)
+        plan, ranges = self.plan(d), [self.statistic.attack_range(summary) for summary in summaries]
+        lower, upper = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
         radii = np.array(self._radii(d))
         lower, upper = lower + (first - radii), upper + (first + radii)
         law = Boxes(lower[: plan.cap + 1], upper[: plan.cap + 1], epsilon=plan.epsilon, decode=self._decode)

@@ -18,6 +18,7 @@ from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStude
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
+from dpfast.streaming import Reading, chunked
 
 __all__ = [
     "PublishedConstants",
@@ -523,14 +524,29 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             f"{self.scale:.4f}: {self.privacy}>"
         )
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
-        n = _checks.records(values.shape[0])
+        levels = self._levels(_checks.records(values.shape[0]))
+        return self._law(self.statistic.summarize(values, self.grid, levels, threads))
+
+    def _reading(self) -> Reading:
+        return self.statistic.reading(self.grid, self._levels)
+
+    def _levels(self, n: int) -> int:
+        """How far the order statistics reach that are looked at: public."""
+        return len(self._checked_plan(n).discounts) + 1
+
+    def _checked_plan(self, n: int) -> _Plan:
         plan = _plan(self.statistic, n, self.grid.size - 1, self.beta)
         self._check_scale(plan.weight)
-        center, bound = _summarise(self.statistic, values, self.grid, plan, threads)
+        return plan
+
+    def _law(self, summary: Summary) -> ClampedNoise:
+        n = summary.n
+        center, bound = _bounded(self.statistic, summary, self._checked_plan(n))
         return ClampedNoise(
             _NOISES[self.noise](self.scale * bound),
             center=center,
@@ -541,8 +557,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         population, last = target(statistic, assumed), statistic.last(grid, n)
-        plan = _plan(statistic, n, grid.size - 1, self.beta)
-        self._check_scale(plan.weight)
+        plan = self._checked_plan(n)
         imagined = summaries(statistic, assumed, grid, n, len(plan.discounts) + 1)
         centers, bounds = zip(*(_bounded(statistic, summary, plan) for summary in imagined), strict=True)
         cdf = averaged_noise(_NOISES[self.noise](1.0), centers, self.scale * np.array(bounds), last)

@@ -81,8 +81,8 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     return decorate
 
 
+LAW = "a law depends on the data, and no budget pays for it: make it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
-_private = refused("a law depends on the data, and no budget pays for it: make it outside the ledger")
 
 
 def hook(cls: type) -> None:
@@ -91,4 +91,4 @@ def hook(cls: type) -> None:
         if name in vars(cls):
             setattr(cls, name, charged(vars(cls)[name]))
     if "law" in vars(cls):
-        cls.law = _private(vars(cls)["law"])  # type: ignore[attr-defined]
+        cls.law = refused(LAW)(vars(cls)["law"])  # type: ignore[attr-defined]

@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _levels, _select
 from dpfast.grid import Grid
+from dpfast.streaming import Codes as CodeReading
+from dpfast.streaming import Order, Ranks, Reading
 
 Codes = NDArray[np.int64]
 
@@ -166,6 +168,20 @@ class RankStatistic(Statistic):
         low, high = grid.encode(lows), grid.encode(highs)
         total = _total(low[reach:], self.adds) + between + _total(high[: reach + 1], self.adds)
         return Summary(grid, n, levels, (low, high), total)
+
+    def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
+        """What `summarize` does, for records in a stream; `levels` for their number."""
+
+        def wanted(n: int) -> list[tuple[int, int]]:
+            reach = levels(n) - 1
+            return [(rank - reach, rank + reach) for rank in self.ranks(n)]
+
+        def finish(order: Order) -> Summary:
+            n, ranks = order.n, self.ranks(order.n)
+            windows = tuple(order.window(first, last) for first, last in wanted(n))
+            return Summary(grid, n, levels(n), windows, order.total(*ranks) if self.adds else 0)
+
+        return Ranks(grid, wanted, finish, sums=self.adds)
 
 
 def _window(values: NDArray[Any], grid: Grid, first: int, last: int, workers: int) -> Codes:
@@ -678,6 +694,13 @@ class Huber(RankStatistic):
     def summarize(self, values: NDArray[Any], grid: Grid, levels: int, workers: int = 1) -> Summary:
         n = values.shape[0]
         return Summary(grid, n, levels, (_window(values, grid, 1, n, workers),))
+
+    def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
+        def finish(codes: Codes) -> Summary:
+            n = len(codes)
+            return Summary(grid, n, levels(n), (np.sort(codes[:, 0]),))
+
+        return CodeReading((grid,), finish)
 
     def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
         [x] = summary.windows

@@ -1,4 +1,7 @@
-"""One column of a CSV or Parquet file as float64; unreadable cells are NaN. Messages never hold data."""
+"""One column of a CSV or Parquet file as float64, at once or in chunks; unreadable cells are NaN.
+
+Messages never hold data.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,17 @@ import itertools
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpfast.streaming import Chunks
+
+IN_MEMORY = 2**28  # bytes of a file: one that is longer is read in chunks, once for each pass
 
 _ROWS = 2**16
 
@@ -46,12 +54,32 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     -----
     How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records.
     """
+    blocks = list(_blocks(path, column, header, progress))
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+def open_column(
+    path: str, column: str | None, *, header: bool = True, progress: bool = False
+) -> NDArray[np.float64] | Chunks:
+    """One column: as `read_column` reads it, or the chunks of a file of more than `IN_MEMORY` bytes.
+
+    Parameters as for `read_column`. A file whose columns are not as asked for raises here, not later.
+    """
+    if path == "-" or not Path(path).is_file() or Path(path).stat().st_size <= IN_MEMORY:
+        return read_column(path, column, header=header, progress=progress)
+    chunks = Chunks(lambda: _blocks(path, column, header, progress))
+    next(iter(chunks), None)
+    return chunks
+
+
+def _blocks(path: str, column: str | None, header: bool, progress: bool) -> Iterator[NDArray[np.float64]]:
     if path.endswith((".parquet", ".pq")):
-        return _read_parquet(path, column)
+        yield from _parquet_blocks(path, column, progress)
+        return
     limit = csv.field_size_limit(sys.maxsize)  # a long cell is data, of any column: it may not raise
     try:
         with _open(path) as (raw, lines):
-            blocks = list(_csv_blocks(_shown(lines, raw, progress), column, header))
+            yield from _csv_blocks(_shown(lines, raw, progress), column, header)
     except zlib.error:
         raise TableError(f"cannot read {path}: damaged") from None
     except (OSError, EOFError) as error:
@@ -60,7 +88,6 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
         raise TableError(f"cannot read {path}: not a CSV file") from None
     finally:
         csv.field_size_limit(limit)
-    return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 class _open:
@@ -121,7 +148,7 @@ def _number(cell: str) -> float:
         return float("nan")
 
 
-def _read_parquet(path: str, column: str | None) -> NDArray[np.float64]:
+def _parquet_blocks(path: str, column: str | None, progress: bool) -> Iterator[NDArray[np.float64]]:
     try:
         import pyarrow as arrow
         from pyarrow import parquet
@@ -133,28 +160,51 @@ def _read_parquet(path: str, column: str | None) -> NDArray[np.float64]:
             name = names[0] if column is None and len(names) == 1 else column
             if name not in names:
                 raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
-            blocks = []
-            for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
-                cells = batch.column(0)
-                if not (arrow.types.is_integer(cells.type) or arrow.types.is_floating(cells.type)):
-                    raise TableError(f"column {name!r} does not hold numbers")
-                blocks.append(cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+            with _bar(file.metadata.num_rows, " records", progress) as advance:
+                for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
+                    cells = batch.column(0)
+                    if not (arrow.types.is_integer(cells.type) or arrow.types.is_floating(cells.type)):
+                        raise TableError(f"column {name!r} does not hold numbers")
+                    yield cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+                    advance(len(cells))
     except (OSError, arrow.ArrowException) as error:
         raise TableError(f"cannot read {path}: {type(error).__name__}") from None
-    return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
-    """The lines, with a percentage on a terminal."""
+    """The lines, with a progress bar on a terminal."""
     # The lines themselves where nothing is shown: a generator that ends early would close them.
     return _counted(lines, raw) if progress and sys.stderr.isatty() and raw.seekable() else lines
 
 
 def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
-    total, shown = max(os.fstat(raw.fileno()).st_size, 1), -1
-    for number, line in enumerate(lines):
-        if number % _ROWS == 0 and (percent := 100 * raw.tell() // total) != shown:
-            shown = percent
-            print(f"\rreading {percent} %", end="", file=sys.stderr, flush=True)
-        yield line
-    print("\r\033[K", end="", file=sys.stderr, flush=True)
+    at = 0
+    with _bar(os.fstat(raw.fileno()).st_size, "B", True) as advance:
+        for number, line in enumerate(lines):
+            if number % _ROWS == 0:
+                advance(raw.tell() - at)
+                at = raw.tell()
+            yield line
+
+
+@contextmanager
+def _bar(total: int, unit: str, progress: bool) -> Iterator[Callable[[int], None]]:
+    """Shows how much of a total is read, on a terminal: a bar by tqdm where that is installed, else a percentage."""
+    if not (progress and sys.stderr.isatty()):
+        yield lambda count: None
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            print(f"\rreading {100 * done // max(total, 1)} %", end="", file=sys.stderr, flush=True)
+
+        yield advance
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    else:
+        with tqdm(total=total, unit=unit, unit_scale=True, desc="reading", leave=False) as bar:
+            yield bar.update

@@ -239,3 +239,14 @@ def test_public_payroll(capsys):
     code, out, _ = run(capsys, "median", PAY, *arguments)
     assert code == 0
     assert abs(json.loads(out)["value"] - 12_054) < 100
+
+
+@pytest.mark.parametrize("command", ["median", "mean", "iqr", "quantiles", "histogram", "synthesize"])
+def test_a_long_file_is_streamed_to_the_same_release(capsys, file, monkeypatch, tmp_path, command):
+    options = ["-k", 5, "-o", tmp_path / "twins.csv"] if command == "synthesize" else []
+    arguments = (command, file, "--column", "pay", *BOUNDS, "--epsilon", 1, "--seed", 3, "--json", *options)
+    _, out, _ = run(capsys, *arguments)
+    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    code, streamed, _ = run(capsys, *arguments)
+    assert code == 0
+    assert json.loads(streamed) == json.loads(out)

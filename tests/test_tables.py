@@ -4,11 +4,12 @@ import gzip
 import io
 import math
 import os
+import sys
 
 import numpy as np
 import pytest
 
-from dpfast.tables import TableError, _number, _numbers, read_column
+from dpfast.tables import TableError, _number, _numbers, open_column, read_column
 
 
 def write(folder, text, name="x.csv"):
@@ -157,3 +158,41 @@ class TestParquet:
             read_column(write(tmp_path, b"no parquet", "x.parquet"), "a")
         with pytest.raises(TableError, match="cannot read"):
             read_column(str(tmp_path / "nowhere.parquet"), "a")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet"])
+def test_a_long_file_is_read_in_chunks(tmp_path, monkeypatch, name):
+    x = np.arange(150_000) / 8
+    if name.endswith("parquet"):
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        path = str(tmp_path / name)
+        parquet.write_table(arrow.table({"pay": x}), path)
+    else:
+        path = write(tmp_path, "pay\n" + "".join(f"{value}\n" for value in x), name)
+    assert isinstance(open_column(path, "pay"), np.ndarray)
+    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    chunks = open_column(path, "pay")
+    for _ in range(2):
+        np.testing.assert_array_equal(np.concatenate(list(chunks)), x)
+    with pytest.raises(TableError, match="no column 'rent'"):
+        open_column(path, "rent")
+
+
+@pytest.mark.parametrize("bar", ["tqdm", None])
+def test_progress_on_a_terminal(tmp_path, monkeypatch, bar):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    if bar:
+        pytest.importorskip(bar)
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    path = write(tmp_path, "pay\n" + "1\n" * 200_000)
+    assert read_column(path, "pay", progress=True).sum() == 200_000
+    assert "reading" in terminal.getvalue()
+    assert "%" in terminal.getvalue()

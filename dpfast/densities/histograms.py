@@ -21,6 +21,7 @@ from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.streaming import Chunks, Codes, Counts, chunked
 from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise, smoothed_mise
 
 MOST_CELLS = 2**24
@@ -457,16 +458,27 @@ class PerturbedHistogram(_OnCells):
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the noisy counts. PRIVATE."""
         threads, values = _checks.threads(workers), self._columns(x)
-        public = self.neighbors == "replace-one"
-        n = _checks.records(len(values)) if public else None
+        n = self._public_records(len(values))
+        return self._law((self.cells.count(values, threads), n))
+
+    def _reading(self) -> Counts:
+        cells = self.cells
+        return Counts(cells.bins, self._columns, cells.count)
+
+    def _public_records(self, n: int) -> int:
+        return _checks.records(n) if self.neighbors == "replace-one" else n
+
+    def _law(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
+        counts, n = summary
         return NoisyIntegers(
-            self.cells.count(values, threads),
+            counts,
             scale=_noise_scale(self.epsilon, self.neighbors),
             most=2**62 // len(self.cells),  # the total fits 64 bits
-            decode=partial(self._histogram, n=n),
+            decode=partial(self._histogram, n=n if self.neighbors == "replace-one" else None),
         )
 
     def release(
@@ -481,11 +493,16 @@ class PerturbedHistogram(_OnCells):
 
         One `Histogram`, as by a call, for None.
         """
+        return super().release(x, size=size, rng=rng, workers=workers)
+
+    def _drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any:
         if size is None:
-            return self(x, rng=rng, workers=workers)
+            return super()._drawn(law, None, rng)
         shape = _checks.shape(size)
         bit_generator(rng)  # a wrong rng is told before data are looked at
-        return self.law(x, workers=workers).sample(shape, rng=rng)
+        return law().sample(shape, rng=rng)
 
     def error(self, n: SupportsIndex, *, roughness: float) -> float:
         """Mean integrated squared error to expect for n records: `dpfast.theory.perturbed_mise`."""
@@ -664,10 +681,20 @@ class SmoothedHistogram(_OnCells):
         """Mean integrated squared error to expect of the draws' histogram: `dpfast.theory.smoothed_mise`."""
         return smoothed_mise(probabilities, square_integral, n=n, k=self.k, delta=float(self.delta(n)))
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> SmoothedSample:
         """The exact law of the k records. PRIVATE."""
-        threads, cells = _checks.threads(workers), self.cells
-        values = self._columns(x)
+        threads = _checks.threads(workers)
+        return self._law(self._columns(x), threads)
+
+    def _reading(self) -> Codes:
+        def finish(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+            return np.stack([grid.decode(codes[:, a]) for a, grid in enumerate(self.grids)], axis=1)
+
+        return Codes(self.grids, finish, self._columns)
+
+    def _law(self, values: NDArray[Any], threads: int = 1) -> SmoothedSample:
+        cells = self.cells
         units = _units(len(cells), _checks.records(len(values)), self.k, self.epsilon)
         return SmoothedSample(values, cells=cells, k=self.k, units=units, workers=threads)
 
@@ -680,7 +707,7 @@ def _units(cells: int, n: int, k: int, epsilon: float) -> int:
 
 
 def histogram(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     bins: int | Sequence[int] | str = "auto",
     *,
     epsilon: float,
@@ -760,7 +787,7 @@ def histogram(
     epsilon = _checks.positive_down("epsilon", epsilon)
     _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at
-    values, grids = table(X, bounds, grid)
+    values, grids, _ = table(X, bounds, grid)
     if isinstance(bins, str):
         if neighbors == "add-remove":
             raise ValueError("bins='auto' needs a public number of records, which neighbors='add-remove' has not")
@@ -776,24 +803,27 @@ def histogram(
     return released
 
 
-def table(X: ArrayLike, bounds: Any, grid: Grid | Sequence[Grid] | None) -> tuple[NDArray[Any], tuple[Grid, ...]]:
-    """The records as numbers of shape (n,) or (n, r), and a grid for each column."""
+def table(
+    X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
+) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
+    """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions."""
     _checks.bounds_or_grid(bounds, grid)
     given = grids_within(bounds, natural_step(X)) if grid is None else grid
-    values = _checks.numbers("X", X)
-    if values.ndim not in (1, 2):
-        raise ValueError(f"X must have one or two dimensions, not shape {values.shape}")
-    r = 1 if values.ndim == 1 else values.shape[1]
+    values = X if isinstance(X, Chunks) else _checks.numbers("X", X)
+    piece = _checks.numbers("X", next(iter(values), ())) if isinstance(values, Chunks) else values
+    if piece.ndim not in (1, 2):
+        raise ValueError(f"X must have one or two dimensions, not shape {piece.shape}")
+    r = 1 if piece.ndim == 1 else piece.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
     grids = (given,) * r if isinstance(given, Grid) else tuple(given)
     if len(grids) != r:
         raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
-    return values, grids
+    return values, grids, piece.ndim
 
 
 def automatic_bins(
-    bins: str, values: NDArray[Any], grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
+    bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
 ) -> tuple[int, ...]:
     """The bins of each axis by the rule of `histogram`, from the number of records."""
     r = len(grids)
@@ -801,9 +831,12 @@ def automatic_bins(
     return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
 
 
-def bins_by(rule: Callable[[int], int], bins: str, values: NDArray[Any], grids: tuple[Grid, ...]) -> tuple[int, ...]:
+def bins_by(
+    rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
+) -> tuple[int, ...]:
     """The bins of each axis for "auto": `rule` of the number of records, as far as grids and 2**24 cells allow."""
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
-    best, most = rule(_checks.records(len(values))), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    n = values.records() if isinstance(values, Chunks) else len(values)
+    best, most = rule(_checks.records(n)), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
     return tuple(min(best, most, grid.size - 1) for grid in grids)

@@ -24,6 +24,7 @@ from dpfast.laws import NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+from dpfast.streaming import Chunks, Counts, chunked
 from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
 _BITS = 20  # a table entry is a multiple of 2**-20
@@ -144,13 +145,24 @@ class SeriesCoefficients(Mechanism):
         )
         return bound / _width(self.grid)
 
+    @chunked
     def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
         n = _checks.records(values.shape[0])
         _checks.code_range(n << (_BITS + 2))
-        counts = _counts(values, self.grid, self.nodes, threads)
+        return self._law((_counts(values, self.grid, self.nodes, threads), n))
+
+    def _reading(self) -> Counts:
+        def count(values: NDArray[Any], threads: int) -> NDArray[np.int64]:
+            return _counts(values, self.grid, self.nodes, threads)
+
+        return Counts((self.nodes,), partial(_checks.vector, "x"), count)
+
+    def _law(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
+        counts, n = summary
+        _checks.code_range(n << (_BITS + 2))
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
         return NoisyIntegers(totals, scale=self.scale, most=_MOST_SUM, decode=partial(_coefficients, n))
@@ -523,7 +535,7 @@ def _shaped(values: NDArray[np.float64], shape: tuple[int, ...]) -> Any:
 
 
 def density(
-    x: ArrayLike,
+    x: ArrayLike | Chunks,
     *,
     bounds: tuple[float, float] | None = None,
     epsilon: float,
@@ -592,8 +604,8 @@ record replaced (the number of records is public)>
     epsilon = _checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid)
     bit_generator(rng)  # a wrong rng is told before data are looked at
-    values = _checks.vector("x", x)
-    n = _checks.records(values.shape[0])
+    values = x if isinstance(x, Chunks) else _checks.vector("x", x)
+    n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])
     if isinstance(terms, str):
         if terms != "auto":
             raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -24,6 +24,7 @@ from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.series import density
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
+from dpfast.streaming import Chunks
 from dpfast.theory.densities import smoothed_optimum
 
 
@@ -33,7 +34,7 @@ class Request:
 
     Attributes
     ----------
-    values : ndarray of shape (n,) or (n, r)
+    values : ndarray of shape (n,) or (n, r), or Chunks
         Private.
     grids : tuple of r Grids
     k : int
@@ -43,7 +44,7 @@ class Request:
     workers : int
     """
 
-    values: NDArray[Any]
+    values: NDArray[Any] | Chunks
     grids: tuple[Grid, ...]
     k: int
     bins: int | Sequence[int] | str
@@ -83,13 +84,16 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
     return np.asarray(mechanism(request.values, rng=request.rng, workers=request.workers))
 
 
-def _column(request: Request, method: str) -> NDArray[Any]:
+def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
     """The one column of records, for the methods of one dimension, which have no bins."""
     if len(request.grids) != 1:
         raise ValueError(f"method={method!r} is for one column, not for {len(request.grids)}: use 'perturbed'")
     if request.bins != "auto":
         raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
-    return request.values.reshape(-1)
+    values = request.values
+    if isinstance(values, Chunks):
+        return Chunks(lambda: (_checks.numbers("X", piece).reshape(-1) for piece in values))
+    return values.reshape(-1)
 
 
 def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:
@@ -117,7 +121,7 @@ METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {
 
 
 def synthesize(
-    X: ArrayLike,
+    X: ArrayLike | Chunks,
     k: SupportsIndex,
     *,
     epsilon: float,
@@ -182,6 +186,6 @@ def synthesize(
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at
-    values, grids = table(X, bounds, grid)
+    values, grids, dimensions = table(X, bounds, grid)
     records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
-    return records.reshape(k, len(grids)) if values.ndim == 2 else records.reshape(k)
+    return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -1,0 +1,31 @@
+"""``dpfast.streaming``: releases of chunks against the sum of the same chunks."""
+
+import tempfile
+
+from bench import data
+
+
+class Stream:
+    """A median, or nine quantiles, of chunks that are generated or of a memmap, in two passes."""
+
+    params = (["sum", "median", "9 quantiles"], ["generated", "memmap"], [10_000_000])
+    param_names = ("line", "chunks", "n")
+
+    def setup(self, line, chunks, n):
+        self.folder = tempfile.TemporaryDirectory()
+        source = data.streams(n, self.folder.name)[chunks]
+        median, deciles = data.median_mechanism(), data.deciles_mechanism()
+        self.run = {
+            "sum": lambda: sum(chunk.sum() for chunk in source),
+            "median": lambda: median(source),
+            "9 quantiles": lambda: deciles(source),
+        }[line]
+
+    def teardown(self, line, chunks, n):
+        self.folder.cleanup()
+
+    def time_stream(self, line, chunks, n):
+        self.run()
+
+    def peakmem_stream(self, line, chunks, n):
+        self.run()

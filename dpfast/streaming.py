@@ -1,0 +1,1051 @@
+"""Data larger than memory, or spread over machines: chunks, and the states of a mechanism that reads them and merge.
+
+A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
+
+- `Sums`: exact sums of the codes and of their squares;
+- `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
+- `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
+- `Codes`: the grid code of every record, where the law needs them all;
+- `Columns`: one of these for each column.
+
+A statistic names its reading (`RankStatistic.reading`), so a new one can be streamed for nothing. What a reading holds
+is an exact summary in integers: neither chunks nor the order of merging change it, and a release is the one of the same
+records in one array, bit for bit for the same generator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import struct
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast._kernels import _select, _stream
+from dpfast._threads import each
+from dpfast.grid import Grid
+from dpfast.random import RandomSource
+from dpfast.spending import LAW, refused, spending
+
+if TYPE_CHECKING:
+    from dpfast.laws import Law
+    from dpfast.mechanism import Mechanism
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+
+_DIGIT = 18  # bits of a code that one pass counts: 2 MB of counts
+_THREAD = 2**18  # records for which a thread pays
+
+
+class Chunks:
+    """Records in pieces that can be visited again: what a mechanism takes in place of one array.
+
+    Parameters
+    ----------
+    source : iterable, Arrow ChunkedArray, or callable
+        Pieces: array_like, of shape (m,) or (m, d) as the mechanism takes them, of any lengths, 0 too; a list of
+        arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function of no arguments that opens a new
+        iterator over them for each pass, always over the same data.
+
+    Raises
+    ------
+    TypeError
+        An iterator, which can be visited once: give the function that makes it.
+
+    Notes
+    -----
+    Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
+    first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
+    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
+    Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
+    summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> ages = np.random.default_rng(0).integers(18, 90, 100_000)
+    >>> chunks = dpf.Chunks(np.array_split(ages, 10))
+    >>> 53 <= dpf.median(chunks, bounds=(0, 100), epsilon=1.0) <= 55
+    True
+    >>> def opened():
+    ...     return (np.random.default_rng(seed).normal(50, 10, 1000) for seed in range(100))
+    >>> 49 <= dpf.median(dpf.Chunks(opened), bounds=(0, 100), epsilon=1.0) <= 51
+    True
+    """
+
+    def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
+        if hasattr(source, "iterchunks"):
+            source = source.iterchunks
+        if not callable(source):
+            if not isinstance(source, Iterable):
+                raise TypeError(f"source must be an iterable of arrays or a function, not {type(source).__name__}")
+            if iter(source) is source:
+                raise TypeError("source is an iterator, which can be read once: give a function that opens one")
+        self._source = source
+        self._n: int | None = None
+
+    @classmethod
+    def slices(cls, array: Array, size: SupportsIndex = 2**18) -> Chunks:
+        """The pieces of an array, a memmap for one, of `size` records each."""
+        step = _checks.whole("size", size, least=1)
+        return cls([array[start : start + step] for start in range(0, len(array), step)])
+
+    @classmethod
+    def parquet(cls, path: Any, columns: str | Sequence[str]) -> Chunks:
+        """The row groups of a Parquet file, of one column or, as tables of float64, of several. Needs pyarrow."""
+
+        def opened() -> Iterator[Any]:
+            from pyarrow import parquet
+
+            names = [columns] if isinstance(columns, str) else list(columns)
+            with parquet.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    table = file.read_row_group(group, columns=names)
+                    pieces = [table.column(name).combine_chunks() for name in names]
+                    if isinstance(columns, str):
+                        yield pieces[0]
+                    else:
+                        yield np.stack([_checks.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
+
+        return cls(opened)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._source() if callable(self._source) else self._source)
+
+    def __repr__(self) -> str:
+        return "<Chunks of private records>"
+
+    def declares_integers(self) -> bool:
+        """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
+        if isinstance(self._source, Sequence):
+            return len(self._source) > 0 and all(map(_checks.declares_integers, self._source))
+        return _checks.declares_integers(next(iter(self), None))
+
+    def records(self) -> int:
+        """The number of records, by a visit to all pieces, once."""
+        if self._n is None:
+            self._n = sum(len(piece) for piece in self)
+        return self._n
+
+
+AnyLaw = TypeVar("AnyLaw")
+
+
+def chunked(law: Callable[..., AnyLaw]) -> Callable[..., AnyLaw]:
+    """A mechanism's `law` that takes `Chunks`, too, by a state of the mechanism."""
+
+    @wraps(law)
+    def of_any(self: Mechanism, *x: Any, workers: int = 1, **named: Any) -> Any:
+        for chunks in (*x, *named.values()):
+            if isinstance(chunks, Chunks):
+                return self.start().read(chunks, workers=workers).law()
+        return law(self, *x, workers=workers, **named)
+
+    return of_any
+
+
+# ---- readings ----
+
+
+class Reading(ABC):
+    """A summary in the making. PRIVATE. `add` and `merge` work in the present pass; `advance` begins the next one."""
+
+    passes = 1
+
+    @abstractmethod
+    def records(self, x: Any) -> Array:
+        """A chunk as numbers; looks at its shape and dtype only."""
+
+    @abstractmethod
+    def add(self, values: Array, threads: int) -> None:
+        """The records of a chunk."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> None:
+        """What another reading has read in the same pass."""
+
+    def advance(self, n: int) -> None:
+        """Begin the next pass over n records, where there is one."""
+        raise ValueError("there is one pass only")
+
+    @abstractmethod
+    def summary(self, n: int) -> Any:
+        """What the law is made of, after the last pass over n records."""
+
+    @abstractmethod
+    def pack(self) -> Any:
+        """All that is held, as lists of integers, None and arrays of int64."""
+
+    @abstractmethod
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        """Take over, into a new reading, what `pack` gave in pass `number`, n records in the first; or a ValueError."""
+
+
+class CodeSums(NamedTuple):
+    """n records; the sums of their codes and of the squares, exact."""
+
+    n: int
+    total: int
+    squares: int
+
+
+class Sums(Reading):
+    """Exact sums of the codes, and of their squares where they are asked for. Two integers."""
+
+    def __init__(self, grid: Grid, *, squares: bool) -> None:
+        self._grid, self._squares = grid, squares
+        self._total = self._total_squares = 0
+
+    def records(self, x: Any) -> Array:
+        return _checks.vector("x", x)
+
+    def add(self, values: Array, threads: int) -> None:
+        grid = self._grid
+        total, squares = _select.moments(
+            values, first=grid.first, squares=self._squares, **grid.kernel, workers=threads
+        )
+        self._total += total
+        self._total_squares += squares
+
+    def merge(self, other: Sums) -> None:
+        self._total += other._total
+        self._total_squares += other._total_squares
+
+    def summary(self, n: int) -> CodeSums:
+        return CodeSums(n, self._total, self._total_squares)
+
+    def pack(self) -> Any:
+        return [self._total, self._total_squares]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        total, squares = _items(packed, 2)
+        last = self._grid.size - 1
+        self._total = _whole(total, n * last)
+        self._total_squares = _whole(squares, n * last**2)
+
+
+class Counts(Reading):
+    """A table of counts.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    records : callable
+        A chunk as numbers.
+    count : callable
+        The counts of a chunk, an array of `shape`, by ``count(values, threads)``.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], records: Callable[[Any], Array], count: Callable[[Array, int], Integers]
+    ) -> None:
+        self._shape, self._records, self._count = shape, records, count
+        self._counts = np.zeros(shape, np.int64)
+
+    def records(self, x: Any) -> Array:
+        return self._records(x)
+
+    def add(self, values: Array, threads: int) -> None:
+        self._counts += self._count(values, threads)
+
+    def merge(self, other: Counts) -> None:
+        self._counts += other._counts
+
+    def summary(self, n: int) -> tuple[Integers, int]:
+        """The counts, and n."""
+        return self._counts.copy(), n
+
+    def pack(self) -> Any:
+        return [self._counts.reshape(-1)]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        [counts] = _items(packed, 1)
+        self._counts = _counts(counts, self._counts.size, n).reshape(self._shape)
+
+
+class Codes(Reading):
+    """The grid codes of all records, in the order in which they were read: 8 bytes for each record and column.
+
+    Parameters
+    ----------
+    grids : tuple of Grid
+        One for each column.
+    finish : callable
+        The summary, of an array of shape (n, columns).
+    records : callable, optional
+        A chunk as numbers, of shape (m,) or (m, columns). Default: a vector.
+    """
+
+    def __init__(
+        self,
+        grids: tuple[Grid, ...],
+        finish: Callable[[Integers], Any],
+        records: Callable[[Any], Array] | None = None,
+    ) -> None:
+        self._grids, self._finish = grids, finish
+        self._records = records or partial(_checks.vector, "x")
+        self._parts: list[Integers] = []
+
+    def records(self, x: Any) -> Array:
+        return self._records(x)
+
+    def add(self, values: Array, threads: int) -> None:
+        columns = values.T.reshape(len(self._grids), -1)
+        self._parts.append(np.stack([grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)], axis=1))
+
+    def merge(self, other: Codes) -> None:
+        self._parts.extend(other._parts)
+
+    def _together(self) -> Integers:
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate([np.empty((0, len(self._grids)), np.int64), *self._parts])]
+        return self._parts[0]
+
+    def summary(self, n: int) -> Any:
+        return self._finish(self._together().copy())
+
+    def pack(self) -> Any:
+        return list(self._together().T)
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        columns = [
+            _codes(column, grid, n, n)
+            for column, grid in zip(_items(packed, len(self._grids)), self._grids, strict=True)
+        ]
+        self._parts = [np.stack(columns, axis=1)]
+
+
+class _Level(NamedTuple):
+    """Tables of counts by one digit of the codes, a row for each cell of the level above that is looked into."""
+
+    shift: int
+    starts: Integers  # of each row: the first code,
+    befores: Integers  # the records with lesser codes,
+    expected: Integers  # and those that the row should count
+    counts: Integers  # of shape (rows, digits)
+
+    def settled(self) -> Integers:
+        """Counts that add up to those expected, as they do if all passes saw the same records.
+
+        Else those that are too many are taken from the end of the row, and those that lack are counted at its start.
+        """
+        ends = np.minimum(np.cumsum(self.counts, axis=1), self.expected[:, None])
+        counts = np.diff(ends, axis=1, prepend=0)
+        counts[:, 0] += self.expected - ends[:, -1]
+        return counts
+
+
+class _Copied(NamedTuple):
+    """Cells whose codes are copied, in a pass."""
+
+    starts: Integers
+    befores: Integers
+    expected: Integers
+    width: int
+    codes: list[Integers]
+
+    @property
+    def capacity(self) -> int:
+        return int(self.expected.sum())
+
+
+class Ranks(Reading):
+    """Order statistics, and the sum of the codes between two of them, exactly and in bounded memory.
+
+    Codes are counted by a digit of at most 18 leading bits. The cells of codes that hold wanted ranks are looked into
+    in the next pass: the codes of a cell with few records are copied, a cell with many is counted by its next digit. Of
+    the cells within a stretch of wanted ranks no more records are held than ranks are wanted, and at most two cells of
+    a stretch reach beyond it, for each a table at the most. The number of passes is that of the digits: one for a grid
+    of at most 2**18 points, two up to 2**36, else three.
+
+    Parameters
+    ----------
+    grid : Grid
+    wanted : callable
+        The stretches of ranks, pairs (first, last), for n records; at most two, apart, if `sums`.
+    finish : callable
+        The summary, of an `Order`.
+    sums : bool
+        Whether the sum of the codes between the stretches is needed.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        wanted: Callable[[int], Iterable[tuple[int, int]]],
+        finish: Callable[[Order], Any],
+        *,
+        sums: bool = False,
+    ) -> None:
+        self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
+        self._bits = (grid.size - 1).bit_length()
+        self.passes = -(-self._bits // _DIGIT)
+        shift = self._shift(0)
+        first = np.zeros(1, np.int64)
+        counts = np.zeros((1, ((grid.size - 1) >> shift) + 1), np.int64)
+        self._levels = [_Level(shift, first, first, first, counts)]
+        self._copied: list[_Copied] = []
+        self._marks: list[tuple[NDArray[np.int32], int]] = []
+        self._any = np.empty(0, np.uint8)
+        self._gap: _Gap | None = None
+        self._clamped_sum = 0
+
+    def _shift(self, level: int) -> int:
+        return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
+
+    def records(self, x: Any) -> Array:
+        return _checks.vector("x", x)
+
+    def add(self, values: Array, threads: int) -> None:
+        parts = np.array_split(values, max(1, min(threads, len(values) // _THREAD)))
+        if len(self._levels) == 1:
+            self._count(parts, threads)
+        else:
+            self._refine(parts, threads)
+            if self._gap:
+                self._clamped_sum += self._gap.clamped_sum(values, self._grid, threads)
+
+    def _count(self, parts: list[Array], threads: int) -> None:
+        shift, counts = self._levels[0].shift, self._levels[0].counts[0]
+
+        def count(part: Array) -> Integers:
+            own = counts if len(parts) == 1 else np.zeros(counts.size, np.int64)
+            _stream.count(part, own, shift, first=self._grid.first, **self._grid.kernel)
+            return own
+
+        for own in each(count, parts, threads):
+            if own is not counts:
+                counts += own
+
+    def _refine(self, parts: list[Array], threads: int) -> None:
+        shift, counts, copied = self._levels[-1].shift, self._levels[-1].counts, self._copied[-1]
+        left = copied.capacity - sum(map(len, copied.codes))
+
+        def refine(part: Array) -> tuple[Integers, Integers]:
+            own = counts if len(parts) == 1 else np.zeros_like(counts)
+            room = np.empty(min(left, len(part)), np.int64)
+            filled = _stream.refine(
+                part, self._any, self._marks, own, room, shift, first=self._grid.first, **self._grid.kernel
+            )
+            return own, room[:filled].copy() if 2 * filled < room.size else room[:filled]
+
+        for own, codes in each(refine, parts, threads):
+            if own is not counts:
+                counts += own
+            copied.codes.append(codes[:left])
+            left -= min(left, len(codes))
+
+    def merge(self, other: Ranks) -> None:
+        for mine, its in zip(self._levels[:-1], other._levels[:-1], strict=True):
+            if not np.array_equal(mine.counts, its.counts):
+                raise ValueError("states that went on from different first passes do not merge")
+        self._levels[-1].counts[...] += other._levels[-1].counts
+        for held, more in zip(self._copied[-1:], other._copied[-1:], strict=True):
+            left = held.capacity - sum(map(len, held.codes))
+            held.codes.append(np.concatenate([np.empty(0, np.int64), *more.codes])[:left])
+        self._clamped_sum += other._clamped_sum
+
+    def advance(self, n: int) -> None:
+        level, number = self._levels[-1], len(self._levels)
+        if number == 1:
+            level = self._levels[0] = level._replace(expected=np.array([n]))
+        stretches = _disjoint(self._wanted(n), n)
+        counts, shift, width = level.settled(), self._shift(number), level.shift - self._shift(number)
+        befores = level.befores[:, None] + np.cumsum(counts, axis=1) - counts
+        cells = np.flatnonzero(_meets(stretches, befores.reshape(-1), counts.reshape(-1)))
+        row, digit = np.divmod(cells, counts.shape[1])
+        starts = level.starts[row] + (digit << level.shift)
+        before, expected = befores.reshape(-1)[cells], counts.reshape(-1)[cells]
+        few = expected <= 1 << width
+
+        marks = np.zeros(counts.size, np.int32)
+        marks[cells[few]] = 1
+        marks[cells[~few]] = 2 + np.arange(np.count_nonzero(~few))
+        # What was copied before is not looked at again.
+        self._marks = [(np.where(old > 1, old, 0).astype(np.int32), at) for old, at in self._marks]
+        self._marks.append((marks.reshape(counts.shape), level.shift))
+        self._any = (self._marks[0][0][0] != 0).view(np.uint8)
+        self._copied.append(_Copied(starts[few], before[few], expected[few], 1 << level.shift, []))
+        tables = np.zeros((np.count_nonzero(~few), 1 << width), np.int64)
+        self._levels.append(_Level(shift, starts[~few], before[~few], expected[~few], tables))
+        if self._sums and len(self._levels) == self.passes:
+            self._gap = _Gap.of(self._cells(), n)
+
+    def _cells(self) -> tuple[Integers, ...]:
+        """First code, last code, records before and records of the cells about which all is known in the end."""
+        last = self._levels[-1]
+        width = 1 << self._levels[-2].shift if len(self._levels) > 1 else self._grid.size
+        rows = [(c.starts, c.starts + (c.width - 1), c.befores, c.expected) for c in self._copied]
+        rows.append((last.starts, last.starts + (width - 1), last.befores, last.expected))
+        columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+        order = np.argsort(columns[0])
+        return tuple(column[order] for column in columns)
+
+    def summary(self, n: int) -> Any:
+        if self.passes == 1:
+            self._levels[0] = self._levels[0]._replace(expected=np.array([n]))
+        last, cells = self._levels[-1], self._cells()
+        counts = last.settled()
+        row, digit = np.nonzero(counts)
+        codes = [last.starts[row] + digit, *(part for copied in self._copied for part in copied.codes)]
+        weights = [counts[row, digit], *(np.ones(len(part), np.int64) for part in codes[1:])]
+        order = Order.of(np.concatenate(codes), np.concatenate(weights), cells, n, self._grid)
+        if self._gap:
+            order = order._replace(between=self._gap.sum(self._clamped_sum))
+        return self._finish(order)
+
+    def pack(self) -> Any:
+        copied = [np.concatenate([np.empty(0, np.int64), *held.codes]) for held in self._copied]
+        return [[level.counts.reshape(-1) for level in self._levels], copied, self._clamped_sum]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        levels, copied, clamped_sum = _items(packed, 3)
+        number = min(number, self.passes)
+        for i, table in enumerate(_items(levels, number)):
+            if i:
+                self.advance(n)
+            level = self._levels[i]
+            level.counts[...] = _counts(table, level.counts.size, n, exact=not i).reshape(level.counts.shape)
+        for held, codes in zip(self._copied, _items(copied, number - 1), strict=True):
+            held.codes.append(_codes(codes, self._grid, held.capacity))
+        self._clamped_sum = _whole(clamped_sum, n * (self._grid.size - 1))
+
+
+class _Gap(NamedTuple):
+    """The records between two stretches, whose codes are added up but not held."""
+
+    low: int  # the last code below them
+    high: int  # the first code above them
+    below: int
+    between: int
+    above: int
+
+    @classmethod
+    def of(cls, cells: tuple[Integers, ...], n: int) -> _Gap | None:
+        _, lasts, befores, expected = cells
+        ends = befores + expected
+        [at] = np.nonzero(befores[1:] > ends[:-1])
+        if not at.size:
+            return None
+        i = int(at[0])
+        below, above = int(ends[i]), n - int(befores[i + 1])
+        return cls(int(lasts[i]), int(cells[0][i + 1]), below, n - below - above, above)
+
+    def clamped_sum(self, values: Array, grid: Grid, threads: int) -> int:
+        """The sum of the codes clamped to low..high."""
+        low, high = grid.value(self.low), grid.value(self.high)
+        total, _ = _select.moments(
+            values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
+        )
+        return total
+
+    def sum(self, clamped_sum: int) -> int:
+        """The sum between, within what it can be if all passes saw the same records."""
+        total = clamped_sum - self.below * self.low - self.above * self.high
+        return min(max(total, self.between * self.low), self.between * self.high)
+
+
+class Order(NamedTuple):
+    """What is known of the sorted codes: entry i holds the ranks after ``ends[i] - counts[i]``, up to ``ends[i]``."""
+
+    codes: Integers
+    counts: Integers
+    ends: Integers
+    n: int
+    last: int
+    between: int = 0  # the sum of the codes of which no entry tells
+
+    @classmethod
+    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
+        """From codes, with their counts, that lie in cells.
+
+        If passes saw different records, those of a cell that are too many are left out from its end, and those that
+        lack are counted at its start.
+        """
+        starts, lasts, befores, expected = cells
+        cell = _cell(starts, codes)
+        codes = np.clip(codes, starts[cell], lasts[cell])
+        found = np.zeros_like(starts)
+        np.add.at(found, cell, counts)
+        lacking = np.flatnonzero(found < expected)
+        codes = np.concatenate([starts[lacking], codes])
+        counts = np.concatenate([(expected - found)[lacking], counts])
+        order = np.argsort(codes, kind="stable")
+        codes, counts = codes[order], counts[order]
+        cell, ends = _cell(starts, codes), np.cumsum(counts)
+        preceding = (ends - counts)[np.searchsorted(cell, np.arange(starts.size))][cell]
+        begins = befores[cell] + np.minimum(ends - counts - preceding, expected[cell])
+        ends = befores[cell] + np.minimum(ends - preceding, expected[cell])
+        return cls(codes, ends - begins, ends, n, grid.size - 1)
+
+    def window(self, first: int, last: int) -> Integers:
+        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+        ranks = np.arange(first, last + 1)
+        codes = self.codes[np.searchsorted(self.ends, np.clip(ranks, 1, self.n))]
+        codes[ranks < 1] = 0
+        codes[ranks > self.n] = self.last
+        return codes
+
+    def total(self, first: int, last: int) -> int:
+        """The sum of the codes of ranks first..last; `between` is all of it that no entry tells. Below 2**63."""
+        begins = self.ends - self.counts
+        overlap = np.minimum(self.ends, last) - np.maximum(begins, first - 1)
+        return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between
+
+
+def _cell(starts: Integers, codes: Integers) -> Integers:
+    """Which cell holds each code: the last that starts at it or before."""
+    return np.maximum(np.searchsorted(starts, codes, side="right") - 1, 0)
+
+
+def _disjoint(stretches: Iterable[tuple[int, int]], n: int) -> tuple[Integers, Integers]:
+    """First and last ranks of stretches within 1..n, ascending and apart."""
+    inside = sorted((max(first, 1), min(last, n)) for first, last in stretches)
+    joined: list[list[int]] = []
+    for first, last in inside:
+        if first > last:
+            continue
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1][1] = max(joined[-1][1], last)
+        else:
+            joined.append([first, last])
+    firsts, lasts = np.array(joined, np.int64).reshape(-1, 2).T
+    return firsts, lasts
+
+
+def _meets(stretches: tuple[Integers, Integers], befores: Integers, counts: Integers) -> NDArray[np.bool_]:
+    """Which cells hold a rank of a stretch."""
+    firsts, lasts = stretches
+    at = np.searchsorted(lasts, befores + 1)
+    return (counts > 0) & (np.append(firsts, 2**62)[at] <= befores + counts)
+
+
+class Columns(Reading):
+    """A reading of each column.
+
+    Parameters
+    ----------
+    reading : callable
+        That of a column, by ``reading(j, d)``; of as many passes for any d.
+    records : callable
+        A chunk as numbers, of shape (m, d).
+    check : callable
+        Raises a ValueError for a d that the mechanism does not take.
+    passes : int
+    """
+
+    def __init__(
+        self,
+        reading: Callable[[int, int], Reading],
+        records: Callable[[Any], Array],
+        check: Callable[[int], None],
+        passes: int,
+    ) -> None:
+        self._reading, self._records, self._check, self.passes = reading, records, check, passes
+        self._number = 1
+        self._columns: list[Reading] = []
+
+    def _begin(self, d: int) -> None:
+        self._columns = [self._reading(j, d) for j in range(d)]
+
+    def _present(self) -> list[Reading]:
+        return [column for column in self._columns if column.passes >= self._number]
+
+    def records(self, x: Any) -> Array:
+        values = self._records(x)
+        if self._columns and len(self._columns) != values.shape[1]:
+            raise ValueError(f"chunks must have {len(self._columns)} columns as the first has, not {values.shape[1]}")
+        return values
+
+    def add(self, values: Array, threads: int) -> None:
+        if not self._columns:
+            self._begin(values.shape[1])
+        rows = np.ascontiguousarray(values.T)
+
+        def add(j: int) -> None:
+            if self._columns[j].passes >= self._number:
+                self._columns[j].add(rows[j], 1)
+
+        each(add, range(len(rows)), threads)
+
+    def merge(self, other: Columns) -> None:
+        if not other._columns:
+            return
+        if not self._columns:
+            self._begin(len(other._columns))
+        if len(self._columns) != len(other._columns):
+            raise ValueError(f"states of {len(self._columns)} and {len(other._columns)} columns do not merge")
+        for mine, its in zip(self._present(), other._present(), strict=True):
+            mine.merge(its)
+
+    def advance(self, n: int) -> None:
+        self._number += 1
+        for column in self._present():
+            column.advance(n)
+
+    def summary(self, n: int) -> list[Any]:
+        return [column.summary(n) for column in self._columns]
+
+    def pack(self) -> Any:
+        return [column.pack() for column in self._columns]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        self._number, d = number, len(_items(packed))
+        if d:
+            self._check(d)
+        for j, part in enumerate(packed):  # a column is made when the one before is known to be right
+            self._columns.append(self._reading(j, d))
+            self._columns[j].unpack(part, n, number)
+
+
+# ---- states ----
+
+
+class State:
+    """What a mechanism has read of a stream so far: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
+
+    A state reads chunks in one or more passes, each over the same records. States that read different chunks in the
+    same pass are merged, in any order; the merged one goes on to the next pass, and its copies read in that.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    passes : int
+        The number of passes: public, a function of the mechanism's parameters only.
+    number : int
+        The present pass, from 1.
+    n : int
+        Records read in the present pass: as public as the number of records is.
+
+    Notes
+    -----
+    Privacy: a state, and its bytes, are private data, like the records: only what `release` returns is a release, and
+    each one spends the budget of ``mechanism.privacy``. A state is no secret sharing and holds no noise.
+    The passes must see the same records. If one sees a different number of them, that is a ValueError; if it sees as
+    many but others, there is no error: the counts of the first pass stand, records beyond them in a cell of codes are
+    left out, those that lack count at the least code of the cell, and sums are clamped to what they can be. The
+    guarantee is about passes over the same records: there is none then.
+    A state is not safe to use from several threads at once; `workers` are.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 100), epsilon=1.0)
+    >>> state, chunks = mechanism.start(), np.split(np.random.default_rng(0).normal(50, 10, 100_000), 10)
+    >>> state.passes
+    2
+    >>> for chunk in chunks:
+    ...     state.update(chunk)
+    >>> state.next_pass()
+    >>> for chunk in chunks:
+    ...     state.update(chunk)
+    >>> 49 < state.release() < 51
+    True
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.number, self.n = 1, 0
+        self._reading = mechanism._reading()
+        self._records: int | None = None  # those of the first pass, when it is over
+
+    @property
+    def passes(self) -> int:
+        """The number of passes. Public."""
+        return self._reading.passes
+
+    def __repr__(self) -> str:
+        return f"<State of pass {self.number} of {self.passes}, private, for {self.mechanism!r}>"
+
+    def update(self, chunk: Any, *, workers: int = 1) -> None:
+        """Read a chunk of records in the present pass.
+
+        Parameters
+        ----------
+        chunk : array_like of shape (m,) or (m, d)
+            As the mechanism takes them; m = 0 will do.
+        workers : int
+            Threads that read the data, -1 for one per core; the result does not depend on it.
+        """
+        threads = _checks.threads(workers)
+        values = self._reading.records(chunk)
+        if len(values) or values.ndim > 1:
+            self._reading.add(values, threads)
+        self.n += len(values)
+
+    def read(self, chunks: Iterable[Any], *, workers: int = 1) -> State:
+        """Read chunks in this pass and in all that follow; the state itself, ready for `release`."""
+        while True:
+            for chunk in chunks:
+                self.update(chunk, workers=workers)
+            if self.number == self.passes:
+                return self
+            self.next_pass()
+
+    def merge(self, other: State) -> None:
+        """Add what another state of the same mechanism has read in the same pass.
+
+        Raises
+        ------
+        TypeError, ValueError
+            No state; a state of another mechanism, of another pass, or one that went on from another first pass.
+        """
+        if not isinstance(other, State):
+            raise TypeError(f"a state merges with a state, not with {type(other).__name__}")
+        if other is self:
+            raise ValueError("a state does not merge with itself: its records would count twice")
+        if _fingerprint(other.mechanism) != _fingerprint(self.mechanism):
+            raise ValueError("states of different mechanisms do not merge")
+        if other.number != self.number:
+            raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
+        if other._records != self._records:
+            raise ValueError(f"states of {self._records} and {other._records} records do not merge")
+        self._reading.merge(other._reading)
+        self.n += other.n
+
+    def next_pass(self) -> None:
+        """Go on to the next pass, in which all records are read again.
+
+        Raises
+        ------
+        ValueError
+            After the last pass, with no records, or with another number of records than in the first pass.
+        """
+        if self.number == self.passes:
+            raise ValueError(f"pass {self.number} is the last: release")
+        self._records = self._all_records()
+        self._reading.advance(self._records)
+        self.number, self.n = self.number + 1, 0
+
+    @refused(LAW)
+    def law(self) -> Law:
+        """The exact law of the release, after the last pass. PRIVATE."""
+        return self._made()
+
+    def _made(self) -> Law:
+        if self.number != self.passes:
+            raise ValueError(f"pass {self.number} of {self.passes}: call next_pass, and read the records again")
+        return self.mechanism._law(self._reading.summary(self._all_records()))
+
+    def release(
+        self, *, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None
+    ) -> Any:
+        """A release, after the last pass: it spends the budget, each time, as ``mechanism.release`` of all records.
+
+        Parameters
+        ----------
+        size, rng
+            As for `Mechanism.release`: the same releases for the same generator.
+        """
+        shape = _checks.shape(size)
+        with spending(self.mechanism.privacy_profile, times=math.prod(shape), label=repr(self.mechanism)):
+            return self.mechanism._drawn(self._made, size, rng)
+
+    def _all_records(self) -> int:
+        if self._records is None:
+            return self.mechanism._public_records(self.n)
+        if self.n != self._records:
+            raise ValueError(
+                f"pass {self.number} read {self.n} records, the first pass {self._records}: chunks must be "
+                f"the same in all passes"
+            )
+        return self._records
+
+    # On the wire: docs/streaming.md tells the layout.
+
+    def to_bytes(self) -> bytes:
+        """The state for another process or machine: a documented, versioned format without pickle. PRIVATE."""
+        blobs: list[bytes] = []
+        header = {
+            "mechanism": _fingerprint(self.mechanism),
+            "pass": self.number,
+            "n": self.n,
+            "records": self._records,
+            "held": _described(self._reading.pack(), blobs),
+        }
+        text = json.dumps(header, separators=(",", ":")).encode()
+        body = b"".join([struct.pack("<Q", len(text)), text, *blobs])
+        return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, mechanism: Mechanism) -> State:
+        """The state that `to_bytes` made, for the same mechanism.
+
+        Raises
+        ------
+        ValueError
+            Damaged bytes, bytes of another version of the format, or the state of another mechanism.
+        """
+        header, held = _opened(bytes(data))
+        state = cls(mechanism)
+        if header.get("mechanism") != _fingerprint(mechanism):
+            raise ValueError(f"the state of another mechanism than {mechanism!r}")
+        number, n, records = (header.get(name) for name in ("pass", "n", "records"))
+        state.number, state.n = _whole(number, state.passes), _whole(n, _MOST_RECORDS)
+        if state.number < 1 or (records is None) != (state.number == 1):
+            raise ValueError(_DAMAGED)
+        first = state.n
+        if records is not None:
+            first = state._records = _whole(records, _MOST_RECORDS)
+            mechanism._public_records(first)
+        state._reading.unpack(held, first, state.number)
+        return state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.to_bytes(), self.mechanism)
+
+
+def _restored(data: bytes, mechanism: Mechanism) -> State:
+    return State.from_bytes(data, mechanism)
+
+
+_MAGIC = b"dpfast\x00S"
+_VERSION = 1
+_MOST_RECORDS = 2**62
+_DAMAGED = "damaged bytes: not a state of dpfast"
+_HEAD = len(_MAGIC) + 6
+
+
+class _Blob(NamedTuple):
+    """An array of int64 on the wire: `size` entries, all of them or those that are not 0 with their places."""
+
+    size: int
+    places: Integers | None
+    entries: Integers
+
+
+def _described(node: Any, blobs: list[bytes]) -> Any:
+    """A packed tree as JSON, its arrays moved to blobs."""
+    if isinstance(node, list):
+        return [_described(part, blobs) for part in node]
+    if not isinstance(node, np.ndarray):
+        return node
+    places = np.flatnonzero(node)
+    sparse = 2 * places.size < node.size
+    for part in (places, node[places]) if sparse else (node,):
+        blobs.append(part.astype("<i8").tobytes())
+    return {"size": node.size, "entries": places.size if sparse else None}
+
+
+def _opened(data: bytes) -> tuple[dict[str, Any], Any]:
+    """The header, and the tree that was packed with `_Blob` for each array."""
+    if data[: len(_MAGIC)] != _MAGIC or len(data) < _HEAD + 8:
+        raise ValueError(_DAMAGED)
+    version, check = struct.unpack("<HI", data[len(_MAGIC) : _HEAD])
+    if version != _VERSION:
+        raise ValueError(f"a state of format {version}: this version of dpfast reads format {_VERSION}")
+    body = data[_HEAD:]
+    if zlib.crc32(body) != check:
+        raise ValueError(_DAMAGED)
+    (length,) = struct.unpack("<Q", body[:8])
+    try:
+        header = json.loads(body[8 : 8 + length])
+    except (ValueError, RecursionError):
+        raise ValueError(_DAMAGED) from None
+    if not isinstance(header, dict):
+        raise ValueError(_DAMAGED)
+    blobs = _Blobs(body[8 + length :])
+    held = blobs.tree(header.get("held"))
+    if blobs.left:
+        raise ValueError(_DAMAGED)
+    return header, held
+
+
+class _Blobs:
+    """The arrays after the header, one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def _next(self, size: int) -> Integers:
+        if 8 * size > self.left:
+            raise ValueError(_DAMAGED)
+        part = np.frombuffer(self._data, "<i8", size, self._at).astype(np.int64)
+        self._at += 8 * size
+        return part
+
+    def tree(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self.tree(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        size, entries = _whole(node.get("size"), 2**40), node.get("entries")
+        if entries is None:
+            return _Blob(size, None, self._next(size))
+        entries = _whole(entries, size)
+        return _Blob(size, self._next(entries), self._next(entries))
+
+
+def _items(node: Any, count: int | None = None) -> list[Any]:
+    if not isinstance(node, list) or (count is not None and len(node) != count):
+        raise ValueError(_DAMAGED)
+    return node
+
+
+def _whole(node: Any, most: int) -> int:
+    if type(node) is not int or not 0 <= node <= most:
+        raise ValueError(_DAMAGED)
+    return node
+
+
+def _array(node: Any, most: int) -> Integers:
+    """An array of at most so many entries; nothing is allocated before its size is known to be right."""
+    if not isinstance(node, _Blob) or node.size > most:
+        raise ValueError(_DAMAGED)
+    if node.places is None:
+        return node.entries
+    if np.any(np.diff(node.places, prepend=-1, append=node.size) < 1):
+        raise ValueError(_DAMAGED)
+    array = np.zeros(node.size, np.int64)
+    array[node.places] = node.entries
+    return array
+
+
+def _counts(node: Any, size: int, n: int, *, exact: bool = True) -> Integers:
+    """Counts that add up to n; to anything that fits 64 bits, if not `exact`."""
+    counts = _array(node, size)
+    if counts.size != size or np.any(counts < 0) or np.sum(counts, dtype=np.float64) > 2.0**62:
+        raise ValueError(_DAMAGED)
+    if exact and int(counts.sum()) != n:
+        raise ValueError(_DAMAGED)
+    return counts
+
+
+def _codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> Integers:
+    """At most so many codes of a grid."""
+    codes = _array(node, most)
+    if np.any((codes < 0) | (codes >= grid.size)) or exactly not in (None, codes.size):
+        raise ValueError(_DAMAGED)
+    return codes
+
+
+def _fingerprint(mechanism: Mechanism) -> str:
+    """A digest of the kind and the public parameters of a mechanism."""
+    return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
+
+
+def _named(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if f.init or f.compare]
+        return [type(value).__qualname__, *((name, _named(getattr(value, name))) for name in fields)]
+    if isinstance(value, (tuple, list)):
+        return [_named(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.shape, hashlib.sha256(np.ascontiguousarray(value)).hexdigest()]
+    if callable(value):
+        return [getattr(value, "__module__", ""), getattr(value, "__qualname__", type(value).__qualname__)]
+    return [type(value).__name__, repr(value)]

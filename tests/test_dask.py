@@ -1,0 +1,130 @@
+"""Releases of Dask collections are those of the same records in memory, on threads, processes and a cluster."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+import dpfast.dask
+from dpfast import local
+from dpfast.densities import PerturbedHistogram, SeriesCoefficients
+from dpfast.statistics import Huber, Median, Sum, TrimmedMean
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+PCG = np.random.PCG64
+GRID = dpf.Grid(-10, 100)
+MECHANISMS = [
+    dpf.InverseSensitivity(TrimmedMean(0.1), grid=GRID, epsilon=1.0),
+    dpf.InverseSensitivity(Huber(2.0), grid=GRID, epsilon=1.0),
+    dpf.SmoothSensitivity(Median(), grid=dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30), epsilon=2.0),
+    dpf.GlobalSensitivity(Sum(), grid=GRID, epsilon=1.0),
+    dpf.Quantiles([0.1, 0.9], grid=GRID, epsilon=2.0),
+    PerturbedHistogram(5, grid=GRID, epsilon=1.0),
+    SeriesCoefficients(5, grid=GRID, epsilon=1.0),
+    dpf.NestedBoxes(grid=GRID, epsilon=2.0),
+]
+RECORDS = np.random.default_rng(0).normal(30, 8, 500)
+
+
+def records(mechanism):
+    return np.stack([RECORDS, RECORDS[::-1]], axis=1) if isinstance(mechanism, dpf.NestedBoxes) else RECORDS
+
+
+def same(a, b):
+    return np.array_equal(getattr(a, "counts", a), getattr(b, "counts", b))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("branches", [2, 8])
+def test_an_array(mechanism, branches):
+    x = records(mechanism)
+    with dask.config.set(scheduler="threads"):
+        collection = da.from_array(x, chunks=(70, 1)[: x.ndim])
+        release = dpf.dask.release(mechanism, collection, rng=PCG(1), branches=branches)
+        several = dpf.dask.release(mechanism, collection, size=2, rng=PCG(1), branches=branches)
+    assert same(release, mechanism(x, rng=PCG(1)))
+    assert same(several, mechanism.release(x, size=2, rng=PCG(1)))
+
+
+def test_delayed_chunks_and_none():
+    chunks = [dask.delayed(RECORDS[:200]), dask.delayed(RECORDS[200:].tolist())]
+    assert dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1)) == MECHANISMS[0](RECORDS, rng=PCG(1))
+    with pytest.raises(ValueError, match="x is empty"):
+        dpf.dask.release(MECHANISMS[0], [])
+
+
+def test_columns_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pandas.DataFrame({"a": RECORDS, "b": RECORDS[::-1]})
+    collection = frames.from_pandas(frame, npartitions=4)
+    assert dpf.dask.release(MECHANISMS[0], collection["a"], rng=PCG(1)) == MECHANISMS[0](RECORDS, rng=PCG(1))
+    boxes = MECHANISMS[-1]
+    assert same(dpf.dask.release(boxes, collection, rng=PCG(1)), boxes(records(boxes), rng=PCG(1)))
+
+
+def test_wrong_arguments_are_told_before_the_data_are_read():
+    def read():
+        raise AssertionError("the data were read")
+
+    chunks = [dask.delayed(read)()]
+    with pytest.raises(TypeError, match="rng"):
+        dpf.dask.release(MECHANISMS[0], chunks, rng=3)
+    with pytest.raises(ValueError, match="branches must be at least 2"):
+        dpf.dask.release(MECHANISMS[0], chunks, branches=1)
+    with pytest.raises(TypeError, match="does not read records"):
+        dpf.dask.release(dpf.Selection(epsilon=1.0), chunks)
+
+
+@pytest.mark.parametrize("randomizer", [local.Categorical(9, 1.0), local.Hypercube(5, 1.0)], ids=str)
+def test_local_reports(randomizer):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 9, 1000) if isinstance(randomizer, local.Categorical) else rng.normal(size=(1000, 5)) / 3
+    reports = randomizer.randomize(x, rng=PCG(2))
+    chunks = [dask.delayed(reports[i : i + 300]) for i in range(0, 1000, 300)]
+    for branches in (2, 8):
+        assert dpf.dask.aggregate(randomizer, chunks, branches=branches) == randomizer.aggregate(reports)
+    if reports.dtype.names is None:
+        whole = da.from_array(reports, chunks=(400, *reports.shape[1:]))
+        assert dpf.dask.aggregate(randomizer, whole) == randomizer.aggregate(reports)
+    with pytest.raises(ValueError, match="no chunks"):
+        dpf.dask.aggregate(randomizer, [])
+
+
+def slow(chunk, folder):
+    """A chunk that leaves a mark and takes its time."""
+    (folder / f"{time.time_ns()}").touch()
+    time.sleep(0.3)
+    return chunk
+
+
+def test_a_worker_is_killed_in_the_middle(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = min(client.run(os.getpid).values())
+        folder = tmp_path / "marks"
+        folder.mkdir()
+        chunks = [dask.delayed(slow)(chunk, folder) for chunk in np.array_split(RECORDS, 10)]
+
+        def kill():
+            while len(list(folder.iterdir())) < 4:
+                time.sleep(0.02)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        release = dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1))
+        killer.join()
+        assert len(list(folder.iterdir())) > 20  # two passes over ten chunks, and what was lost
+    assert release == MECHANISMS[0](RECORDS, rng=PCG(1))

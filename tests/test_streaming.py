@@ -1,0 +1,641 @@
+"""Streams: a release of chunks is that of one array, states merge in any order, and bytes are never trusted."""
+
+import json
+import pickle
+import struct
+import zlib
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dpfast as dpf
+from dpfast import streaming
+from dpfast._kernels import _stream
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.robust import RangeFreeBoxes
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from dpfast.streaming import State
+
+PCG = np.random.PCG64
+INTEGERS = dpf.Grid(0, 100, step=1)  # one pass
+DEFAULT = dpf.Grid(-10, 100)  # two
+FINE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)  # three
+GRIDS = {1: INTEGERS, 2: DEFAULT, 3: FINE}
+RANKED = [Median(), Quantile(0.9), TrimmedMean(0.1), WinsorizedMean(0.2), Mean(), InterquartileRange(), Huber(2.0)]
+
+
+def mechanisms(grid):
+    """Every central mechanism, with every statistic it takes."""
+    for statistic in RANKED:
+        if isinstance(statistic, Mean) and grid is FINE:
+            continue  # n codes of it are beyond 64 bits in the larger tests
+        yield dpf.InverseSensitivity(statistic, grid=grid, epsilon=3.0)
+        if not isinstance(statistic, Huber):
+            yield dpf.SmoothSensitivity(statistic, grid=grid, epsilon=5.0)
+    for statistic in (Mean(), Sum(), Variance()):
+        yield dpf.GlobalSensitivity(statistic, grid=grid, epsilon=1.0)
+    yield dpf.Quantiles([0.1, 0.5, 0.9], grid=grid, epsilon=5.0)
+    yield PerturbedHistogram(7, grid=grid, epsilon=1.0)
+    yield PerturbedHistogram(7, grid=grid, epsilon=1.0, neighbors="add-remove")
+    yield SmoothedHistogram(7, k=5, grid=grid, epsilon=1.0)
+    yield SeriesCoefficients(4, grid=grid, epsilon=1.0)
+    yield dpf.MEstimator(dpf.psi.Huber(2.0), grid=grid, epsilon=1.0)
+    yield KolmogorovSmirnov(4, grid=grid, epsilon=1.0)
+    yield dpf.NestedBoxes(grid=grid, epsilon=4.0)
+    yield dpf.NestedBoxes(TrimmedMean(0.1), grid=(grid, INTEGERS), scale=(1.0, 2.0), epsilon=4.0)
+    yield dpf.NestedBoxes(Huber(3.0), grid=grid, transform=((1.0, 1.0), (0.0, 1.0)), epsilon=4.0)
+    yield RangeFreeBoxes(step=2.0**-10, width=8.0, epsilon=8.0, delta=1e-2)
+
+
+ALL = [mechanism for grid in GRIDS.values() for mechanism in mechanisms(grid)]
+WITHOUT = {dpf.Selection}  # scores of candidates are no records
+
+
+def name(mechanism):
+    if not isinstance(mechanism, dpf.Mechanism):
+        return str(mechanism)
+    statistic = getattr(mechanism, "statistic", "")
+    return f"{type(mechanism).__name__}-{statistic}-{mechanism.start().passes}".replace(" ", "-")
+
+
+def columns(mechanism):
+    return isinstance(mechanism, (dpf.NestedBoxes, RangeFreeBoxes))
+
+
+def records(mechanism, n, seed=0, kind="smooth"):
+    x = np.random.default_rng(seed).normal(30, 8, n)
+    if kind == "ties":
+        x = np.where(np.arange(n) % 3 > 0, 12.25, np.round(x))
+        x[::7] = np.nan
+    return np.stack([x, 2 * x[::-1]], axis=1) if columns(mechanism) else x
+
+
+def plain(release):
+    return getattr(release, "counts", release)
+
+
+def same(a, b):
+    return type(a) is type(b) and np.array_equal(plain(a), plain(b))
+
+
+def outcome(release, x, **options):
+    """A release, or the message for a public number of records that it is not made for."""
+    try:
+        return release(x, rng=PCG(1), **options)
+    except ValueError as error:
+        return str(error)
+
+
+def states(mechanism, chunks, state=None):
+    """A state for each chunk, all in one pass."""
+    blank = mechanism.start() if state is None else state
+    made = []
+    for chunk in chunks:
+        made.append(State.from_bytes(blank.to_bytes(), mechanism))
+        made[-1].update(chunk)
+    return made
+
+
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def test_every_mechanism_is_tested_here():
+    kinds = {
+        kind
+        for kind in subclasses(dpf.Mechanism)
+        if kind.__module__.startswith("dpfast.") and not kind.__abstractmethods__
+    }
+    assert kinds - WITHOUT == {type(mechanism) for mechanism in ALL}
+
+
+def test_a_selection_reads_no_records():
+    mechanism = dpf.Selection(epsilon=1.0)
+    with pytest.raises(TypeError, match="a Selection release does not read records from a stream"):
+        mechanism.start()
+    with pytest.raises(TypeError, match="Chunks"):
+        mechanism(dpf.Chunks([[1.0]]))
+
+
+@pytest.mark.parametrize("passes", GRIDS)
+def test_the_number_of_passes_is_that_of_the_grid(passes):
+    for statistic in (Median(), TrimmedMean(0.1)):
+        assert dpf.InverseSensitivity(statistic, grid=GRIDS[passes], epsilon=1.0).start().passes == passes
+    assert dpf.GlobalSensitivity(Sum(), grid=GRIDS[passes], epsilon=1.0).start().passes == 1
+
+
+@pytest.mark.parametrize(("points", "passes"), [(2**18, 1), (2**18 + 1, 2), (2**36, 2), (2**36 + 1, 3), (2**52, 3)])
+def test_passes_at_the_limits(points, passes):
+    grid = dpf.Grid(0, points - 1, step=1)
+    mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.0)
+    x = np.random.default_rng(0).integers(0, points, 500).astype(float)
+    x[:2] = 0, points - 1
+    assert (grid.size, mechanism.start().passes) == (points, passes)
+    assert mechanism(dpf.Chunks([x]), rng=PCG(1)) == mechanism(x, rng=PCG(1))
+
+
+@pytest.mark.parametrize("kind", ["smooth", "ties"])
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_a_release_of_chunks_is_that_of_one_array(mechanism, kind):
+    for n, size in [(1, 1), (23, 1), (23, 7), (23, 23), (700, 300)]:
+        x = records(mechanism, n, kind=kind)
+        pieces = [x[:0], *(x[i : i + size] for i in range(0, n, size)), x[:0]]
+        release = outcome(mechanism, x)
+        assert same(outcome(mechanism, dpf.Chunks(pieces)), release)
+        assert same(outcome(mechanism.release, dpf.Chunks(lambda p=pieces: iter(p)), workers=2), release)
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_several_releases_and_the_law_are_those_of_one_array(mechanism):
+    x = records(mechanism, 60)
+    chunks = dpf.Chunks(np.array_split(x, 7))
+    many = mechanism.start().read(chunks).release(size=3, rng=PCG(2))
+    assert np.array_equal(many, mechanism.release(x, size=3, rng=PCG(2)), equal_nan=True)
+    assert type(mechanism.law(chunks)) is type(mechanism.law(x))
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_states_merge_in_any_tree_and_survive_bytes_at_every_point(mechanism):
+    n = 150
+    x = records(mechanism, n, kind="ties" if n % 2 else "smooth")
+    chunks = np.array_split(x, 5)
+    ordered = isinstance(mechanism, SmoothedHistogram)  # its law is the same, its draws follow the order of records
+    state = mechanism.start()
+    for number in range(1, state.passes + 1):
+        assert state.number == number
+        a, b, c, d, e = states(mechanism, chunks, state)
+        right = [b, [c, d]] if ordered else [d, [c, b]]
+        inner, [first, second] = right
+        first.merge(second)
+        inner.merge(first)
+        inner.merge(e)
+        a.merge(inner)
+        empty = State.from_bytes(state.to_bytes(), mechanism)
+        a.merge(empty)
+        state = pickle.loads(pickle.dumps(a))
+        assert state.to_bytes() == State.from_bytes(state.to_bytes(), mechanism).to_bytes()
+        if number < state.passes:
+            with pytest.raises(ValueError, match="call next_pass"):
+                state.release(rng=PCG(3))
+            state.next_pass()
+    with pytest.raises(ValueError, match="is the last"):
+        state.next_pass()
+    assert same(state.release(rng=PCG(3)), mechanism(x, rng=PCG(3)))
+
+
+@pytest.mark.parametrize("mechanism", [m for m in ALL if not isinstance(m, SmoothedHistogram)], ids=name)
+def test_the_order_of_chunks_does_not_matter(mechanism):
+    chunks = np.array_split(records(mechanism, 90), 6)
+    shuffled = [chunks[i][::-1] for i in (3, 0, 5, 1, 4, 2)]
+    assert same(mechanism(dpf.Chunks(shuffled), rng=PCG(4)), mechanism(dpf.Chunks(chunks), rng=PCG(4)))
+
+
+def test_draws_of_a_smoothed_histogram_follow_the_order_of_records_as_in_memory():
+    mechanism = SmoothedHistogram(50, k=40, grid=DEFAULT, epsilon=50.0)
+    x = records(mechanism, 400)
+    assert not same(mechanism(x[::-1].copy(), rng=PCG(4)), mechanism(x, rng=PCG(4)))
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=str)
+def test_codes_are_those_of_the_grid_for_every_dtype_and_stride(grid):
+    rng = np.random.default_rng(5)
+    wide = np.repeat(rng.normal(30, 30, 4000), 2)
+    if grid is FINE:  # sums are beyond 64 bits of more records
+        wide = wide[:800]
+    pieces = [
+        wide[::2],
+        wide.astype(np.float32)[::-1],
+        wide.astype(np.float16),
+        wide.astype(np.int64),
+        wide.astype(np.int16),
+        np.abs(wide).astype(np.uint8),
+        wide > 30,
+        wide.astype(">f8"),
+        [1.0, None, float("inf"), -float("inf"), -0.0],
+        np.ma.masked_array([5.0, 6.0], mask=[True, False]),
+        np.frombuffer(b"x" + np.arange(9.0).tobytes(), np.float64, 9, 1),
+        (2**62 + np.arange(3)).astype(np.uint64),
+    ]
+    codes = np.sort(np.concatenate([grid.encode(piece) for piece in pieces]))
+    mechanism = dpf.InverseSensitivity(TrimmedMean(0.2), grid=grid, epsilon=0.5)
+    law = mechanism.law(dpf.Chunks(pieces))
+    expected = mechanism.law(grid.decode(codes))
+    assert np.array_equal([law.lower, law.upper], [expected.lower, expected.upper])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    x=hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=True, allow_infinity=True)),
+    cuts=st.lists(st.integers(0, 40), max_size=4),
+    bits=st.integers(1, 52),
+    trim=st.sampled_from([0.0, 0.1, 0.3]),
+)
+def test_windows_and_sums_of_any_records(x, cuts, bits, trim):
+    size = 2**bits
+    grid = dpf.Grid(-(size // 2), size - 1 - size // 2, step=1, missing=0)
+    chunks = np.split(x, sorted(cuts))
+    reading = TrimmedMean(trim).reading(grid, lambda n: 3)
+    for number in range(reading.passes):
+        if number:
+            reading.advance(len(x))
+        for chunk in chunks:
+            reading.add(chunk, 1)
+    summary, expected = reading.summary(len(x)), TrimmedMean(trim).summarize(x, grid, 3)
+    assert summary.total == expected.total
+    assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
+
+
+@settings(max_examples=150)
+@given(
+    x=hnp.arrays(np.int16, st.integers(1, 60), elements=st.integers(-5, 520), fill=st.nothing()),
+    cuts=st.lists(st.integers(0, 60), max_size=3),
+    last=st.integers(1, 511),
+    reach=st.integers(1, 4),
+    digit=st.sampled_from([3, 4, 9]),
+    trim=st.sampled_from([0.0, 0.1, 0.3]),
+)
+def test_cells_that_are_counted_further(x, cuts, last, reach, digit, trim):
+    """With short digits a few records are many for a cell: tables in every pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streaming, "_DIGIT", digit)
+        grid, statistic = dpf.Grid(0, last, step=1), TrimmedMean(trim)
+        reading, merged = (statistic.reading(grid, lambda n: reach) for _ in range(2))
+        assert reading.passes == -(-last.bit_length() // digit)
+        for number in range(reading.passes):
+            if number:
+                reading.advance(len(x))
+                merged.advance(len(x))
+            for chunk in np.split(x, sorted(cuts)):
+                reading.add(chunk, 1)
+            merged.merge(reading)
+        summary, expected = merged.summary(len(x)), statistic.summarize(x, grid, reach)
+        assert summary.total == expected.total
+        assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
+
+
+@pytest.mark.parametrize("grid", [DEFAULT, FINE], ids=["two", "three"])
+@pytest.mark.parametrize("shape", ["smooth", "ties"])
+def test_many_records(grid, shape):
+    x = np.random.default_rng(13).normal(30, 0.5, 600_000)
+    x[: 300_000 * (shape == "ties")] = 30.0
+    for mechanism in [
+        dpf.InverseSensitivity(TrimmedMean(0.1), grid=dpf.Grid(-10, 100, step=2.0**-25), epsilon=1.0),
+        dpf.InverseSensitivity(InterquartileRange(), grid=grid, epsilon=1.0),
+        dpf.Quantiles([0.01, 0.3, 0.5, 0.7], grid=grid, epsilon=1.0),
+    ]:
+        for workers in (1, 2):
+            release = mechanism(dpf.Chunks.slices(x, 2**19 + 1), rng=PCG(1), workers=workers)
+            assert same(release, mechanism(x, rng=PCG(1)))
+
+
+def test_records_held_are_few():
+    mechanism = dpf.InverseSensitivity(TrimmedMean(0.1), grid=dpf.Grid(0, 1), epsilon=1.0)
+    chunks = [np.random.default_rng(i).normal(0.5, 1e-3, 20_000) for i in range(20)]
+    state = mechanism.start().read(chunks)
+    assert len(state.to_bytes()) < 2**20  # 3.2 MB of records
+    assert len(mechanism.start().to_bytes()) < 1000
+
+
+def test_workers_share_a_chunk():
+    x = np.random.default_rng(6).normal(30, 8, 2**20)
+    for grid in GRIDS.values():
+        mechanism = dpf.InverseSensitivity(Quantile(0.3), grid=grid, epsilon=0.01)
+        assert mechanism(dpf.Chunks([x]), rng=PCG(1), workers=3) == mechanism(x, rng=PCG(1))
+
+
+# ---- functions ----
+
+
+FUNCTIONS = {
+    "median": lambda x, **o: dpf.median(x, **o),
+    "quantile": lambda x, **o: dpf.quantile(x, [0.1, 0.9], **o),
+    "mean": lambda x, **o: dpf.mean(x, **o),
+    "std": lambda x, **o: dpf.std(x, **o),
+    "iqr": lambda x, **o: dpf.iqr(x, **o),
+    "huber": lambda x, **o: dpf.huber(x, 2.0, **o),
+    "m_estimate": lambda x, **o: dpf.m_estimate(x, dpf.psi.Huber(2.0), **o),
+    "smooth": lambda x, **o: dpf.trimmed_mean(x, 0.1, method="smooth-sensitivity", **o),
+    "histogram": lambda x, **o: dpf.histogram(x, **o).counts,
+    "density": lambda x, **o: dpf.density(x, **o).coefficients,
+    "perturbed": lambda x, **o: dpf.synthesize(x, 9, method="perturbed", **o),
+    "smoothed": lambda x, **o: dpf.synthesize(x, 9, method="smoothed", **o),
+    "ks": lambda x, **o: dpf.synthesize(x, 9, method="ks", **o),
+    "series": lambda x, **o: dpf.synthesize(x, 9, method="series", **o),
+    "robust_mean": lambda x, **o: dpf.robust_mean(
+        dpf.Chunks([c[:, None] for c in x]) if isinstance(x, dpf.Chunks) else x[:, None], **o
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_functions_take_chunks(name, dtype):
+    x = np.random.default_rng(7).normal(40, 15, 300).astype(dtype)
+    options = {"bounds": (0, 100), "epsilon": 2.0}
+    for chunks in (dpf.Chunks(np.array_split(x, 4)), dpf.Chunks(lambda: iter(np.array_split(x, 4)))):
+        released = FUNCTIONS[name](chunks, rng=PCG(8), **options)
+        assert np.array_equal(released, FUNCTIONS[name](x, rng=PCG(8), **options))
+
+
+def test_tables_of_several_columns_in_chunks():
+    X = np.random.default_rng(7).normal(40, 15, (300, 2))
+    chunks, options = dpf.Chunks(np.array_split(X, 3)), {"bounds": (0, 100), "epsilon": 2.0}
+    for function in (
+        lambda x: dpf.histogram(x, rng=PCG(1), **options).counts,
+        lambda x: dpf.synthesize(x, 5, rng=PCG(1), **options),
+    ):
+        assert np.array_equal(function(chunks), function(X))
+    with pytest.raises(ValueError, match="2 columns as the first has"):
+        dpf.robust_mean(dpf.Chunks([X, X[:, :1]]), **options)
+
+
+# ---- chunks ----
+
+
+def test_chunks_can_be_visited_again():
+    for source in (iter([[1.0]]), (x for x in [[1.0]])):
+        with pytest.raises(TypeError, match="can be read once"):
+            dpf.Chunks(source)
+    with pytest.raises(TypeError, match="iterable of arrays or a function"):
+        dpf.Chunks(3)
+    assert "private" in repr(dpf.Chunks([[1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("source", "step"),
+    [
+        ([np.arange(3), np.arange(2) > 0], 1.0),
+        ([np.arange(3), np.arange(3.0)], None),
+        ([[1, 2]], None),
+        ([], None),
+        (lambda: iter([np.arange(3), np.arange(3.0)]), 1.0),
+        (lambda: iter([np.arange(3.0), np.arange(3)]), None),
+    ],
+)
+def test_the_rule_of_dtypes(source, step):
+    assert dpf.Chunks(source).declares_integers() is (step == 1.0)
+
+
+def test_slices_of_a_memmap(tmp_path):
+    x = np.random.default_rng(9).normal(30, 5, 3000)
+    x.tofile(tmp_path / "x")
+    memmap = np.memmap(tmp_path / "x", np.float64, "r")
+    chunks = dpf.Chunks.slices(memmap, 1000)
+    assert [len(piece) for piece in chunks] == [1000, 1000, 1000]
+    assert chunks.records() == 3000
+    assert dpf.median(chunks, bounds=(0, 100), epsilon=1.0, rng=PCG(1)) == dpf.median(
+        x, bounds=(0, 100), epsilon=1.0, rng=PCG(1)
+    )
+
+
+def test_arrow_and_parquet(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    x = np.random.default_rng(10).normal(30, 5, 300)
+    cells = [None if i % 5 == 0 else v for i, v in enumerate(x.tolist())]
+    column = arrow.chunked_array([cells[:100], cells[100:], []], type=arrow.float64())
+    options = {"bounds": (0, 100), "epsilon": 1.0}
+    expected = dpf.median(cells, rng=PCG(1), **options)
+    assert dpf.median(dpf.Chunks(column), rng=PCG(1), **options) == expected
+    assert dpf.median(column, rng=PCG(1), **options) == expected
+    parquet.write_table(arrow.table({"a": column, "b": range(300)}), tmp_path / "t.parquet", row_group_size=70)
+    assert dpf.median(dpf.Chunks.parquet(tmp_path / "t.parquet", "a"), rng=PCG(1), **options) == expected
+    both = dpf.Chunks.parquet(tmp_path / "t.parquet", ["a", "b"])
+    table = np.stack([np.array(cells, np.float64), np.arange(300.0)], axis=1)
+    assert np.array_equal(dpf.robust_mean(both, rng=PCG(1), **options), dpf.robust_mean(table, rng=PCG(1), **options))
+    assert dpf.Chunks.parquet(tmp_path / "t.parquet", "b").declares_integers()
+
+
+# ---- refusals ----
+
+
+def test_no_records():
+    mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
+    with pytest.raises(ValueError, match="x is empty"):
+        mechanism(dpf.Chunks([]))
+    with pytest.raises(ValueError, match="x is empty"):
+        mechanism.start().next_pass()
+    counts = PerturbedHistogram(3, grid=DEFAULT, epsilon=1.0, neighbors="add-remove")
+    assert counts(dpf.Chunks([]), rng=PCG(1)).counts.tolist() == counts([], rng=PCG(1)).counts.tolist()
+
+
+def test_passes_over_other_records():
+    mechanism = dpf.InverseSensitivity(TrimmedMean(0.1), grid=DEFAULT, epsilon=1.0)
+    x = np.random.default_rng(11).normal(30, 8, 500)
+    state = mechanism.start()
+    state.update(x)
+    state.next_pass()
+    state.update(x[1:])
+    with pytest.raises(ValueError, match="read 499 records, the first pass 500"):
+        state.release()
+
+
+@pytest.mark.parametrize("grid", [DEFAULT, FINE], ids=["two", "three"])
+@pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.1), InterquartileRange()], ids=str)
+def test_as_many_but_other_records_are_no_error(statistic, grid):
+    mechanism = dpf.InverseSensitivity(statistic, grid=grid, epsilon=1.0)
+    rng = np.random.default_rng(12)
+    kinds = [rng.normal(30, 8, 4000), np.full(4000, 30.0), rng.uniform(-10, 100, 4000), np.full(4000, np.nan)]
+    for first in kinds:
+        for second in kinds:
+            state = mechanism.start()
+            state.update(first)
+            while state.number < state.passes:
+                state.next_pass()
+                state.update(second)
+            law = state.law()
+            ends = [0, *law.lower[::-1], *law.upper, statistic.last(grid, 4000)]
+            assert np.all(np.diff(ends) >= 0)
+            assert np.isfinite(state.release())
+
+
+def test_states_that_do_not_belong_together():
+    grid, x = DEFAULT, np.arange(50.0)
+    mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.0)
+    state, other = mechanism.start(), dpf.InverseSensitivity(Median(), grid=grid, epsilon=2.0).start()
+    with pytest.raises(ValueError, match="different mechanisms"):
+        state.merge(other)
+    with pytest.raises(TypeError, match="not with int"):
+        state.merge(3)
+    with pytest.raises(ValueError, match="with itself"):
+        state.merge(state)
+    state.update(x)
+    state.next_pass()
+    with pytest.raises(ValueError, match="pass 2 and pass 1"):
+        state.merge(mechanism.start())
+    longer, elsewhere = mechanism.start(), mechanism.start()
+    longer.update(np.arange(60.0))
+    longer.next_pass()
+    with pytest.raises(ValueError, match="50 and 60 records"):
+        state.merge(longer)
+    elsewhere.update(x + 1)
+    elsewhere.next_pass()
+    with pytest.raises(ValueError, match="different first passes"):
+        state.merge(elsewhere)
+    wide, narrow = dpf.NestedBoxes(grid=grid, epsilon=1.0).start(), dpf.NestedBoxes(grid=grid, epsilon=1.0).start()
+    wide.update(np.zeros((3, 3)))
+    narrow.update(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="3 and 2 columns"):
+        wide.merge(narrow)
+
+
+def test_a_wrong_rng_is_told_before_the_data_are_read():
+    def read():
+        raise AssertionError("the data were read")
+
+    for mechanism in (
+        dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0),
+        dpf.NestedBoxes(grid=DEFAULT, epsilon=1.0),
+    ):
+        with pytest.raises(TypeError, match="rng"):
+            mechanism(dpf.Chunks(read), rng=3)
+
+
+def test_the_fingerprint_tells_parameters_apart():
+    from dpfast.streaming import _fingerprint
+
+    prints = {_fingerprint(mechanism) for mechanism in ALL if not isinstance(mechanism, RangeFreeBoxes)}
+    assert len(prints) == len([m for m in ALL if not isinstance(m, RangeFreeBoxes)])
+    again = pickle.loads(pickle.dumps(ALL))
+    assert [_fingerprint(m) for m in again] == [_fingerprint(m) for m in ALL]
+
+
+# ---- bytes ----
+
+
+HEAD = 14  # magic, version, checksum
+
+
+def forged(data, change):
+    """Bytes with another header and a checksum that is right."""
+    (length,) = struct.unpack("<Q", data[HEAD : HEAD + 8])
+    header = json.loads(data[HEAD + 8 : HEAD + 8 + length])
+    text = json.dumps(change(header)).encode()
+    body = struct.pack("<Q", len(text)) + text + data[HEAD + 8 + length :]
+    return data[:10] + struct.pack("<I", zlib.crc32(body)) + body
+
+
+def second_pass(mechanism, n=80):
+    x = records(mechanism, n)
+    state = mechanism.start()
+    for chunk in np.array_split(x, 2):
+        state.update(chunk)
+    if state.passes > 1:
+        state.next_pass()
+        state.update(x)
+    return state
+
+
+def test_versions_and_other_mechanisms_are_refused():
+    mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
+    data = second_pass(mechanism).to_bytes()
+    assert data[:10] == b"dpfast\x00S\x01\x00"
+    with pytest.raises(ValueError, match="format 2: this version of dpfast reads format 1"):
+        State.from_bytes(data[:8] + b"\x02\x00" + data[10:], mechanism)
+    other = dpf.InverseSensitivity(Median(), grid=dpf.Grid(-10, 101), epsilon=1.0)
+    with pytest.raises(ValueError, match="another mechanism"):
+        State.from_bytes(data, other)
+    with pytest.raises(ValueError, match="not a state"):
+        State.from_bytes(b"", mechanism)
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_damaged_bytes_are_a_value_error(data):
+    mechanism = ALL[data.draw(st.integers(0, len(ALL) - 1))]
+    good = second_pass(mechanism).to_bytes()
+    kind = data.draw(st.sampled_from(["flip", "cut", "more", "noise"]))
+    if kind == "flip":
+        at = data.draw(st.integers(0, len(good) - 1))
+        bad = bytearray(good)
+        bad[at] ^= data.draw(st.integers(1, 255))
+    elif kind == "cut":
+        bad = good[: data.draw(st.integers(0, len(good) - 1))]
+    elif kind == "more":
+        bad = good + data.draw(st.binary(min_size=1, max_size=9))
+    else:
+        bad = data.draw(st.binary(max_size=60))
+    with pytest.raises(ValueError, match=r"damaged|format|another mechanism"):
+        State.from_bytes(bytes(bad), mechanism)
+
+
+LEAF = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3)
+TREE = st.recursive(
+    LEAF | st.builds(lambda s, e: {"size": s, "entries": e}, LEAF, LEAF), lambda t: st.lists(t, max_size=4)
+)
+
+
+def paths(node, path=()):
+    yield path
+    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, part in parts:
+        yield from paths(part, (*path, key))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_forged_bytes_are_a_value_error_or_a_state(data):
+    mechanism = ALL[data.draw(st.integers(0, len(ALL) - 1))]
+    good = second_pass(mechanism).to_bytes()
+
+    def change(header):
+        places = [path for path in paths(header) if path and path[0] != "mechanism"]
+        *path, last = places[data.draw(st.integers(0, len(places) - 1))]
+        node = header
+        for key in path:
+            node = node[key]
+        node[last] = data.draw(TREE)
+        return header
+
+    body = forged(good, change)
+    if data.draw(st.booleans()) and len(body) > 400:  # other numbers in the arrays, too
+        at = data.draw(st.integers(300, len(body) - 8))
+        body = body[:at] + struct.pack("<q", data.draw(st.integers(-(2**63), 2**63 - 1))) + body[at + 8 :]
+        body = body[:10] + struct.pack("<I", zlib.crc32(body[HEAD:])) + body[HEAD:]
+    try:
+        state = State.from_bytes(body, mechanism)
+        while state.number < state.passes:
+            state.next_pass()
+        state.law()
+    except (ValueError, MemoryError):
+        pass
+
+
+# ---- the kernel ----
+
+
+def test_the_kernel_checks_its_tables():
+    options = {**DEFAULT.kernel, "first": DEFAULT.first}
+    with pytest.raises(ValueError, match="fewer counts"):
+        _stream.count(np.zeros(3), np.zeros(10, np.int64), 0, **options)
+    marks, counts, room = np.zeros((1, 4), np.int32), np.zeros((0, 4), np.int64), np.zeros(0, np.int64)
+    for levels in ([], [(marks, 0)]):
+        with pytest.raises(ValueError, match="marks"):
+            _stream.refine(np.zeros(3), np.zeros(4, np.uint8), levels, counts, room, 0, **options)
+    with pytest.raises(TypeError, match="no keys"):
+        _stream.count(np.zeros(3, np.complex128), np.zeros(2**16, np.int64), 16, **options)
+
+
+@pytest.mark.parametrize("step", [2.0**-1074, 2.0**-1000, 2.0**-30, 1.0, 2.0**60, 2.0**970])
+def test_codes_of_every_step(step):
+    grid = dpf.Grid(-1000 * step, 3000 * step, step=step, missing=7 * step)
+    x = np.concatenate([np.arange(-1010, 3010) * step, np.arange(-1000, 3000) * step * 0.5, [np.nan, 5e-324, -1e308]])
+    counts = np.zeros(grid.size, np.int64)
+    _stream.count(x, counts, 0, first=grid.first, **grid.kernel)
+    assert np.array_equal(counts, np.bincount(grid.encode(x), minlength=grid.size))
