@@ -24,7 +24,7 @@ from dpfast.privacy import Privacy
 from dpfast.quantiles import JointQuantiles, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Mean
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Reading
 from dpfast.theory.aggregate import block_count
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
@@ -211,6 +211,9 @@ class SampleAndAggregate(Mechanism):
         return self._combined(
             n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
         )
+
+    def _reading(self) -> Reading:
+        raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
 
     def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
         """In two passes: blocks are known when n is."""

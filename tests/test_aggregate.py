@@ -230,6 +230,23 @@ class TestLaw:
         with pytest.raises(ValueError, match="the state has seen 6667 of 10000 records"):
             mechanism.finish(right)
 
+    @pytest.mark.parametrize("cuts", [[], [0, 1, 9_999], list(range(0, 10_000, 37))])
+    def test_chunks_are_as_one_array(self, cuts):
+        x = np.random.default_rng(0).gamma(2.0, 3.0, 10_000)
+        mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "rate": (0.01, 10)}, epsilon=1.0)
+        chunks = dpf.Chunks(np.split(x, cuts))
+        np.testing.assert_array_equal(mechanism(chunks, rng=PCG64(5), workers=2), mechanism(x, rng=PCG64(5)))
+
+    def test_chunks_keep_their_order(self):
+        x = np.sort(np.random.default_rng(0).exponential(1.0, 10_000))
+        mechanism = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0)
+        there, back = dpf.Chunks([x[:3333], x[3333:]]), dpf.Chunks([x[3333:], x[:3332], x[3332:3333]])
+        assert mechanism.law(there).center != mechanism.law(back).center
+
+    def test_a_state_needs_the_number_of_records(self):
+        with pytest.raises(TypeError, match=r"use block_sums\(n\)"):
+            SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0).start()
+
     def test_streams_are_of_sums(self):
         with pytest.raises(TypeError, match="needs whole blocks"):
             SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).block_sums(100)

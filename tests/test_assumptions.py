@@ -298,6 +298,7 @@ def test_every_mechanism_has_it_and_none_takes_data():
         "roughness",
         "smoothness",
         "square_integral",
+        "theta",
     }
     for kind in every_subclass(dpf.Mechanism):
         assert set(inspect.signature(kind.error).parameters) <= of_statistics | assumed

@@ -490,7 +490,7 @@ def test_the_least_blocks_of_a_regression_grow_with_its_coefficients():
     with pytest.raises(ValueError, match="at least 260 records, two blocks of 130, not 259"):
         mechanism.block_count(259)
     with pytest.raises(TypeError, match="whole blocks"):
-        mechanism.start(1000)
+        mechanism.block_sums(1000)
 
 
 @pytest.mark.parametrize("family", [Weibull(), LogisticRegression(1, intercept=False)])

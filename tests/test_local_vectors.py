@@ -667,7 +667,7 @@ def test_parameters(kind):
     with pytest.raises(ValueError, match="shape"):
         kind(3, 1.0).randomize(np.zeros((2, 4)))
     with pytest.raises(TypeError, match="numbers"):
-        kind(3, 1.0).randomize(["a", "b", "c"])
+        kind(3, 1.0).randomize(np.array(["a", "b", "c"]))
     with pytest.raises(TypeError, match="rng"):
         kind(3, 1.0).randomize(np.zeros(3), rng=1)
     assert kind(3, 800.0).scale > 0

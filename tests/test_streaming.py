@@ -61,7 +61,8 @@ def mechanisms(grid):
 
 
 ALL = [mechanism for grid in GRIDS.values() for mechanism in mechanisms(grid)]
-WITHOUT = {dpf.Selection}  # scores of candidates are no records
+# Scores of candidates are no records; blocks are positions (tests/test_aggregate.py).
+WITHOUT = {dpf.Selection, dpf.SampleAndAggregate}
 
 
 def name(mechanism):
