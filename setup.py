@@ -43,9 +43,13 @@ KERNELS = [
     for source in sorted(Path("src").glob("_*.pyx"))
 ]
 
+# What Cython puts into every kernel that looks into arrays, compiled once: half of the time and size of all.
+SHARED = Extension("dpfast._kernels._shared", ["src/_shared.c"], extra_compile_args=["-O1" if DEBUG else "-O2", "-g0"])
+
 setup(
     ext_modules=cythonize(
-        KERNELS,
+        [*KERNELS, SHARED],
+        shared_utility_qualified_name=SHARED.name,
         include_path=[".", "src"],  # where the .pxd files are: of the kernels that are shared, and of the headers
         compiler_directives=DIRECTIVES,
         build_dir="build/cython-debug" if DEBUG else "build/cython",

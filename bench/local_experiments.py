@@ -57,6 +57,9 @@ def figure(quick, path):
     for ax, (title, (x, y, lines)) in zip(axes.flat, panels.items(), strict=True):
         for name, points in lines.items():
             ax.loglog(*points, label=name, marker=".")
+        places = sorted({place for points in lines.values() for place in points[0]})
+        ax.set_xticks(places, [f"{place:,g}" for place in places])
+        ax.minorticks_off()
         ax.set(title=title, xlabel=x, ylabel=y)
         ax.legend(frameon=False)
     pages.save(drawn, path)

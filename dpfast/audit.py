@@ -128,7 +128,8 @@ def verify(
     """
     n, values = _checks.whole("n", n, least=1), _checks.whole("values", values, least=2)
     if not hasattr(mechanism, "law"):
-        raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish")
+        hint = ", or verify its randomizer" if hasattr(mechanism, "randomizer") else ""
+        raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish{hint}")
     claim = mechanism.privacy
     if claim.neighbors == "local":
         n = 1

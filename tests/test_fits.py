@@ -5,7 +5,6 @@ import math
 
 import mpmath as mp
 import numpy as np
-import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -475,7 +474,7 @@ def test_one_call_of_mle(name):
     X = rng.standard_normal((60_000, 2))
     y = responses(rng, name, 0.3 + X @ [0.8, -0.5])
     family = "poisson-regression" if name == "poisson" else name
-    frame = pandas.DataFrame(X, columns=["age", "dose"])
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["age", "dose"])
     first = dpf.mle((X, y), family, bounds=(-2, 2), epsilon=50, rng=np.random.default_rng(1))
     again = dpf.mle((frame, y), family, bounds=(-2, 2), epsilon=50, rng=np.random.default_rng(1), workers=2)
     assert_array_equal(first, again)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -144,7 +145,8 @@ def packages():
 
 def all_subclasses(cls):
     for name in packages():
-        import_module(name)
+        with suppress(ImportError):  # what needs another library, which is not installed
+            import_module(name)
     found = []
     for sub in cls.__subclasses__():
         found += [sub, *all_subclasses(sub)] if sub.__module__.startswith("dpfast.") else []

@@ -63,3 +63,8 @@ def test_aggregates_add_and_travel_as_bytes():
     for wrong in (b"", total.to_bytes()[:-1], b"x" + total.to_bytes()[1:]):
         with pytest.raises(ValueError, match="data"):
             Aggregate.from_bytes(wrong)
+
+
+def test_an_epsilon_beyond_all_use():
+    """e**epsilon would overflow a ball: the threshold is that of an epsilon that is large enough."""
+    assert coin(1e300).threshold == coin(1e6).threshold

@@ -382,14 +382,17 @@ def test_standard_errors_cover(kind):
     assert (np.abs(found.mean(axis=0) - [0.5, -1.0, 0.25]) < promised).all()
 
 
-@pytest.mark.parametrize(("model", "clip"), [("linear", 0.4), ("poisson", 1.0)])
+@pytest.mark.parametrize(("model", "clip"), [("linear", 0.4), ("poisson", 1.0), ("logistic", 0.5)])
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_the_estimate_tends_to_the_clipped_target(model, clip, kind):
     rng, n = np.random.default_rng(7), 60_000
     X = rng.uniform(-0.7, 0.7, (n, 2))
     t = X @ [0.8, -0.4]
     y = t + 3 * (rng.random(n) < 0.2) * (X[:, 0] > 0) + 0.1 * rng.normal(size=n) if model == "linear" else None
-    y = rng.poisson(np.exp(t)) * (1 + 4 * (rng.random(n) < 0.2)) if y is None else y
+    if model == "poisson":
+        y = rng.poisson(np.exp(t)) * (1 + 4 * (rng.random(n) < 0.2))
+    if model == "logistic":
+        y = (rng.random(n) < 1 / (1 + np.exp(-t))).astype(float)
     target, unclipped = (reference.clipped_target(model, X, y, c) for c in (clip, 1e9))
     found = local.glm(X, y, epsilon=8.0, model=model, clip=clip, norm=kind, size=40, bound=3.0, rng=PCG64(1))
     error = found.std(axis=0) / math.sqrt(40)
@@ -538,3 +541,23 @@ def test_covariance_refuses_what_it_does_not_know():
         protocol.covariance(10, [[1.0]], [0.0, 0.0])
     with pytest.raises(ValueError, match="decay"):
         local.GradientDescent(2, 1.0, steps=(1.0, 0.5)).covariance(10, np.eye(2), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("kind", ["l2", "linf"])
+def test_a_state_of_another_protocol_is_refused(kind):
+    """The kernels write into the state: its shape is checked first."""
+    protocol, other = local.GradientDescent(3, 1.0, norm=kind), local.GradientDescent(2, 1.0, norm=kind)
+    report = protocol.respond(protocol.begin().theta, [0.1, 0.2, 0.3], 1.0)
+    with pytest.raises(ValueError, match="the state must hold 3 coefficients"):
+        protocol.update(other.begin(), report)
+    with pytest.raises(ValueError, match="the state must hold 3 coefficients"):
+        protocol.update(protocol.begin()._replace(total=np.zeros(2)), report)
+    with pytest.raises(ValueError, match="y must be one number"):
+        protocol.respond(protocol.begin().theta, [0.1, 0.2, 0.3], [1.0, 2.0])
+
+
+def test_hardly_noisy_labels():
+    """A deviation that is nothing beside the clip counts as 0, without 0 times infinity."""
+    protocol = local.GradientDescent(1, 1.0, model="linear")
+    tiny, none = (protocol.covariance(100, [[1.0]], [0.0], deviation=s) for s in (1e-200, 0.0))
+    np.testing.assert_array_equal(tiny, none)

@@ -279,7 +279,7 @@ def proposed_weight(
 def keep_threshold(epsilon: float, odds: Fraction) -> int:
     """A lower bound, nearly always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
     with _bits(256):
-        weight = arb(_rational(odds)) * arb(_rational(epsilon)).exp()
+        weight = arb(_rational(odds)) * arb(_rational(min(epsilon, 2.0**20))).exp()
         threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
     assert threshold is not None  # the lower end of a ball is a number
     return int(threshold)

@@ -30,7 +30,7 @@ _DECAY = 0.55
 _LEAST, _MOST = 2.0**-256, 2.0**256
 
 # Numbers of a matrix that are converted and handed to the kernel at once.
-_BLOCK = 2**20
+_BLOCK = 2**15
 
 
 class Gradients(NamedTuple):
@@ -74,8 +74,9 @@ class GradientDescent(LocalMechanism):
         signs of the gradient, of `Hypercube`.
     clip : float
         Positive, in units of the label: residuals (predicted mean less label) are clipped to [-clip, clip]. At most 1
-        for "logistic", whose residuals do not exceed 1. For "linear" that makes the loss Huber's; for "poisson" it
-        moves the target where labels are often further than `clip` from their mean. Noise is proportional to it.
+        for "logistic", whose residuals do not exceed 1. For "linear" that makes the loss Huber's; for "poisson", and
+        for "logistic" below 1, it moves the target where labels are often further than `clip` from their mean. Noise is
+        proportional to it.
     intercept : bool
         Whether there is one more coefficient, the last, of a constant 1.
     bound : float, optional
@@ -114,7 +115,8 @@ class GradientDescent(LocalMechanism):
     no rounding, NaN or theta that an adversary sends can weaken it (docs/proofs/local-glm.md). Who answers twice spends
     epsilon twice. Timing is outside the guarantee.
     Accuracy: for decay in (1/2, 1) n times the covariance tends to ``H^-1 E[z z'] H^-1``, `covariance`; for "l2" that
-    is ``(Z^2 / d) H^-2``. n in effect is multiplied by about ``tanh(epsilon / 2)^2 / d``.
+    is ``(Z^2 / d) H^-2``; around the target, which clipping may have moved. n in effect is multiplied by a number of
+    the order of ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0 by ``tanh(epsilon / 2)^2 / (2 pi d)``.
     Cost: for "l2", d normals and three scalar products for each person; for "linf" a few products.
 
     References
@@ -246,6 +248,8 @@ class GradientDescent(LocalMechanism):
         row, label = _checks.vector("x", x).reshape(1, -1), _checks.numbers("y", [y])
         if row.shape[1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
+        if label.shape != (1,):
+            raise ValueError(f"y must be one number, not of shape {label.shape[1:]}")
         shape, kind = self.randomizer._row
         reports: NDArray[np.uint64] = np.empty((1, *shape), kind)
         self._descend(source, row, label, 1, asked[None], np.zeros((1, self._columns)), reports)
@@ -262,7 +266,9 @@ class GradientDescent(LocalMechanism):
         reports, one = self.randomizer._reports(report)
         if not one:
             raise ValueError("update takes one report at a time, for the next person is asked with its result")
-        theta, total = state.theta.copy(), state.total.copy()
+        theta, total = (np.array(part, np.float64) for part in (state.theta, state.total))
+        if theta.shape != (self._columns,) or total.shape != theta.shape:
+            raise ValueError(f"the state must hold {self._columns} coefficients, not of shape {theta.shape}")
         moves = self._moves(state.users + 1, 1)
         if isinstance(self.randomizer, L2Ball):
             _gradient.follow_directions(reports, moves, self._bound, theta, total)
@@ -341,7 +347,8 @@ class GradientDescent(LocalMechanism):
         reports: NDArray[np.uint64],
     ) -> None:
         """Ask the people of x, the first of whom is number `first` of all, in blocks that fit a cache."""
-        model, inverse, block = _MODELS.index(self.model), 1 / self.radius, max(1, _BLOCK // self.d)
+        model, inverse = _MODELS.index(self.model), 1 / self.radius
+        block = max(1, _BLOCK // (self.d * max(len(theta), 1)))
         randomizer = self.randomizer
         for begin in range(0, x.shape[0], block):
             rows, labels = _doubles(x[begin : begin + block]), _doubles(y[begin : begin + block])
@@ -536,7 +543,7 @@ def _moments(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean slope in t of the clipped residual, and its mean square, at each predictor, if the model is true."""
     if model == "linear":
-        k = clip / deviation if deviation else math.inf
+        k = clip / deviation if 40 * deviation > clip else math.inf
         inside = erf(k / math.sqrt(2))
         edge = 0.0 if k == math.inf else 2 * k * math.exp(-k * k / 2) / math.sqrt(2 * math.pi)
         outside = 0.0 if k == math.inf else k * k * (1 - inside)

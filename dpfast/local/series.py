@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._kernels import _randomize, _samplers
 from dpfast.densities.series import SeriesDensity, _most_terms, _table, _width
-from dpfast.grid import Grid
+from dpfast.grid import Grid, grid_for
 from dpfast.local.ball import L2Ball
 from dpfast.local.coin import Coin, coin
 from dpfast.local.hypercube import Hypercube, HypercubeLaw
@@ -58,7 +58,7 @@ class SeriesReports(ScalarRandomizer):
         "auto" is the one of least variance, the first of these on a tie; all are exactly private.
     basis : {"trigonometric", "cosine"}
         The trigonometric one is that of the paper, for densities that are equal at both ends or periodic. The cosine
-        basis is for any smooth density, with up to 1.8 times the variance; "majority" and "subset" only.
+        basis is for any smooth density, with up to twice the variance; "majority" and "subset" only.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class SeriesReports(ScalarRandomizer):
     - "majority", "subset": `Hypercube` with the radius sqrt(2), equation (39) of the paper with its (26) corrected, and
       its better relative. Words of 64 bits.
 
-    E|Z|^2 of a decoded report at epsilon = 1, in units of terms^2: 5.26, 5.78 to 7.36, 11.1 to 14, 9.37.
+    E|Z|^2 of a decoded report at epsilon = 1, in units of terms^2: 5.26, 5.78 to 7.36, 11.1 to 14.4, 9.37.
     Bytes: the numbers little-endian. Sums of "one-frequency" are integers, in units of ``scale * 2**-30``.
 
     Privacy: the number becomes an integer code on the public grid at the door, and only then is anything computed; an
@@ -223,16 +223,10 @@ class SeriesReports(ScalarRandomizer):
         variances = self.second_moment - np.square(waves).sum(axis=1)
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 
-    def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
-        """Half the width of a confidence interval around a coefficient from n reports, from public numbers only.
-
-        Normal approximation with the variance of the worst records.
-        """
-        from scipy.special import ndtri
-
-        number = _checks.whole("n", n, least=1)
-        tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
-        return float(-ndtri(tail) * math.sqrt(self._plan.coordinate_moment / number))
+    @property
+    def _worst_variance(self) -> float:
+        """The largest second moment of a decoded coefficient: of numbers drawn from a density, whose phi_j vary."""
+        return self._plan.coordinate_moment
 
     def mise(self, n: SupportsIndex, coefficients: ArrayLike) -> float:
         """Mean integrated squared error of the series, if the density had these coefficients: exact.
@@ -648,15 +642,13 @@ def density(
 any change of one record, against everyone but its owner>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
-    if grid is None:
-        grid = Grid(*_checks.pair("bounds", bounds), step=1.0 if _checks.declares_integers(x) else None)
+    grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")
     _class(smoothness, roughness)
     make = partial(SeriesReports, epsilon=epsilon, grid=grid, method=method, basis=basis)
-    survey = make(2 if isinstance(terms, str) else terms)  # wrong parameters are told before data are looked at
+    least = 1 if basis == "cosine" else 2
+    survey = make(least if isinstance(terms, str) else terms)  # wrong parameters are told before data are looked at
     bit_generator(rng)
     _checks.threads(workers)
     values = _checks.vector("x", x)
@@ -671,7 +663,7 @@ def _class(smoothness: float, roughness: float) -> tuple[float, float]:
 
 
 def _bound(second_moment: float, terms: int, n: SupportsIndex, beta: float, c: float) -> float:
-    return second_moment / _checks.whole("n", n, least=1) + c**2 * math.pow(terms + 1, -2 * beta)
+    return second_moment / _checks.whole("n", n, least=1) + c * c * math.pow(terms + 1, -2 * beta)
 
 
 def _best_terms(n: int, epsilon: float, beta: float, c: float, method: str, basis: str, most: int) -> int:

@@ -113,7 +113,10 @@ def clipped_target(model, X, y, clip):
     theta = np.zeros(X.shape[1])
     for _ in range(1000):
         t = X @ theta
-        mean, slope = (t, np.ones_like(t)) if model == "linear" else (np.exp(t), np.exp(t))
+        p = 1 / (1 + np.exp(-t))
+        mean, slope = {"linear": (t, np.ones_like(t)), "poisson": (np.exp(t), np.exp(t)), "logistic": (p, p * (1 - p))}[
+            model
+        ]
         weight = np.minimum(1.0, clip / np.maximum(np.abs(mean - y), 1e-9))
         curvature = (X * (slope * weight)[:, None]).T @ X
         change = np.linalg.solve(curvature, X.T @ np.clip(mean - y, -clip, clip))
