@@ -583,7 +583,7 @@ class Order(NamedTuple):
         order = np.argsort(codes, kind="stable")
         codes, counts = codes[order], counts[order]
         cell, ends = _cell(starts, codes), np.cumsum(counts)
-        preceding = (ends - counts)[np.searchsorted(cell, np.arange(starts.size))][cell]
+        preceding = (ends - counts)[np.searchsorted(cell, cell)]
         begins = befores[cell] + np.minimum(ends - counts - preceding, expected[cell])
         ends = befores[cell] + np.minimum(ends - preceding, expected[cell])
         return cls(codes, ends - begins, ends, n, grid.size - 1)

@@ -140,6 +140,16 @@ def test_the_number_of_passes_is_that_of_the_grid(passes):
     assert dpf.GlobalSensitivity(Sum(), grid=GRIDS[passes], epsilon=1.0).start().passes == 1
 
 
+@pytest.mark.parametrize("passes", GRIDS)
+@pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("chunks", [[], [[]], [[], []], [[3.0]], [[], [3.0], []], [[np.nan]]], ids=str)
+def test_a_private_number_of_records_may_be_zero(passes, q, chunks):
+    mechanism = dpf.InverseSensitivity(Quantile(q), grid=GRIDS[passes], epsilon=1.0, neighbors="add-remove")
+    whole = np.concatenate([np.empty(0), *chunks])
+    expected = mechanism.release(whole, size=20, rng=PCG(1))
+    assert same(mechanism.release(dpf.Chunks(chunks), size=20, rng=PCG(1)), expected)
+
+
 @pytest.mark.parametrize(("points", "passes"), [(2**18, 1), (2**18 + 1, 2), (2**36, 2), (2**36 + 1, 3), (2**52, 3)])
 def test_passes_at_the_limits(points, passes):
     grid = dpf.Grid(0, points - 1, step=1)
