@@ -121,11 +121,6 @@ differential privacy) for one record replaced (the number of records is public)>
             f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
-    @property
-    def _private(self) -> bool:
-        """Whether the number of records is private."""
-        return self.neighbors == "add-remove"
-
     def cap(self, n: int) -> int:
         """The public number of scores that are told apart for n records: all from here on count alike.
 
@@ -174,9 +169,6 @@ differential privacy) for one record replaced (the number of records is public)>
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
         return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
-
-    def _public_records(self, n: int) -> int:
-        return n if self._private else super()._public_records(n)
 
     def _law(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         if isinstance(summary, _PrivateWindow):

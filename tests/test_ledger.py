@@ -216,6 +216,19 @@ class TestEverythingIsCharged:
                 call(Untouchable())
         assert broke.spent.epsilon == 0
 
+    def test_the_law_of_a_state(self):
+        mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4)
+        state, ledger = mechanism.block_sums(100), Ledger(1.0)
+        state.update(X + 1)
+        with ledger:
+            with pytest.raises(BudgetError, match="law"):
+                mechanism.law_of(state)
+            assert ledger.charges == ()
+            release = mechanism.finish(state, rng=PCG64(1))
+        assert ledger.spent.epsilon == 0.25
+        law = mechanism.law_of(state)
+        assert release == law.value(law.sample(rng=PCG64(1)))
+
     @pytest.mark.parametrize("randomizer", LOCAL, ids=lambda r: type(r).__name__)
     def test_randomizers(self, randomizer):
         assert {type(randomizer) for randomizer in LOCAL} == {
