@@ -97,13 +97,11 @@ differential privacy) for one record replaced (the number of records is public)>
             )
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self._private and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
-        radius = _checks.nonnegative("radius", self.radius)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
 
     @property
     def privacy(self) -> Privacy:

@@ -548,7 +548,7 @@ def named(t):
 
 def test_functions_without_a_name_are_not_taken_for_one_another():
     def mechanism(function):
-        return dpf.MEstimator(dpf.psi.Psi(function), grid=INTEGERS, epsilon=1.0)
+        return dpf.MEstimator(function, grid=INTEGERS, epsilon=1.0)
 
     one, other = (mechanism(lambda t, c=c: max(-c, min(c, t))) for c in (1.0, 2.0))
     state, same_one = one.start(), one.start()
