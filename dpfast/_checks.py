@@ -28,7 +28,9 @@ _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 def reads_records(mechanism: Any) -> None:
     """That a mechanism is called with records, not with scores."""
     if not mechanism.reads_records:
-        raise TypeError(f"a {type(mechanism).__name__} takes scores, which one record may change all at once, no records")
+        raise TypeError(
+            f"a {type(mechanism).__name__} takes scores, which one record may change all at once, no records"
+        )
 
 
 def real(name: str, value: Any) -> float:

@@ -66,9 +66,9 @@ def by_group(
     Raises
     ------
     TypeError, ValueError
-        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels that are no integers, or not as many as records; offsets that
-        are out of order; `num_groups` missing where labels are private; an empty group where there is no grid of one
-        number; what the mechanism raises.
+        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels that
+        are no integers, or not as many as records; offsets that are out of order; `num_groups` missing where labels are
+        private; an empty group where there is no grid of one number; what the mechanism raises.
 
     Notes
     -----
@@ -92,7 +92,9 @@ def by_group(
         raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
     _checks.reads_records(mechanism)
     if not mechanism.releases_numbers:
-        raise TypeError(f"a {type(mechanism).__name__} releases no numbers, of which an array holds those of all groups")
+        raise TypeError(
+            f"a {type(mechanism).__name__} releases no numbers, of which an array holds those of all groups"
+        )
     if (labels is None) == (offsets is None):
         raise TypeError("give either labels= or offsets=")
     threads, _ = _checks.threads(workers), bit_generator(rng)

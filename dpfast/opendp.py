@@ -190,8 +190,8 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
     Raises
     ------
     TypeError, ValueError
-        A mechanism of scores, a domain without what must be public, a metric that is none of these. At a release: data that are not in the
-        domain, told without anything of them.
+        A mechanism of scores, a domain without what must be public, a metric that is none of these. At a release: data
+        that are not in the domain, told without anything of them.
 
     Notes
     -----

@@ -598,7 +598,9 @@ class TestFiles:
         path.write_bytes(sound)
         assert (ledger.spent.epsilon, len(ledger.charges)) == (0.75, 1)
 
-    @pytest.mark.parametrize("text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None])
+    @pytest.mark.parametrize(
+        "text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None]
+    )
     def test_a_file_of_somebody_else_stays_as_it_is(self, tmp_path, text):
         path = tmp_path / "ledger"
         if text is None:

@@ -556,8 +556,8 @@ def test_functions_without_a_name_are_not_taken_for_one_another():
     same_one.update([3, 4])
     state.merge(same_one)  # they share the function
     assert state.release(rng=PCG(1)) == one([1, 2, 3, 4], rng=PCG(1))
+    data = mechanism(named).start().to_bytes()
     for refused in (state.to_bytes, lambda: state.merge(other.start()), lambda: State.from_bytes(data, one)):
-        data = mechanism(named).start().to_bytes()
         with pytest.raises(TypeError, match="no name in its module"):
             refused()
     assert State.from_bytes(data, mechanism(named)).n == 0
