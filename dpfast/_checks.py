@@ -25,6 +25,14 @@ _ARROW = {"null", "bool"} | _FLOATS | _INTEGERS
 _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
+def reads_records(mechanism: Any) -> None:
+    """That a mechanism is called with records, not with scores."""
+    if not mechanism.reads_records:
+        raise TypeError(
+            f"a {type(mechanism).__name__} takes scores, which one record may change all at once, no records"
+        )
+
+
 def real(name: str, value: Any) -> float:
     """A finite float."""
     number = value if type(value) is float else _to_float(name, value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import JointQuantiles, Quantiles
 from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import LAW, refused
 from dpfast.statistics import Mean
 from dpfast.streaming import Chunks, Reading
 from dpfast.theory.aggregate import block_count
@@ -98,6 +99,8 @@ class SampleAndAggregate(Mechanism):
     >>> bool(abs(shape - 2) < 0.2 and abs(scale - 8) < 0.8)
     True
     """
+
+    ordered: ClassVar[bool] = True  # blocks are made by position
 
     family: Any
     bounds: Bounds = field(kw_only=True)
@@ -253,6 +256,7 @@ class SampleAndAggregate(Mechanism):
             raise ValueError(f"position must be at most n, not {start}")
         return self.family.state(n, self.block_count(n), self.box, start=start)
 
+    @refused(LAW)
     def law_of(self, state: BlockSums) -> Law:
         """The exact law of the release, from a state that has seen all records. PRIVATE."""
         if state.seen != state.n:

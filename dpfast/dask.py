@@ -6,6 +6,7 @@ read again gives the same state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, SupportsIndex
 
@@ -13,6 +14,7 @@ from dpfast import _checks
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanism import Mechanism
 from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import spending
 from dpfast.streaming import State
 
 
@@ -44,6 +46,7 @@ def release(
     Notes
     -----
     Privacy: `mechanism`'s. The scheduler and the workers see the records, as they must, and states, which are PRIVATE.
+    With a `dpfast.Ledger` the release is charged before anything is computed.
     Cost: the collection is computed once for each pass of the mechanism: persist it if that is dear and it fits.
 
     Examples
@@ -55,10 +58,13 @@ def release(
     >>> 49 < dpf.dask.release(median, ages) < 51  # doctest: +SKIP
     True
     """
-    if size is not None:
-        _checks.shape(size)
-    bit_generator(rng)  # a wrong rng is told before data are looked at
-    return state(mechanism, x, branches=branches).release(size=size, rng=rng)
+    # What is wrong without the data costs nothing.
+    times = math.prod(_checks.shape(size))
+    bit_generator(rng)
+    _checks.whole("branches", branches, least=2)
+    mechanism.start()
+    with spending(mechanism.privacy_profile, times=times, label=repr(mechanism)):
+        return state(mechanism, x, branches=branches).release(size=size, rng=rng)
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:

@@ -97,11 +97,6 @@ class GlobalSensitivity(StatisticMechanism):
     def privacy_profile(self) -> PrivacyProfile:
         return PrivacyProfile(self.privacy, (("laplace", self.epsilon, 1),))
 
-    @property
-    def _private(self) -> bool:
-        """Whether the number of records is private."""
-        return self.neighbors == "add-remove"
-
     def __repr__(self) -> str:
         grid = self.grid
         return (
@@ -133,9 +128,6 @@ class GlobalSensitivity(StatisticMechanism):
 
     def _reading(self) -> Sums:
         return Sums(self.grid, squares=self.statistic.squares)
-
-    def _public_records(self, n: int) -> int:
-        return n if self._private else super()._public_records(n)
 
     def _check_range(self, n: int) -> int:
         """The last release code of n records, all of whose releases must be finite."""

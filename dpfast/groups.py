@@ -66,9 +66,9 @@ def by_group(
     Raises
     ------
     TypeError, ValueError
-        Neither or both of `labels` and `offsets`; labels that are no integers, or not as many as records; offsets that
-        are out of order; `num_groups` missing where labels are private; an empty group where there is no grid of one
-        number; what the mechanism raises.
+        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels that
+        are no integers, or not as many as records; offsets that are out of order; `num_groups` missing where labels are
+        private; an empty group where there is no grid of one number; what the mechanism raises.
 
     Notes
     -----
@@ -90,11 +90,16 @@ def by_group(
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
+    _checks.reads_records(mechanism)
+    if not mechanism.releases_numbers:
+        raise TypeError(
+            f"a {type(mechanism).__name__} releases no numbers, of which an array holds those of all groups"
+        )
     if (labels is None) == (offsets is None):
         raise TypeError("give either labels= or offsets=")
     threads, _ = _checks.threads(workers), bit_generator(rng)
     groups = None if num_groups is None else _checks.whole("num_groups", num_groups)
-    if groups is None and offsets is None and mechanism.privacy.neighbors == "add-remove":
+    if groups is None and offsets is None and mechanism._private:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group"):
         values = _checks.numbers("x", x)
@@ -202,13 +207,13 @@ def _one_by_one(
     count = len(offsets) - 1
     empty = np.diff(offsets) == 0
     scalar = isinstance(mechanism, StatisticMechanism) and not isinstance(mechanism, Quantiles)
-    if empty.any() and not scalar and mechanism.privacy.neighbors != "add-remove":
+    if empty.any() and not scalar and not mechanism._private:
         raise ValueError(f"group {int(np.flatnonzero(empty)[0])} is empty: {type(mechanism).__name__} needs records")
     released: list[Any] = [None] * count
 
     def draw(start: int, stop: int, source: np.random.BitGenerator) -> None:
         for g in range(start, stop):
-            if empty[g] and mechanism.privacy.neighbors != "add-remove":
+            if empty[g] and not mechanism._private:
                 released[g] = anywhere(mechanism.grid, source)  # type: ignore[attr-defined]
             else:
                 released[g] = mechanism(values[offsets[g] : offsets[g + 1]], rng=source)

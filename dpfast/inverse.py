@@ -97,13 +97,11 @@ differential privacy) for one record replaced (the number of records is public)>
             )
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self._private and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
-        epsilon = _checks.positive_down("epsilon", self.epsilon)
-        radius = _checks.nonnegative("radius", self.radius)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
 
     @property
     def privacy(self) -> Privacy:
@@ -120,11 +118,6 @@ differential privacy) for one record replaced (the number of records is public)>
             f"<InverseSensitivity release of the {self.statistic}{within} on {grid.size} points from {grid.lower!r} to "
             f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
-
-    @property
-    def _private(self) -> bool:
-        """Whether the number of records is private."""
-        return self.neighbors == "add-remove"
 
     def cap(self, n: int) -> int:
         """The public number of scores that are told apart for n records: all from here on count alike.
@@ -174,9 +167,6 @@ differential privacy) for one record replaced (the number of records is public)>
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
         return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
-
-    def _public_records(self, n: int) -> int:
-        return n if self._private else super()._public_records(n)
 
     def _law(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         if isinstance(summary, _PrivateWindow):

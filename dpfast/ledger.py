@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -148,6 +149,7 @@ class Ledger:
             self._account: _Account = _Plan(self._privacy, [_profile(item) for item in plan])
         else:
             self._account = _Renyi(self._privacy) if composition == "renyi" else _Basic(self._privacy)
+        self._blank = copy(self._account)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
         self._forked = False
@@ -240,6 +242,7 @@ class Ledger:
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
         """Record `times` releases of a profile, or raise a BudgetError; what every charge passes."""
+        times = _checks.whole("times", times)
         self._same_neighbors(profile)
         charge = Charge(label, profile, times)
         with self._current() as journal:
@@ -270,8 +273,10 @@ class Ledger:
                 yield journal
 
     def _catch_up(self, journal: _Journal) -> None:
-        for entry in journal.read():
-            self._add(_charge_from_json(entry))
+        charges, end = journal.read()  # all, or none
+        for charge in charges:
+            self._add(charge)
+        journal.seen = end
 
     def _add(self, charge: Charge) -> None:
         self._charges.append(charge)
@@ -279,6 +284,9 @@ class Ledger:
 
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
+        if self._journal is not None:  # a thread of the parent may have been adding charges
+            self._charges, self._account = [], copy(self._blank)
+            self._journal.after_fork()
 
     # ---- as JSON ----
 
@@ -617,7 +625,8 @@ class _Journal:
     """
 
     def __init__(self, path: str, header: dict[str, Any], *, make: bool = True) -> None:
-        self.path, self._header, self._seen, self._file = os.path.abspath(path), header, 0, -1
+        self.path, self._header, self._file = os.path.abspath(path), header, -1
+        self.seen = 0  # up to here the owner has taken what there is
         if make:
             with self.locked(os.O_CREAT):
                 self._begin()
@@ -632,11 +641,23 @@ class _Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             yield self
         finally:
+            file, self._file = self._file, -1
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open, too
+            os.close(file)
+
+    def after_fork(self) -> None:
+        """In a child: let go of what a thread of the parent had open, and read all again."""
+        self.seen = 0
+        if self._file >= 0:
             os.close(self._file)
+            self._file = -1
 
     def _begin(self) -> None:
-        """Write the header of a new file, for good: file and directory."""
-        if self._cut_off(0) == 0:
+        """Write the header of a new file, for good: file and directory. What else is there stays as it is."""
+        line = _line(self._header)
+        size = os.fstat(self._file).st_size
+        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # or torn while it was made
+            os.ftruncate(self._file, 0)
             self.append(self._header)
             directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
             try:
@@ -644,28 +665,21 @@ class _Journal:
             finally:
                 os.close(directory)
 
-    def read(self) -> list[dict[str, Any]]:
-        """The charges that were not read before."""
-        end = self._cut_off(self._seen)
-        if end < self._seen:
-            raise ValueError(f"the ledger {self.path} is shorter than it was")
-        new = _pread(self._file, end - self._seen, self._seen)
-        lines = [_object(line) for line in new.split(b"\n")[:-1]]
-        if self._seen == 0:
-            self._check_header(lines.pop(0) if lines else {})
-        self._seen = end
-        return lines
-
-    def _cut_off(self, start: int) -> int:
-        """The end of the last whole line, at least `start`; what is behind it is cut off."""
+    def read(self) -> tuple[list[Charge], int]:
+        """The charges behind `seen`, and where they end. Nothing is cut off a file that is not a sound ledger."""
         size = os.fstat(self._file).st_size
-        if size <= start:
-            return size
-        tail = _pread(self._file, size - start, start)
-        end = start + tail.rfind(b"\n") + 1
-        if end < size:
+        if size < self.seen:
+            raise ValueError(f"the ledger {self.path} is shorter than it was")
+        new = _pread(self._file, size - self.seen, self.seen)
+        *lines, torn = new.split(b"\n")
+        if self.seen == 0:
+            if not lines:
+                raise ValueError(f"{self.path} is no ledger: its first line has no end")
+            self._check_header(_object(lines.pop(0)))
+        charges, end = [_charge_from_json(_object(line)) for line in lines], size - len(torn)
+        if torn:
             os.ftruncate(self._file, end)
-        return end
+        return charges, end
 
     def _check_header(self, header: dict[str, Any]) -> None:
         _check_version(header)
@@ -677,11 +691,15 @@ class _Journal:
 
     def append(self, entry: dict[str, Any]) -> None:
         """A line at the end, on the disk when this returns."""
-        line = memoryview(json.dumps(entry).encode() + b"\n")
+        line = memoryview(_line(entry))
         os.lseek(self._file, 0, os.SEEK_END)
         while line:
             line = line[os.write(self._file, line) :]
         os.fsync(self._file)
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
 
 
 def _pread(file: int, count: int, offset: int) -> bytes:

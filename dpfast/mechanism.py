@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, SupportsIndex
+from functools import cached_property
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -22,7 +23,22 @@ class Mechanism(ABC):
     """A private release: public parameters and a guarantee, no data and no state.
 
     Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are.
+
+    Attributes
+    ----------
+    reads_records : bool
+        Of the class: whether it is called with records, of which the guarantee is for one. False for scores, which one
+        record may change all at once.
+    ordered : bool
+        Of the class: whether the law depends on the order of the records. Then neighbours are data of which one entry
+        differs, with all others in their places.
+    releases_numbers : bool
+        Of the class: whether a release is a float or an array; an object that holds several arrays is none.
     """
+
+    reads_records: ClassVar[bool] = True
+    ordered: ClassVar[bool] = False
+    releases_numbers: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -118,7 +134,12 @@ class Mechanism(ABC):
 
     def _public_records(self, n: int) -> int:
         """The number of records of a stream, checked where it is public."""
-        return _checks.records(n)
+        return n if self._private else _checks.records(n)
+
+    @cached_property
+    def _private(self) -> bool:
+        """Whether the number of records is private."""
+        return self.privacy.neighbors == "add-remove"
 
     def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
         """The error to expect of a release of n records, from public assumptions: it never sees data, costs no privacy.

@@ -66,6 +66,10 @@ _DISTANCES: dict[str, dict[str, Callable[[int], int]]] = {
 }
 
 
+# Those that leave all other records in their places: at distance 0 of the others the order may differ.
+_IN_PLACE = ("HammingDistance",)
+
+
 @dataclass(frozen=True)
 class Arrays:
     """What a domain says about its arrays; None is what it leaves open.
@@ -171,8 +175,10 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
         the mechanism keeps the number of records private.
     input_metric : opendp.mod.Metric
         ``dp.change_one_distance()`` or ``dp.hamming_distance()``; ``dp.symmetric_distance()`` or
-        ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of a size that is public.
+        ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of a size that is public. Only
+        ``dp.hamming_distance()`` for a mechanism that depends on the order of records, as `dpfast.SampleAndAggregate`.
     mechanism : dpfast.Mechanism
+        Of records: not a `dpfast.Selection`, which takes scores.
 
     Returns
     -------
@@ -184,8 +190,8 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
     Raises
     ------
     TypeError, ValueError
-        A domain without what must be public, a metric that is none of these. At a release: data that are not in the
-        domain, told without anything of them.
+        A mechanism of scores, a domain without what must be public, a metric that is none of these. At a release: data
+        that are not in the domain, told without anything of them.
 
     Notes
     -----
@@ -205,12 +211,16 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
+    _checks.reads_records(mechanism)
     arrays, privacy = Arrays.of(input_domain), mechanism.privacy
     if privacy.neighbors not in _DISTANCES:
         raise ValueError(f"a mechanism of neighbors={privacy.neighbors!r} is for one record: it is no measurement")
-    changed = _DISTANCES[privacy.neighbors].get(str(input_metric).removesuffix("()"))
+    distances = _DISTANCES[privacy.neighbors]
+    if mechanism.ordered:
+        distances = {name: distances[name] for name in _IN_PLACE}
+    changed = distances.get(str(input_metric).removesuffix("()"))
     if changed is None:
-        known = ", ".join(_DISTANCES[privacy.neighbors])
+        known = ", ".join(distances)
         raise ValueError(f"input_metric must be one of {known}, not {input_metric}")
     if arrays.n is None and privacy.neighbors == "replace-one":
         raise ValueError("input_domain must have a size: the number of records is public, and checked at every release")

@@ -136,6 +136,8 @@ for one record added or removed>
     0.125
     """
 
+    reads_records: ClassVar[bool] = False
+
     epsilon: float
     sensitivity: float | Fraction = 1
     monotone: bool = False

@@ -34,6 +34,7 @@ class _PrivateEstimator(BaseEstimator):
     bounds: Any
     epsilon: float
     random_state: Any
+    privacy_: Privacy
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -41,10 +42,8 @@ class _PrivateEstimator(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    @property
-    def privacy_(self) -> Privacy:
-        """The guarantee of what was fitted."""
-        check_is_fitted(self)
+    def _privacy(self) -> Privacy:
+        """The guarantee of what `fit` releases, as the parameters are then."""
         return Privacy(_checks.positive_down("epsilon", self.epsilon))
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
@@ -155,6 +154,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the quantiles of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        privacy = self._privacy()
         low, high = (_checks.fraction("quantile_range / 100", q / 100) for q in self.quantile_range)
         if not low < high:
             raise ValueError(f"quantile_range must be ascending, not {self.quantile_range!r}")
@@ -167,6 +167,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
                 released[j] = Quantiles(qs, grid=grid, epsilon=self._share(d))(values[:, j], rng=rng)
         self.center_ = released[:, 0] if self.with_centering else None
         self.scale_ = self._spread(released[:, -2:], low, high) if self.with_scaling else None
+        self.privacy_ = privacy
         return self
 
     def _spread(self, quantiles: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
@@ -253,6 +254,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, _Privat
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the quantiles of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        privacy = self._privacy()
         count = _checks.whole("n_quantiles", self.n_quantiles, least=1)
         _checks.choice("output_distribution", self.output_distribution, ("uniform", "normal"))
         values = self._rows(X, reset=True)
@@ -263,7 +265,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, _Privat
             quantiles[[0, -1], j] = grid.lower, grid.upper
             mechanism = Quantiles(levels[1:-1].tolist(), grid=grid, epsilon=self._share(d))
             quantiles[1:-1, j] = mechanism(values[:, j], rng=rng)
-        self.quantiles_, self.references_ = quantiles, levels
+        self.quantiles_, self.references_, self.privacy_ = quantiles, levels, privacy
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -346,6 +348,7 @@ class PrivateHistogramDensity(DensityMixin, _PrivateEstimator):
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Release the histograms of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        privacy = self._privacy()
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
         grids = self._grids(d)
@@ -357,6 +360,7 @@ class PrivateHistogramDensity(DensityMixin, _PrivateEstimator):
             self.histograms_ = [
                 histogram(values[:, j], self.bins, grid=grids[j], epsilon=self._share(d), rng=rng) for j in range(d)
             ]
+        self.privacy_ = privacy
         return self
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ import hashlib
 import json
 import math
 import struct
+import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ from dpfast import _checks
 from dpfast._kernels import _select, _stream
 from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.random import RandomSource
+from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, refused, spending
 
 if TYPE_CHECKING:
@@ -583,7 +584,7 @@ class Order(NamedTuple):
         order = np.argsort(codes, kind="stable")
         codes, counts = codes[order], counts[order]
         cell, ends = _cell(starts, codes), np.cumsum(counts)
-        preceding = (ends - counts)[np.searchsorted(cell, np.arange(starts.size))][cell]
+        preceding = (ends - counts)[np.searchsorted(cell, cell)]
         begins = befores[cell] + np.minimum(ends - counts - preceding, expected[cell])
         ends = befores[cell] + np.minimum(ends - preceding, expected[cell])
         return cls(codes, ends - begins, ends, n, grid.size - 1)
@@ -798,13 +799,14 @@ class State:
         Raises
         ------
         TypeError, ValueError
-            No state; a state of another mechanism, of another pass, or one that went on from another first pass.
+            No state; a state of another mechanism, or of one that cannot be told from it since it has another function
+            without a name (`to_bytes`); one of another pass, or that went on from another first pass.
         """
         if not isinstance(other, State):
             raise TypeError(f"a state merges with a state, not with {type(other).__name__}")
         if other is self:
             raise ValueError("a state does not merge with itself: its records would count twice")
-        if _fingerprint(other.mechanism) != _fingerprint(self.mechanism):
+        if other.mechanism != self.mechanism and _fingerprint(other.mechanism) != _fingerprint(self.mechanism):
             raise ValueError("states of different mechanisms do not merge")
         if other.number != self.number:
             raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
@@ -832,9 +834,12 @@ class State:
         """The exact law of the release, after the last pass. PRIVATE."""
         return self._made()
 
-    def _made(self) -> Law:
+    def _check_last(self) -> None:
         if self.number != self.passes:
             raise ValueError(f"pass {self.number} of {self.passes}: call next_pass, and read the records again")
+
+    def _made(self) -> Law:
+        self._check_last()
         return self.mechanism._law(self._reading.summary(self._all_records()))
 
     def release(
@@ -848,6 +853,8 @@ class State:
             As for `Mechanism.release`: the same releases for the same generator.
         """
         shape = _checks.shape(size)
+        bit_generator(rng)
+        self._check_last()  # what is wrong without the data costs nothing
         with spending(self.mechanism.privacy_profile, times=math.prod(shape), label=repr(self.mechanism)):
             return self.mechanism._drawn(self._made, size, rng)
 
@@ -864,7 +871,14 @@ class State:
     # On the wire: docs/streaming.md tells the layout.
 
     def to_bytes(self) -> bytes:
-        """The state for another process or machine: a documented, versioned format without pickle. PRIVATE."""
+        """The state for another process or machine: a documented, versioned format without pickle. PRIVATE.
+
+        Raises
+        ------
+        TypeError
+            A mechanism with a function that its module does not know by name: a lambda or a local function, of which
+            the bytes could not tell one from another.
+        """
         blobs: list[bytes] = []
         header = {
             "mechanism": _fingerprint(self.mechanism),
@@ -1034,7 +1048,7 @@ def _codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> Inte
 
 
 def _fingerprint(mechanism: Mechanism) -> str:
-    """A digest of the kind and the public parameters of a mechanism."""
+    """A digest of the kind and the public parameters of a mechanism; a TypeError for functions without a name."""
     return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
 
 
@@ -1047,5 +1061,19 @@ def _named(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return [value.dtype.str, value.shape, hashlib.sha256(np.ascontiguousarray(value)).hexdigest()]
     if callable(value):
-        return [getattr(value, "__module__", ""), getattr(value, "__qualname__", type(value).__qualname__)]
+        return _name(value)
     return [type(value).__name__, repr(value)]
+
+
+def _name(function: Any) -> list[str]:
+    """The module and the name of a function, by which it can be told from all others there."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    found: Any = sys.modules.get(module) if isinstance(module, str) else None
+    for part in name.split(".") if isinstance(name, str) else [""]:
+        found = getattr(found, part, None)
+    if found is not function:
+        raise TypeError(
+            "a state with a function that has no name in its module (a lambda, a local function, an object that is "
+            "called) has no bytes: define it with `def` in a module"
+        )
+    return [str(module), str(name)]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -46,17 +47,21 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
 
     def answers(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism]) -> Callable[..., Any]:
         async def endpoint(request: Request) -> JSONResponse:
-            body = await request.body()
+            body = bytearray()
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST:
+                    return refusal(400, f"a request must have at most {MOST} bytes")
             return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
 
         return endpoint
 
-    def answer(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism], body: bytes) -> JSONResponse:
+    def answer(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism], body: bytearray) -> JSONResponse:
         try:
             mechanism = mechanism_of(parsed(body))
         except KeyError as missing:
             return refusal(400, f"the request must have {missing}")
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return refusal(400, str(error))
         try:
             release = ledger.release(mechanism, x)
@@ -76,14 +81,20 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
     return Starlette(routes=routes)
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parsed(body: bytearray) -> dict[str, Any]:
     """The request. Decimals are exact: ten releases of 0.1 fit into a budget of 1."""
-    if len(body) > MOST:
-        raise ValueError(f"a request must have at most {MOST} bytes")
-    query = json.loads(body, parse_float=Fraction)
+    query = json.loads(body, parse_float=exact)
     if not isinstance(query, dict):
         raise ValueError("the request must be a JSON object")
     return query
+
+
+def exact(text: str) -> Fraction | float:
+    """A decimal as a fraction, if it is in the range of doubles: beyond, the digits of a few bytes fill the memory."""
+    rounded = float(text)
+    if not math.isfinite(rounded):
+        raise ValueError("numbers must be finite")
+    return Fraction(text) if rounded else 0.0
 
 
 def refusal(status: int, reason: str) -> JSONResponse:

@@ -128,3 +128,23 @@ def test_a_worker_is_killed_in_the_middle(tmp_path):
         killer.join()
         assert len(list(folder.iterdir())) > 20  # two passes over ten chunks, and what was lost
     assert release == MECHANISMS[0](RECORDS, rng=PCG(1))
+
+
+def test_a_release_is_charged_before_the_chunks_are_read():
+    def read():
+        raise AssertionError("the data were read")
+
+    ledger, chunks = dpf.Ledger(1.5), [dask.delayed(read)()]
+    with ledger:
+        for wrong in ({"rng": 3}, {"branches": 1}, {"size": -1}):
+            with pytest.raises((TypeError, ValueError)):
+                dpf.dask.release(MECHANISMS[0], chunks, **wrong)
+        with pytest.raises(TypeError, match="does not read records"):
+            dpf.dask.release(dpf.Selection(epsilon=1.0), chunks)
+        with pytest.raises(dpf.BudgetError, match="do not fit"):
+            dpf.dask.release(MECHANISMS[0], chunks, size=2)
+        assert ledger.charges == ()
+        with dask.config.set(scheduler="threads"):
+            release = dpf.dask.release(MECHANISMS[0], [dask.delayed(RECORDS)], rng=PCG(1))
+    assert release == MECHANISMS[0](RECORDS, rng=PCG(1))
+    assert ledger.spent.epsilon == 1.0

@@ -266,3 +266,26 @@ class TestArguments:
             by_group(median(epsilon=0.5), np.arange(10.0), labels=np.arange(10) % 3)
             by_group(GlobalSensitivity(Mean(), grid=GRID, epsilon=0.5), np.arange(10.0), labels=np.arange(10) % 3)
         assert ledger.spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        (dpf.Selection(epsilon=1.0), "takes scores"),
+        (dpf.densities.PerturbedHistogram(3, grid=GRID, epsilon=1.0), "releases no numbers"),
+    ],
+    ids=lambda p: type(p).__name__,
+)
+def test_what_has_no_release_for_groups_costs_nothing(mechanism, message):
+    ledger = dpf.Ledger(10.0)
+    with ledger, pytest.raises(TypeError, match=message):
+        by_group(mechanism, np.arange(6.0), labels=np.arange(6) % 2)
+    assert ledger.charges == ()
+
+
+def test_releases_are_what_their_class_says():
+    from tests.test_ledger import MECHANISMS, data
+
+    for mechanism in MECHANISMS:
+        release = mechanism(data(mechanism), rng=PCG64(1))
+        assert (release is None or isinstance(release, (int, float, np.ndarray))) == mechanism.releases_numbers

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pickle
 import pkgutil
+import signal
 import subprocess
 import sys
 import threading
@@ -217,6 +218,19 @@ class TestEverythingIsCharged:
                 call(Untouchable())
         assert broke.spent.epsilon == 0
 
+    def test_the_law_of_a_state(self):
+        mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4)
+        state, ledger = mechanism.block_sums(100), Ledger(1.0)
+        state.update(X + 1)
+        with ledger:
+            with pytest.raises(BudgetError, match="law"):
+                mechanism.law_of(state)
+            assert ledger.charges == ()
+            release = mechanism.finish(state, rng=PCG64(1))
+        assert ledger.spent.epsilon == 0.25
+        law = mechanism.law_of(state)
+        assert release == law.value(law.sample(rng=PCG64(1)))
+
     @pytest.mark.parametrize("randomizer", LOCAL, ids=lambda r: type(r).__name__)
     def test_randomizers(self, randomizer):
         assert {type(randomizer) for randomizer in LOCAL} == {
@@ -341,6 +355,13 @@ class TestWhatIsSpent:
         with pytest.raises(BudgetError, match="delta = 1e-06 does not fit"):
             ledger.release(smooth, Untouchable())
         ledger.release(MEDIAN, X)
+
+    def test_times_are_a_whole_number(self):
+        ledger = Ledger(1.0)
+        for times in (-5, 0.5, "1"):
+            with pytest.raises((TypeError, ValueError), match="times"):
+                ledger.reserve(PrivacyProfile(Privacy(0.25)), times=times)
+        assert ledger.remaining.epsilon == 1.0
 
     def test_sizes(self):
         with Ledger(1.0) as ledger:
@@ -565,6 +586,39 @@ class TestFiles:
         with pytest.raises(ValueError, match="damaged"):
             open_ledger(path)
 
+    def test_a_damaged_line_is_refused_each_time_and_no_spending_is_lost(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger, other = open_ledger(path, 1.0), open_ledger(path, 1.0)
+        other.release(MEDIAN, X, size=3)
+        sound = path.read_bytes()
+        for line in (b"{\n", b'{"label": 3}\n', b'{"label": 3}\n{"torn'):
+            path.write_bytes(sound + line)
+            for _ in range(3):
+                with pytest.raises(ValueError, match="ledger"):
+                    ledger.release(MEDIAN, Untouchable(), size=2)
+            assert path.read_bytes() == sound + line
+        path.write_bytes(sound)
+        assert (ledger.spent.epsilon, len(ledger.charges)) == (0.75, 1)
+
+    @pytest.mark.parametrize(
+        "text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None]
+    )
+    def test_a_file_of_somebody_else_stays_as_it_is(self, tmp_path, text):
+        path = tmp_path / "ledger"
+        if text is None:
+            ledger = Ledger(10.0)
+            ledger.release(MEDIAN, X)
+            text = ledger.to_json()
+        path.write_text(text)
+        with pytest.raises(ValueError, match="no ledger"):
+            open_ledger(path, 11.0)
+        assert path.read_text() == text
+        reopened = pickle.loads(pickle.dumps(open_ledger(tmp_path / "sound")))
+        os.replace(path, tmp_path / "sound")
+        with pytest.raises(ValueError, match="no ledger"):
+            reopened.release(MEDIAN, Untouchable())
+        assert (tmp_path / "sound").read_text() == text
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_fork(self, tmp_path):
@@ -586,6 +640,42 @@ class TestFiles:
         in_memory.release(MEDIAN, X)
         in_file.release(MEDIAN, X)
         assert in_file.spent.epsilon == 0.5
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_fork_while_a_thread_holds_the_file(self, tmp_path):
+        """The lock ends with the thread's block, though the child lives; the child reads all charges, each once."""
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        ledger.release(MEDIAN, X)
+        held, go, (out, into) = threading.Event(), threading.Event(), os.pipe()
+
+        def hold():
+            with ledger._current():
+                ledger._charges.append("half of an addition")
+                held.set()
+                go.wait()
+                ledger._charges.pop()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            os.close(into)
+            signal.alarm(60)
+            os.read(out, 1)  # until the parent is done
+            os._exit(0 if [charge.times for charge in ledger.charges] == [1, 2] else 1)
+        go.set()
+        thread.join()
+        other = threading.Thread(target=lambda: open_ledger(path).release(MEDIAN, X, size=2), daemon=True)
+        other.start()
+        other.join(20)
+        free = not other.is_alive()
+        os.close(into)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os.close(out)
+        assert free
 
     def test_copies(self, tmp_path):
         for make in (copy.copy, copy.deepcopy, pickle.dumps):

@@ -53,6 +53,25 @@ def test_vectors():
     assert [histogram.map(d) for d in range(4)] == [0.0, 0.0, 2.0, 2.0]
 
 
+def test_scores_are_no_records():
+    with pytest.raises(TypeError, match="takes scores"):
+        adapter.make_measurement(SIZED, CHANGE, dpf.Selection(epsilon=1.0))
+
+
+def test_what_depends_on_the_order_of_records_takes_hamming_distance_only():
+    """The other distances ignore order: at distance 0 the releases have another law."""
+    mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=1.0, blocks=4)
+    as_they_come, sorted_records = (mechanism.law(x) for x in (X, np.sort(X)))
+    assert as_they_come.center != sorted_records.center
+    assert mechanism.ordered
+    for metric in (CHANGE, SYMMETRIC, dp.insert_delete_distance()):
+        with pytest.raises(ValueError, match="input_metric must be one of HammingDistance, not"):
+            adapter.make_measurement(SIZED, metric, mechanism)
+    measurement = adapter.make_measurement(SIZED, dp.hamming_distance(), mechanism)
+    assert measurement.map(2) == 2.0
+    assert isinstance(measurement(X), float)
+
+
 class TestDomains:
     @pytest.mark.parametrize(
         "domain",

@@ -1,5 +1,6 @@
 """The example service under load, over the loopback: no spend is lost, none is made twice."""
 
+import asyncio
 import http.client
 import importlib.util
 import json
@@ -97,6 +98,12 @@ def test_answers():
         ("/quantiles", {"epsilon": 1}, "the request must have 'q'"),
         ("/quantiles", {"epsilon": 1, "q": [2]}, "between 0 and 1"),
         ("/quantiles", {"epsilon": 1, "q": 3}, "not iterable"),
+        ("/quantiles", '{"epsilon": 1, "q": [1e400]}', "must be finite"),
+        ("/quantiles", '{"epsilon": 1, "q": [1' + "0" * 400 + "]}", "too large"),
+        ("/median", '{"epsilon": 1e9000000}', "must be finite"),
+        ("/median", '{"epsilon": 1e-9000000}', "epsilon must be positive"),
+        ("/median", '{"epsilon": 1' + "0" * 400 + "}", ""),
+        ("/median", "[" * 9_000, "recursion"),
     ],
 )
 def test_wrong_requests_cost_nothing(path, query, message):
@@ -106,6 +113,24 @@ def test_wrong_requests_cost_nothing(path, query, message):
     assert status == 400
     assert message in answer["error"]
     assert ledger.charges == ()
+
+
+def test_a_body_without_an_end_is_cut_off():
+    read = []
+
+    async def endless():
+        read.append(1000)
+        return {"type": "http.request", "body": b" " * 1000, "more_body": True}
+
+    async def sent(message):
+        answers.append(message)
+
+    answers = []
+    app = service.application(X, grid=dpf.Grid(0, 100), ledger=dpf.Ledger(1.0))
+    scope = {"type": "http", "method": "POST", "path": "/median", "headers": [], "query_string": b""}
+    asyncio.run(app(scope, endless, sent))
+    assert answers[0]["status"] == 400
+    assert sum(read) == service.MOST + 1000
 
 
 def test_decimals_add_up():

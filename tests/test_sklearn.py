@@ -217,3 +217,12 @@ class TestDensity:
     def test_too_many_columns_for_one_histogram(self):
         with pytest.raises(ValueError, match="4"):
             PrivateHistogramDensity(bounds=(0, 1), joint=True, bins=2).fit(np.zeros((10, 5)))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_guarantee_is_that_of_the_fit(kind):
+    estimator = kind(epsilon=2.0, **OPTIONS)
+    assert not hasattr(estimator, "privacy_")
+    estimator.fit(X).set_params(epsilon=0.5)
+    assert estimator.privacy_ == dpf.Privacy(2.0)
+    assert estimator.fit(X).privacy_ == dpf.Privacy(0.5)

@@ -140,6 +140,16 @@ def test_the_number_of_passes_is_that_of_the_grid(passes):
     assert dpf.GlobalSensitivity(Sum(), grid=GRIDS[passes], epsilon=1.0).start().passes == 1
 
 
+@pytest.mark.parametrize("passes", GRIDS)
+@pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("chunks", [[], [[]], [[], []], [[3.0]], [[], [3.0], []], [[np.nan]]], ids=str)
+def test_a_private_number_of_records_may_be_zero(passes, q, chunks):
+    mechanism = dpf.InverseSensitivity(Quantile(q), grid=GRIDS[passes], epsilon=1.0, neighbors="add-remove")
+    whole = np.concatenate([np.empty(0), *chunks])
+    expected = mechanism.release(whole, size=20, rng=PCG(1))
+    assert same(mechanism.release(dpf.Chunks(chunks), size=20, rng=PCG(1)), expected)
+
+
 @pytest.mark.parametrize(("points", "passes"), [(2**18, 1), (2**18 + 1, 2), (2**36, 2), (2**36 + 1, 3), (2**52, 3)])
 def test_passes_at_the_limits(points, passes):
     grid = dpf.Grid(0, points - 1, step=1)
@@ -508,6 +518,21 @@ def test_a_wrong_rng_is_told_before_the_data_are_read():
             mechanism(dpf.Chunks(read), rng=3)
 
 
+def test_a_release_that_is_wrong_without_the_data_costs_nothing():
+    state, ledger = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0).start(), dpf.Ledger(1.0)
+    state.update(np.arange(50.0))
+    with ledger, pytest.raises(ValueError, match="pass 1 of 2"):
+        state.release()
+    state.next_pass()
+    state.update(np.arange(50.0))
+    with ledger, pytest.raises(TypeError, match="rng"):
+        state.release(rng=3)
+    assert ledger.charges == ()
+    with ledger:
+        state.release()
+    assert ledger.spent.epsilon == 1.0
+
+
 def test_the_fingerprint_tells_parameters_apart():
     from dpfast.streaming import _fingerprint
 
@@ -515,6 +540,29 @@ def test_the_fingerprint_tells_parameters_apart():
     assert len(prints) == len([m for m in ALL if not isinstance(m, RangeFreeBoxes)])
     again = pickle.loads(pickle.dumps(ALL))
     assert [_fingerprint(m) for m in again] == [_fingerprint(m) for m in ALL]
+
+
+def named(t):
+    return max(-1.0, min(1.0, t))
+
+
+def test_functions_without_a_name_are_not_taken_for_one_another():
+    def mechanism(function):
+        return dpf.MEstimator(function, grid=INTEGERS, epsilon=1.0)
+
+    one, other = (mechanism(lambda t, c=c: max(-c, min(c, t))) for c in (1.0, 2.0))
+    state, same_one = one.start(), one.start()
+    state.update([1, 2])
+    same_one.update([3, 4])
+    state.merge(same_one)  # they share the function
+    assert state.release(rng=PCG(1)) == one([1, 2, 3, 4], rng=PCG(1))
+    data = mechanism(named).start().to_bytes()
+    for refused in (state.to_bytes, lambda: state.merge(other.start()), lambda: State.from_bytes(data, one)):
+        with pytest.raises(TypeError, match="no name in its module"):
+            refused()
+    assert State.from_bytes(data, mechanism(named)).n == 0
+    with pytest.raises(ValueError, match="another mechanism"):
+        State.from_bytes(data, mechanism(np.tanh))
 
 
 # ---- bytes ----

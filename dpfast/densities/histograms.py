@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -430,6 +430,8 @@ class PerturbedHistogram(_OnCells):
     (10,)
     """
 
+    releases_numbers: ClassVar[bool] = False
+
     consistency: str = field(kw_only=True, default="clip")
     neighbors: str = field(kw_only=True, default="replace-one")
 
@@ -468,9 +470,6 @@ class PerturbedHistogram(_OnCells):
     def _reading(self) -> Counts:
         cells = self.cells
         return Counts(cells.bins, self._columns, cells.count)
-
-    def _public_records(self, n: int) -> int:
-        return _checks.records(n) if self.neighbors == "replace-one" else n
 
     def _law(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
