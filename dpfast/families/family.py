@@ -5,8 +5,8 @@ Two ways to write one, both frozen dataclasses:
 - `AdditiveFamily`, if the estimate is a function of a few sums of a number for each record: `columns` names the sums
   (they are taken in exact fixed point, in one pass, also of a stream), `estimate` turns them into estimates, all blocks
   at once.
-- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given all records and where each
-  block starts.
+- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given the records of one block, or
+  of many and where each starts.
 
 Nothing here is a privacy event: whatever the estimate of a block is, one record changes it alone, and the mechanism
 clamps it to a public box. So a fit may fail (NaN), be inexact, or be the user's own.
@@ -256,6 +256,9 @@ class BlockFamily(Family):
     [[1.0], [4.0], [7.0]]
     """
 
+    many: ClassVar[bool] = False
+    """Whether `fit` is given many blocks at once, for speed. By default it is given one, and cannot mix them up."""
+
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
@@ -263,16 +266,17 @@ class BlockFamily(Family):
 
     @abstractmethod
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
-        """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
+        """The estimates of one block, or of many, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
         The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
-        lie in memory and whatever the other blocks hold: privacy rests on it. An exception counts as a failed fit.
+        lie in memory, whatever the other blocks hold and whatever was fitted before: privacy rests on it. An exception
+        or another shape counts as a failed fit: with `many`, an exception of each block by itself, a shape of all.
 
         Parameters
         ----------
         *data : ndarray
-            What `records` gave, less the records that are not `present`: the first axis counts records. C-contiguous
-            float64, shared between threads: not to be written to.
+            What `records` gave of these blocks, less the records that are not `present`: the first axis counts records.
+            C-contiguous float64, read-only.
         offsets : ndarray of int64
             Block j holds the records ``offsets[j]`` to ``offsets[j + 1] - 1``; perhaps none.
         """
@@ -299,15 +303,27 @@ class BlockFamily(Family):
         out = np.full((blocks, len(box.names)), np.nan)
         cuts = sorted({blocks * i // (4 * workers) for i in range(4 * workers + 1)} if workers > 1 else {0, blocks})
 
-        def run(first: int, last: int) -> None:
+        def fit(first: int, last: int) -> None:
+            start, stop = offsets[first], offsets[last]
+            inside = tuple(part[start:stop] for part in parts)
+            for part in inside:
+                part.setflags(write=False)
             try:
                 with np.errstate(all="ignore"):
-                    out[first:last] = self.fit(*parts, offsets=offsets[first : last + 1], box=box, corrected=corrected)
+                    fitted = self.fit(*inside, offsets=offsets[first : last + 1] - start, box=box, corrected=corrected)
+                    estimates = np.asarray(fitted, dtype=np.float64)
             except Exception:  # of one block: the others may not fail with it
                 if last - first > 1:
-                    for j in range(first, last):
-                        run(j, j + 1)
+                    each(first, last)
+                return
+            if estimates.shape == (last - first, len(box.names)):  # any other could be broadcast: one number for all
+                out[first:last] = estimates
 
+        def each(first: int, last: int) -> None:
+            for j in range(first, last):
+                fit(j, j + 1)
+
+        run = fit if self.many else each
         if len(cuts) == 2:
             run(0, blocks)
         else:
