@@ -17,7 +17,8 @@ from dpfast import Grid, SampleAndAggregate, audit, families, theory
 from dpfast._kernels import _blocks
 from dpfast.aggregate import IndependentLaws, WinsorizedMean
 from dpfast.cli import main
-from dpfast.families import AdditiveFamily, BlockFamily, Box
+from dpfast.families import AdditiveFamily, BlockFamily, Box, fitted
+from dpfast.families.regression import Regression
 from dpfast.families.user import family_of
 from dpfast.laws import ClampedNoise
 from tests.statistical import chi_square_rejects
@@ -132,6 +133,47 @@ class TestT22:
 
     def estimates(self, name, theta, x, k, corrected):
         return family_of(name).estimates((x,), k, box_of(theta), corrected=corrected, workers=1)
+
+    FITTED: ClassVar = [
+        ("weibull", ("shape", "scale"), 777, 31),
+        ("laplace", ("location", "scale"), 777, 31),
+        ("laplace", ("location", "scale"), 4100 * 9, 9),  # the size where a series follows the table
+        ("negativebinomial", ("r", "p", "mean"), 777, 31),
+        (families.LinearRegression(2), ("intercept", "x1", "sd"), 777, 31),
+        (families.LinearRegression(2), ("sd",), 400 * 65, 65),
+        (families.LogisticRegression(2), ("x0",), 777, 11),
+    ]
+
+    @pytest.mark.parametrize(("family", "names", "n", "k"), FITTED, ids=lambda value: str(value)[:16])
+    def test_one_fit(self, family, names, n, k):
+        """The same of families fitted record by record, whose corrections depend on how many records a block has."""
+        rng, family = np.random.default_rng(2), family_of(family)
+        box = Box(names, (0.01,) * len(names), (100.0,) * len(names))
+        data = np.floor(rng.gamma(2.0, 3.0, (n, 3 if isinstance(family, Regression) else 1)))
+        data += rng.random(data.shape) / 8
+        data[rng.random(n) < 0.1, 0] = np.nan  # blocks of many sizes
+
+        def estimates(values, corrected):
+            parts = (values[:, 0],) if values.shape[1] == 1 else (values[:, :2], values[:, 2])
+            return family.estimates(parts, k, box, corrected=corrected, workers=1)
+
+        for corrected in (False, True):
+            before = estimates(data, corrected)
+            assert np.isfinite(before).mean() > 0.9
+            for record in self.RECORDS:
+                i = int(rng.integers(n))
+                changed = data.copy()
+                changed[i, rng.integers(data.shape[1])] = record
+                others = np.arange(k) != i * k // n
+                assert before[others].tobytes() == estimates(changed, corrected)[others].tobytes()
+
+    @pytest.mark.parametrize("correction", [fitted.deviation, lambda m: _blocks.normal_corrections(m + 1.0)])
+    def test_a_correction_is_of_one_block(self, correction):
+        """As a function of the numbers of records, wherever in a vector it stands and whatever is beside it."""
+        counts = np.random.default_rng(0).integers(2, 2 * 10**4, 300)
+        alone = np.array([correction(counts[i : i + 1])[0] for i in range(300)])
+        for start in range(9):
+            assert correction(counts[start:]).tobytes() == alone[start:].tobytes()
 
     def test_a_callable(self):
         x = np.random.default_rng(0).normal(size=400)

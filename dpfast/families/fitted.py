@@ -166,7 +166,7 @@ def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     Exact up to 4097 records; beyond, 1 - 1 / (2 m) - sqrt(2 / pi) / (3 m**1.5), in error by less than 1 / m**2.
     """
     m = np.maximum(counts, 2).astype(np.float64)
-    series = 1 - 1 / (2 * m) - math.sqrt(2 / math.pi) / (3 * m**1.5)
+    series = 1 - 1 / (2 * m) - math.sqrt(2 / math.pi) / (3 * m * np.sqrt(m))
     table = _deviations()
     exact = table[np.minimum(counts // 2, len(table) - 1)]
     return np.where(counts // 2 < len(table), np.where(counts < 2, 1.0, exact), series)

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dpfast import _checks
-from dpfast._kernels import _fits
+from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import Box, Theta
 from dpfast.families.fitted import Fitted
 
@@ -240,7 +239,7 @@ class LinearRegression(Regression):
         fitted = super().fit(data, offsets, counts, corrected=corrected, workers=workers)
         if corrected:
             freedom = np.maximum(counts - len(self.coefficients), 1)
-            fitted["sd"] = fitted["sd"] / normal_deviation(freedom)
+            fitted["sd"] = fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)
         return fitted
 
     def reference(self, box: Box) -> dict[str, float]:
@@ -261,10 +260,3 @@ class LinearRegression(Regression):
         if name == "sd":
             return theta["sd"] ** 2 * (0.125 + len(self.coefficients) / 2), 0.0
         return super().second_order(name, theta)
-
-
-def normal_deviation(freedom: NDArray[np.int64]) -> NDArray[np.float64]:
-    """E[s] / sigma, s**2 the unbiased variance from so many degrees of freedom; few numbers of them occur."""
-    sizes, places = np.unique(freedom, return_inverse=True)
-    m = np.minimum(sizes, 1e8)  # beyond, the difference of logarithms would lose more than the correction is
-    return np.asarray(np.exp(gammaln((m + 1) / 2) - gammaln(m / 2) + np.log(2 / m) / 2)[places])
