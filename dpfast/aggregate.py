@@ -283,8 +283,7 @@ class SampleAndAggregate(Mechanism):
         return Fraction(self.epsilon) / len(self.bounds)
 
     def _theta(self) -> Theta:
-        theta = self.family.reference(self.box)
-        return theta if self.guess is None else {**theta, **dict(self.guess)}
+        return self.family.reference(self.box, dict(self.guess or ()))
 
     def _terms(self, name: str, width: float, theta: Theta) -> dict[str, float]:
         """v2, b1 and b2; where the family does not know them, those of an estimate as wide as the range."""
@@ -369,14 +368,14 @@ class SampleAndAggregate(Mechanism):
             known = {self.bounds[0][0]: _checks.real("theta", theta)}
         else:
             raise TypeError("theta must name its parameters where several are released")
-        middle = {**self.family.reference(self.box), **known}
+        assumed = self.family.reference(self.box, known)
         k, errors = self.block_count(n), []
         for (name, (low, high)), winsorizes in zip(self.bounds, self.winsorizes(n), strict=True):
-            width, terms = high - low, self._terms(name, high - low, middle)
-            deviation = math.sqrt(1 / (n * self.family.information(name, middle)) + terms["v2"] * k / n**2)
+            width, terms = high - low, self._terms(name, high - low, assumed)
+            deviation = math.sqrt(1 / (n * self.family.information(name, assumed)) + terms["v2"] * k / n**2)
             scale = width / (k * float(self._share))
             if winsorizes:
-                scale = 4 * min(width / 2, self._window(n, k, name, width, middle)) / (k * float(self._share))
+                scale = 4 * min(width / 2, self._window(n, k, name, width, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
             errors.append(min(width, bias + normal_plus_laplace_error(deviation, scale, confidence)))
         return errors[0] if len(errors) == 1 else np.array(errors)

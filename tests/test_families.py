@@ -230,7 +230,7 @@ class TestEstimates:
         family, box, b, k = family_of(name), box_of(theta), 24, 60_000
         x = draws(name, theta, k * b, np.random.default_rng(7))
         raw, corrected = (family.estimates((x,), k, box, corrected=c, workers=1) for c in (False, True))
-        known = {**family.reference(box), **theta}
+        known = family.reference(box, theta)
         assert np.isfinite(corrected).all()
         for i, (parameter, value) in enumerate(theta.items()):
             b1, (v2, _) = family.bias(parameter, known), family.second_order(parameter, known)

@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,8 @@ from dpfast import _checks
 from dpfast._kernels import _blocks
 
 Theta = Mapping[str, float]
+
+NOTHING: Theta = MappingProxyType({})
 
 _LARGEST = sys.float_info.max
 _BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
@@ -119,9 +122,12 @@ class Family(ABC):
             Threads; the result does not depend on it.
         """
 
-    def reference(self, box: Box) -> dict[str, float]:
-        """A public value of every parameter that `information`, `bias` and `second_order` need, from the box."""
-        return box.middle()
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        """A public value of every parameter that `information`, `bias` and `second_order` need.
+
+        What is known comes first, also in another parametrisation; then the middle of the box.
+        """
+        return {**box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""
@@ -134,6 +140,22 @@ class Family(ABC):
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+
+def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
+    """A parameter, from the first source that has it or another that determines it."""
+    for source in sources:
+        if name in source:
+            return source[name]
+        for other, function in by.items():
+            if other in source:
+                return function(source[other])
+    raise KeyError(name)
+
+
+def reciprocal(x: float) -> float:
+    """A mean from a rate, a scale from a rate."""
+    return 1 / x
 
 
 @dataclass(frozen=True)

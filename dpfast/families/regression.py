@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import Box, Theta
+from dpfast.families.family import NOTHING, Box, Theta
 from dpfast.families.fitted import Fitted
 
 _LARGEST = 1.7976931348623157e308
@@ -107,8 +107,8 @@ class Regression(Fitted):
         )
         return dict(zip(self.names, out.T, strict=True))
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {**dict.fromkeys(self.coefficients, 0.0), **box.middle()}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The information about eta of one record, and mu'' / (2 mu'), at each predictor eta."""
@@ -242,8 +242,8 @@ class LinearRegression(Regression):
             fitted["sd"] = fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)
         return fitted
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {"sd": 1.0, **super().reference(box)}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {"sd": 1.0, **super().reference(box, known)}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.full_like(eta, theta["sd"] ** -2), np.zeros_like(eta)
