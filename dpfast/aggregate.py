@@ -283,7 +283,8 @@ class SampleAndAggregate(Mechanism):
         return Fraction(self.epsilon) / len(self.bounds)
 
     def _theta(self) -> Theta:
-        return self.family.reference(self.box, dict(self.guess or ()))
+        theta: Theta = self.family.reference(self.box, dict(self.guess or ()))
+        return theta
 
     def _terms(self, name: str, width: float, theta: Theta) -> dict[str, float]:
         """v2, b1 and b2; where the family does not know them, those of an estimate as wide as the range."""
