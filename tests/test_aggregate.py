@@ -289,6 +289,29 @@ class TestLaw:
         with pytest.raises(TypeError, match=r"use block_sums\(n\)"):
             SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0).start()
 
+    def test_whatever_chunks_a_state_is_given(self):
+        """Lists, foreign byte orders, strides and -1 for all cores: as a call takes them."""
+        x = np.random.default_rng(0).exponential(size=600_000)
+        mechanism = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=50)
+        state = mechanism.block_sums(x.size)
+        state.update(x[:5].tolist())
+        state.update(x[5:1000].astype(">f8"))
+        state.update(np.stack([x[1000:2000], x[:1000]], axis=1)[:, 0])
+        state.update(x[2000:], workers=-1)
+        assert mechanism.law_of(state).center == mechanism.law(x).center
+        assert repr(state) == "<BlockState of 600000 of 600000 records, private>"
+
+    def test_no_chunks(self):
+        state = SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0, blocks=2).block_sums(100)
+        for wrong in (np.float64(3.0), np.array(3.0), np.zeros((3, 2))):
+            with pytest.raises(ValueError, match="x must be one-dimensional, not of shape"):
+                state.update(wrong)
+        with pytest.raises(ValueError, match="workers must be"):
+            state.update(np.zeros(3), workers=0)
+        with pytest.raises(TypeError, match="merged with another, not with int"):
+            state.merge(3)
+        assert state.seen == 0
+
     def test_streams_are_of_sums(self):
         with pytest.raises(TypeError, match="needs whole blocks"):
             SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).block_sums(100)

@@ -147,6 +147,11 @@ class TestBlockSums:
         state = _blocks.BlockSums(10, 2, [("value", 0.0, 1.0)], lower=0.0, upper=1.0)
         with pytest.raises(ValueError, match="a state of 10 records cannot take 11 more after 0"):
             state.update(np.zeros(11))
+        for shape in ((), (3, 2)):
+            with pytest.raises(ValueError, match="records must be one-dimensional, not of shape"):
+                state.update(np.zeros(shape))
+        with pytest.raises(TypeError, match="records must be in native byte order, not of dtype [<>]f8"):
+            state.update(np.zeros(3, np.dtype(np.float64).newbyteorder("S")))
         with pytest.raises(TypeError, match="no keys are defined for records of dtype complex128"):
             state.update(np.zeros(3, complex))
         with pytest.raises(ValueError, match="do not merge"):
