@@ -86,7 +86,7 @@ def mechanism(setting, epsilon, factor=1.0, **options):
 
 
 def information(setting, release):
-    theta = {**release.family.reference(release.box), setting.parameter: setting.truth}
+    theta = release.family.reference(release.box, {setting.parameter: setting.truth})
     return release.family.information(setting.parameter, theta)
 
 
@@ -238,7 +238,7 @@ def figure(quick, path):
     n = np.unique(np.round(10 ** np.linspace(4, 8, 30)).astype(int))
     for setting in SETTINGS:
         release = mechanism(setting, 1.0)
-        theta = {**release.family.reference(release.box), setting.parameter: setting.truth}
+        theta = release.family.reference(release.box, {setting.parameter: setting.truth})
         v2, _ = release.family.second_order(setting.parameter, theta)
         low, high = setting.bounds
         terms = {"width": high - low, "epsilon": 1.0, "v2": v2}

@@ -222,10 +222,10 @@ class SampleAndAggregate(Mechanism):
         """In two passes: blocks are known when n is."""
         state = self.block_sums(chunks.records())
         for chunk in chunks:
-            state.update(_checks.vector("x", chunk), workers=threads)
+            state.update(chunk, workers=threads)
         return self.law_of(state)
 
-    def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockSums:
+    def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockState:
         """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
 
         Parameters
@@ -237,9 +237,9 @@ class SampleAndAggregate(Mechanism):
 
         Returns
         -------
-        state
-            ``state.update(chunk, workers=1)`` takes the next records, a one-dimensional array; ``state.merge(other)``
-            adds what another state of the same n has seen. Picklable.
+        BlockState
+            ``state.update(chunk, workers=1)`` takes the next records; ``state.merge(other)`` adds what another state
+            of the same n has seen. Picklable.
 
         Raises
         ------
@@ -254,16 +254,16 @@ class SampleAndAggregate(Mechanism):
         start = _checks.whole("position", position)
         if start > n:
             raise ValueError(f"position must be at most n, not {start}")
-        return self.family.state(n, self.block_count(n), self.box, start=start)
+        return BlockState(self.family.state(n, self.block_count(n), self.box, start=start))
 
     @refused(LAW)
-    def law_of(self, state: BlockSums) -> Law:
+    def law_of(self, state: BlockState) -> Law:
         """The exact law of the release, from a state that has seen all records. PRIVATE."""
         if state.seen != state.n:
             raise ValueError(f"the state has seen {state.seen} of {state.n} records")
-        return self._combined(state.n, self.family.finish(state, self.box, corrected=self.bias_correction))
+        return self._combined(state.n, self.family.finish(state.sums, self.box, corrected=self.bias_correction))
 
-    def finish(self, state: BlockSums, *, rng: RandomSource = None) -> Any:
+    def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
         """One release from a state that has seen all records; spends the budget of `privacy` once."""
         bit_generator(rng)  # a wrong rng is told before data are looked at
         law = self.law_of(state)
@@ -287,8 +287,8 @@ class SampleAndAggregate(Mechanism):
         return Fraction(self.epsilon) / len(self.bounds)
 
     def _theta(self) -> Theta:
-        theta = self.family.reference(self.box)
-        return theta if self.guess is None else {**theta, **dict(self.guess)}
+        theta: Theta = self.family.reference(self.box, dict(self.guess or ()))
+        return theta
 
     def _terms(self, name: str, width: float, theta: Theta) -> dict[str, float]:
         """v2, b1 and b2; where the family does not know them, those of an estimate as wide as the range."""
@@ -373,14 +373,14 @@ class SampleAndAggregate(Mechanism):
             known = {self.bounds[0][0]: _checks.real("theta", theta)}
         else:
             raise TypeError("theta must name its parameters where several are released")
-        middle = {**self.family.reference(self.box), **known}
+        assumed = self.family.reference(self.box, known)
         k, errors = self.block_count(n), []
         for (name, (low, high)), winsorizes in zip(self.bounds, self.winsorizes(n), strict=True):
-            width, terms = high - low, self._terms(name, high - low, middle)
-            deviation = math.sqrt(1 / (n * self.family.information(name, middle)) + terms["v2"] * k / n**2)
+            width, terms = high - low, self._terms(name, high - low, assumed)
+            deviation = math.sqrt(1 / (n * self.family.information(name, assumed)) + terms["v2"] * k / n**2)
             scale = width / (k * float(self._share))
             if winsorizes:
-                scale = 4 * min(width / 2, self._window(n, k, name, width, middle)) / (k * float(self._share))
+                scale = 4 * min(width / 2, self._window(n, k, name, width, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
             errors.append(min(width, bias + normal_plus_laplace_error(deviation, scale, confidence)))
         return errors[0] if len(errors) == 1 else np.array(errors)
@@ -449,6 +449,49 @@ def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction) -> Clampe
 def _widening(k: int) -> float:
     """Half the width of the window, in interquartile ranges: public. Smith's (sqrt(2 log k) + 2) / 1.349 + 1/2."""
     return (math.sqrt(2 * math.log(max(k, 2))) + 2) / _IQR + 0.5
+
+
+class BlockState:
+    """What has been read of a stream of n records, in sums over its blocks. PRIVATE. See `SampleAndAggregate`.
+
+    Parameters
+    ----------
+    sums : BlockSums
+    """
+
+    def __init__(self, sums: BlockSums) -> None:
+        self.sums = sums
+
+    @property
+    def n(self) -> int:
+        """All records of the release, read or not."""
+        return self.sums.n
+
+    @property
+    def seen(self) -> int:
+        """How many records this state, and those merged into it, have read."""
+        return self.sums.seen
+
+    def __repr__(self) -> str:
+        return f"<BlockState of {self.seen} of {self.n} records, private>"
+
+    def update(self, chunk: ArrayLike, *, workers: int = 1) -> None:
+        """Read the next records.
+
+        Parameters
+        ----------
+        chunk : array_like of shape (m,)
+        workers : int
+            Threads, -1 for one per core; the result does not depend on it.
+        """
+        threads = _checks.threads(workers)
+        self.sums.update(_checks.vector("x", chunk), workers=threads)
+
+    def merge(self, other: BlockState) -> None:
+        """Add what a state of the same mechanism and n has read of other records."""
+        if not isinstance(other, BlockState):
+            raise TypeError(f"a state of blocks is merged with another, not with {type(other).__name__}")
+        self.sums.merge(other.sums)
 
 
 class WinsorizedMean(ScalarLaw):

@@ -140,15 +140,18 @@ cdef class BlockSums:
         return self.plan.n
 
     def __reduce__(self):
-        part = self.plan.first, self.plan.first + self.counts.shape[0]
-        arguments = self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high, part
         numbers = self.position, self.room, self.seen
-        return _restored, (*arguments, *numbers, np.asarray(self.counts), np.asarray(self.cells))
+        return _restored, (*self._arguments(), *numbers, np.asarray(self.counts), np.asarray(self.cells))
 
     def update(self, cnp.ndarray values not None, *, Py_ssize_t workers=1):
-        """Take the next records, one-dimensional, of any dtype and stride."""
+        """Take the next records, one-dimensional, of any native dtype and stride."""
         cdef select_keys keys
-        cdef Py_ssize_t n = cnp.PyArray_DIM(values, 0)
+        cdef Py_ssize_t n
+        if cnp.PyArray_NDIM(values) != 1:
+            raise ValueError(f"records must be one-dimensional, not of shape {np.shape(values)}")
+        if not cnp.PyArray_ISNOTSWAPPED(values):
+            raise TypeError(f"records must be in native byte order, not of dtype {values.dtype.str}")
+        n = cnp.PyArray_DIM(values, 0)
         if n > self.room:
             raise ValueError(f"a state of {self.plan.n} records cannot take {n} more after {self.position}")
         keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
@@ -173,6 +176,15 @@ cdef class BlockSums:
                 blocks_scan(&self.plan, keys, 0, keys.n, self.position, &self.counts[0], &self.cells[0, 0, 0])
         return 0
 
+    def _beside(self, int64_t position, int64_t room):
+        """A state of the same blocks and columns that has seen nothing: for `room` records from `position` on."""
+        counts, cells = np.zeros_like(self.counts), np.zeros_like(self.cells)
+        return _restored(*self._arguments(), position, room, 0, counts, cells)
+
+    def _arguments(self):
+        part = self.plan.first, self.plan.first + self.counts.shape[0]
+        return self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high, part
+
     def _in_threads(self, values, Py_ssize_t threads):
         """Each thread has a state of its own; all of them are merged."""
         from concurrent.futures import ThreadPoolExecutor
@@ -180,8 +192,7 @@ cdef class BlockSums:
         cuts = [n * i // threads for i in range(threads + 1)]
 
         def part(i):
-            _, (*arguments, _, _, _, counts, cells) = self.__reduce__()
-            state = _restored(*arguments, self.position + cuts[i], n, 0, np.zeros_like(counts), np.zeros_like(cells))
+            state = self._beside(self.position + cuts[i], n)
             state.update(values[cuts[i]:cuts[i + 1]])
             return state
 
@@ -299,7 +310,11 @@ def polygammas(const double[::1] x not None):
 
 
 def logs(const double[::1] x not None):
-    """log x as the sums take it, for the test of its bound 2**-50 (|log x| + 1); x normal and finite."""
+    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise.
+
+    **Law** deterministic, each by itself: in error by at most 2**-50 (|log x| + 1). **Assumes** x normal and finite.
+    **Cost** about 10 ns each.
+    """
     cdef Py_ssize_t i
     out = np.empty(x.shape[0])
     cdef double[::1] view = out

@@ -280,7 +280,7 @@ def neg_log_words(const uint64_t[::1] words not None):
 
 
 def exp_negs(const double[::1] y not None):
-    """exp(-y) as the samplers compute it, for the test of its relative bound 2**-50 (1 + y)."""
+    """exp(-y) as the samplers compute it: each by itself, with a relative error of at most 2**-50 (1 + y)."""
     cdef Py_ssize_t i
     out = np.empty(y.shape[0])
     cdef double[::1] view = out

@@ -17,7 +17,8 @@ from dpfast import Grid, SampleAndAggregate, audit, families, theory
 from dpfast._kernels import _blocks
 from dpfast.aggregate import IndependentLaws, WinsorizedMean
 from dpfast.cli import main
-from dpfast.families import AdditiveFamily, BlockFamily, Box
+from dpfast.families import AdditiveFamily, BlockFamily, Box, fitted
+from dpfast.families.regression import Regression
 from dpfast.families.user import family_of
 from dpfast.laws import ClampedNoise
 from tests.statistical import chi_square_rejects
@@ -133,6 +134,47 @@ class TestT22:
     def estimates(self, name, theta, x, k, corrected):
         return family_of(name).estimates((x,), k, box_of(theta), corrected=corrected, workers=1)
 
+    FITTED: ClassVar = [
+        ("weibull", ("shape", "scale"), 777, 31),
+        ("laplace", ("location", "scale"), 777, 31),
+        ("laplace", ("location", "scale"), 4100 * 9, 9),  # the size where a series follows the table
+        ("negativebinomial", ("r", "p", "mean"), 777, 31),
+        (families.LinearRegression(2), ("intercept", "x1", "sd"), 777, 31),
+        (families.LinearRegression(2), ("sd",), 400 * 65, 65),
+        (families.LogisticRegression(2), ("x0",), 777, 11),
+    ]
+
+    @pytest.mark.parametrize(("family", "names", "n", "k"), FITTED, ids=lambda value: str(value)[:16])
+    def test_one_fit(self, family, names, n, k):
+        """The same of families fitted record by record, whose corrections depend on how many records a block has."""
+        rng, family = np.random.default_rng(2), family_of(family)
+        box = Box(names, (0.01,) * len(names), (100.0,) * len(names))
+        data = np.floor(rng.gamma(2.0, 3.0, (n, 3 if isinstance(family, Regression) else 1)))
+        data += rng.random(data.shape) / 8
+        data[rng.random(n) < 0.1, 0] = np.nan  # blocks of many sizes
+
+        def estimates(values, corrected):
+            parts = (values[:, 0],) if values.shape[1] == 1 else (values[:, :2], values[:, 2])
+            return family.estimates(parts, k, box, corrected=corrected, workers=1)
+
+        for corrected in (False, True):
+            before = estimates(data, corrected)
+            assert np.isfinite(before).mean() > 0.9
+            for record in self.RECORDS:
+                i = int(rng.integers(n))
+                changed = data.copy()
+                changed[i, rng.integers(data.shape[1])] = record
+                others = np.arange(k) != i * k // n
+                assert before[others].tobytes() == estimates(changed, corrected)[others].tobytes()
+
+    @pytest.mark.parametrize("correction", [fitted.deviation, lambda m: _blocks.normal_corrections(m + 1.0)])
+    def test_a_correction_is_of_one_block(self, correction):
+        """As a function of the numbers of records, wherever in a vector it stands and whatever is beside it."""
+        counts = np.random.default_rng(0).integers(2, 2 * 10**4, 300)
+        alone = np.array([correction(counts[i : i + 1])[0] for i in range(300)])
+        for start in range(9):
+            assert correction(counts[start:]).tobytes() == alone[start:].tobytes()
+
     def test_a_callable(self):
         x = np.random.default_rng(0).normal(size=400)
         family, box = (
@@ -247,6 +289,29 @@ class TestLaw:
         with pytest.raises(TypeError, match=r"use block_sums\(n\)"):
             SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0).start()
 
+    def test_whatever_chunks_a_state_is_given(self):
+        """Lists, foreign byte orders, strides and -1 for all cores: as a call takes them."""
+        x = np.random.default_rng(0).exponential(size=600_000)
+        mechanism = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=50)
+        state = mechanism.block_sums(x.size)
+        state.update(x[:5].tolist())
+        state.update(x[5:1000].astype(">f8"))
+        state.update(np.stack([x[1000:2000], x[:1000]], axis=1)[:, 0])
+        state.update(x[2000:], workers=-1)
+        assert mechanism.law_of(state).center == mechanism.law(x).center
+        assert repr(state) == "<BlockState of 600000 of 600000 records, private>"
+
+    def test_no_chunks(self):
+        state = SampleAndAggregate("poisson", bounds=(0, 1), epsilon=1.0, blocks=2).block_sums(100)
+        for wrong in (np.float64(3.0), np.array(3.0), np.zeros((3, 2))):
+            with pytest.raises(ValueError, match="x must be one-dimensional, not of shape"):
+                state.update(wrong)
+        with pytest.raises(ValueError, match="workers must be"):
+            state.update(np.zeros(3), workers=0)
+        with pytest.raises(TypeError, match="merged with another, not with int"):
+            state.merge(3)
+        assert state.seen == 0
+
     def test_streams_are_of_sums(self):
         with pytest.raises(TypeError, match="needs whole blocks"):
             SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0).block_sums(100)
@@ -277,7 +342,7 @@ class TestEfficiency:
         mechanism = SampleAndAggregate(name, bounds=dict.fromkeys(theta, bounds), epsilon=1.0, guess=theta)
         assert mechanism.block_count(n) == blocks
         [parameter] = theta
-        family, known = mechanism.family, {**mechanism.family.reference(mechanism.box), **theta}
+        family, known = mechanism.family, mechanism.family.reference(mechanism.box, theta)
         terms = {"width": bounds[1] - bounds[0], "epsilon": 1.0, "v2": family.second_order(parameter, known)[0]}
         got = theory.aggregate_efficiency(n, information=family.information(parameter, known), **terms)
         if ratio is not None:
@@ -298,7 +363,7 @@ class TestEfficiency:
         rng, n, times = np.random.default_rng(3), 10**5, 40
         errors = np.concatenate([mechanism.release(draw(rng, n), size=500, rng=rng) - theta for _ in range(times)])
         information = mechanism.family.information(
-            parameter, {**mechanism.family.reference(mechanism.box), parameter: theta}
+            parameter, mechanism.family.reference(mechanism.box, {parameter: theta})
         )
         ratio = np.mean(errors**2) * n * information
         # the sample's own chance, 40 squared normals, dominates the tolerance
@@ -354,6 +419,72 @@ class TestEfficiency:
         for factor in (0.7, 1.4):  # the power: a bound this far off is told
             hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound * factor for _ in range(400)]
             assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue < 1e-6
+
+    ALIKE: ClassVar = [  # family, all its parameters at two points, what determines them, draws
+        ("exponential", [{"rate": 0.5, "mean": 2.0}, {"rate": 4.0, "mean": 0.25}], [("rate",), ("mean",)]),
+        (
+            "normal",
+            [{"mean": 3.0, "sd": v**0.5, "variance": v} for v in (0.1, 50.0)],
+            [("mean", "sd"), ("sd",), ("variance",)],
+        ),
+        (
+            "gamma",
+            [{"shape": 2.0, "rate": 0.25, "scale": 4.0}, {"shape": 0.5, "rate": 2.0, "scale": 0.5}],
+            [("shape", "rate"), ("shape", "scale")],
+        ),
+        (
+            "negativebinomial",
+            [{"r": 2.0, "p": 0.25, "mean": 6.0}, {"r": 8.0, "p": 0.5, "mean": 8.0}],
+            [("r", "p"), ("p", "mean"), ("r", "mean")],
+        ),
+        ("lognormal", [{"mu": 0.5, "sigma": 2.0}, {"mu": 0.5, "sigma": 0.5}], [("sigma",)]),
+        ("beta", [{"a": 2.0, "b": 3.0}, {"a": 9.0, "b": 1.0}], [("a", "b")]),
+        ("weibull", [{"shape": 2.0, "scale": 3.0}, {"shape": 1.0, "scale": 9.0}], [("shape", "scale")]),
+        ("laplace", [{"location": 1.0, "scale": 2.0}, {"location": 1.0, "scale": 9.0}], [("scale",)]),
+        ("pareto", [{"shape": 3.0}, {"shape": 1.0}], [("shape",)]),
+        ("poisson", [{"mean": 2.0}, {"mean": 30.0}], [("mean",)]),
+        ("geometric", [{"p": 0.3}, {"p": 0.9}], [("p",)]),
+        ("bernoulli", [{"p": 0.3}, {"p": 0.01}], [("p",)]),
+    ]
+
+    @pytest.mark.parametrize(
+        ("name", "thetas", "ways"), ALIKE, ids=lambda value: value if isinstance(value, str) else ""
+    )
+    def test_error_is_that_of_theta(self, name, thetas, ways):
+        """As simulated at both of two points, whatever is released, and however they are told."""
+        more = {
+            "negativebinomial": lambda rng, n, r, p, mean: rng.negative_binomial(r, p, n),
+            "weibull": lambda rng, n, shape, scale: scale * rng.weibull(shape, n),
+            "laplace": lambda rng, n, location, scale: rng.laplace(location, scale, n),
+        }
+        rng, n, k = np.random.default_rng(11), 300_000, 200
+        for theta in thetas:
+            x = more[name](rng, n, **theta) if name in more else draws(name, theta, n, rng)
+            for parameter, value in theta.items():
+                high = 1.0 if parameter == "p" else 50 * value
+                mechanism = SampleAndAggregate(name, bounds={parameter: (value / 50, high)}, epsilon=1e9, blocks=k)
+                estimates = mechanism.family.estimates((x,), k, mechanism.box, corrected=True, workers=1)
+                want = 1.96 * estimates.std() / k**0.5
+                told = [mechanism.error(n, {key: theta[key] for key in way}) for way in ways]
+                assert told == pytest.approx([told[0]] * len(ways), rel=1e-9)
+                assert told[0] == pytest.approx(want, rel=0.3)  # the deviation of 200 estimates: 5 %
+
+    @pytest.mark.parametrize(
+        ("name", "bounds", "guess", "same"),
+        [
+            ("normal", {"sd": (0.01, 100)}, {"variance": 25.0}, {"sd": 5.0}),
+            ("normal", {"variance": (0.01, 100)}, {"sd": 5.0}, {"variance": 25.0}),
+            ("gamma", {"rate": (0.01, 100)}, {"shape": 3.0, "scale": 0.5}, {"shape": 3.0, "rate": 2.0}),
+            ("exponential", {"rate": (0.01, 100)}, {"mean": 0.1}, {"rate": 10.0}),
+            ("negativebinomial", {"r": (0.1, 100)}, {"r": 4.0, "mean": 4.0}, {"r": 4.0, "p": 0.5}),
+        ],
+    )
+    def test_a_guess_in_another_parametrisation(self, name, bounds, guess, same):
+        counts = [
+            SampleAndAggregate(name, bounds=bounds, epsilon=1.0, guess=told, bias_correction=False).block_count(10**8)
+            for told in (guess, same, None)
+        ]
+        assert counts[0] == counts[1] != counts[2]
 
     def test_sample_size(self):
         mechanism = SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)

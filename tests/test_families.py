@@ -147,6 +147,11 @@ class TestBlockSums:
         state = _blocks.BlockSums(10, 2, [("value", 0.0, 1.0)], lower=0.0, upper=1.0)
         with pytest.raises(ValueError, match="a state of 10 records cannot take 11 more after 0"):
             state.update(np.zeros(11))
+        for shape in ((), (3, 2)):
+            with pytest.raises(ValueError, match="records must be one-dimensional, not of shape"):
+                state.update(np.zeros(shape))
+        with pytest.raises(TypeError, match=r"records must be in native byte order, not of dtype [<>]f8"):
+            state.update(np.zeros(3, np.dtype(np.float64).newbyteorder("S")))
         with pytest.raises(TypeError, match="no keys are defined for records of dtype complex128"):
             state.update(np.zeros(3, complex))
         with pytest.raises(ValueError, match="do not merge"):
@@ -230,7 +235,7 @@ class TestEstimates:
         family, box, b, k = family_of(name), box_of(theta), 24, 60_000
         x = draws(name, theta, k * b, np.random.default_rng(7))
         raw, corrected = (family.estimates((x,), k, box, corrected=c, workers=1) for c in (False, True))
-        known = {**family.reference(box), **theta}
+        known = family.reference(box, theta)
         assert np.isfinite(corrected).all()
         for i, (parameter, value) in enumerate(theta.items()):
             b1, (v2, _) = family.bias(parameter, known), family.second_order(parameter, known)
@@ -327,13 +332,63 @@ class TestBlockFamily:
 
     BOX = Box(("location",), (0.0,), (10.0,))
 
+    class BrokenTogether(Broken):
+        many = True
+
     @pytest.mark.parametrize("workers", [1, 3])
-    def test_one_failure_is_alone(self, workers):
+    @pytest.mark.parametrize("family", [Broken(), BrokenTogether()], ids=["one", "many"])
+    def test_one_failure_is_alone(self, family, workers):
         x = np.arange(40.0)
         x[13] = 1000
-        got = self.Broken().estimates((x,), 8, self.BOX, corrected=True, workers=workers)[:, 0]
+        got = family.estimates((x,), 8, self.BOX, corrected=True, workers=workers)[:, 0]
         assert np.isnan(got[2])
         assert np.delete(got, 2).tolist() == [2, 7, 17, 22, 27, 32, 37]
+
+    class Slip(BlockFamily):
+        """Forgets the blocks: by default it is told one block only, and with `many` its result has a wrong shape."""
+
+        names = ("location",)
+
+        def fit(self, *data, offsets, box, corrected):
+            return self.result(data[0])
+
+        def result(self, x):
+            return [[x.mean()]]
+
+    @pytest.mark.parametrize("workers", [1, 3])
+    def test_a_slip_cannot_mix_blocks(self, workers):
+        x = np.arange(40.0)
+        got = self.Slip().estimates((x,), 8, self.BOX, corrected=True, workers=workers)[:, 0]
+        assert got.tolist() == [2, 7, 12, 17, 22, 27, 32, 37]
+
+    @pytest.mark.parametrize("many", [False, True])
+    @pytest.mark.parametrize("result", [lambda x: x.mean(), lambda x: [x.mean()], lambda x: [[[x.mean()]]]])
+    def test_wrong_shapes_are_no_estimates(self, result, many):
+        """None is broadcast: one number would be that of all blocks."""
+        family = type("Wrong", (self.Slip,), {"many": many, "result": lambda self, x: result(x)})()
+        assert np.isnan(family.estimates((np.arange(40.0),), 8, self.BOX, corrected=True, workers=1)).all()
+
+    def test_a_fit_sees_its_blocks_only(self):
+        """With `many` those of its thread; and it cannot write to the records of the caller."""
+        seen = []
+
+        class Looks(BlockFamily):
+            names = ("location",)
+
+            def fit(self, *data, offsets, box, corrected):
+                seen.append((data[0].tolist(), offsets.tolist()))
+                data[0][:] = 0
+
+        class LooksTogether(Looks):
+            many = True
+
+        x = np.arange(6.0)
+        assert np.isnan(Looks().estimates((x,), 3, self.BOX, corrected=True, workers=1)).all()
+        assert seen == [([0.0, 1.0], [0, 2]), ([2.0, 3.0], [0, 2]), ([4.0, 5.0], [0, 2])]
+        seen.clear()
+        LooksTogether().estimates((np.insert(x, 0, np.nan),), 2, self.BOX, corrected=True, workers=1)
+        assert seen[0] == (x.tolist(), [0, 3, 6])
+        assert x.tolist() == [0, 1, 2, 3, 4, 5]
 
     def test_missing_records(self):
         x = np.array([1.0, np.nan, 3, np.inf, np.nan, np.nan, 5, 7])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._kernels import _blocks
 from dpfast._kernels._samplers import exp_negs
-from dpfast.families.family import AdditiveFamily, Box, Column, Theta
+from dpfast.families.family import NOTHING, AdditiveFamily, Box, Column, Theta, determined, reciprocal
 
 _LARGEST, _LEAST = sys.float_info.max, 5e-324
 _Sums = tuple[NDArray[np.float64], ...]
@@ -55,6 +55,10 @@ class Exponential(AdditiveFamily):
         rate = (count - 1 if corrected else count) / sums[0]
         return [rate if name == "rate" else sums[0] / count for name in box.names]
 
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        rate = determined("rate", (known, box.middle()), mean=reciprocal)
+        return {"rate": rate, "mean": 1 / rate, **known}
+
     def information(self, name: str, theta: Theta) -> float:
         return theta[name] ** -2
 
@@ -86,14 +90,13 @@ class _Gaussian(AdditiveFamily):
                 out.append(sums[1] / (count - 1 if corrected else count))
         return out
 
-    def reference(self, box: Box) -> dict[str, float]:
-        theta = {self.deviation: 1.0, **box.middle()}
-        if "variance" in box and self.deviation not in box:
-            theta[self.deviation] = math.sqrt(theta["variance"])
-        return theta
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        middle = box.middle()
+        deviation = determined(self.deviation, (known, middle, {self.deviation: 1.0}), variance=math.sqrt)
+        return {**middle, self.deviation: deviation, "variance": deviation**2, **known}
 
     def _variance(self, theta: Theta) -> float:
-        return theta[self.deviation] ** 2 if self.deviation in theta else theta["variance"]
+        return theta[self.deviation] ** 2
 
     def information(self, name: str, theta: Theta) -> float:
         variance = self._variance(theta)
@@ -248,11 +251,10 @@ class Gamma(AdditiveFamily):
         }
         return [corrections[name] for name in box.names]
 
-    def reference(self, box: Box) -> dict[str, float]:
-        theta = {"shape": 1.0, **box.middle()}
-        if "rate" not in theta:
-            theta["rate"] = 1 / theta["scale"] if "scale" in theta else 1.0
-        return {"scale": 1 / theta["rate"], **theta}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        middle = box.middle()
+        rate = determined("rate", (known, middle, {"rate": 1.0}), scale=reciprocal)
+        return {"shape": 1.0, **middle, "rate": rate, "scale": 1 / rate, **known}
 
     def information(self, name: str, theta: Theta) -> float:
         k = theta["shape"]
@@ -302,8 +304,8 @@ class Beta(AdditiveFamily):
             a, b = a - bias_a / count, b - bias_b / count
         return [a if name == "a" else b for name in box.names]
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {"a": 1.0, "b": 1.0, **box.middle()}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {"a": 1.0, "b": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         a, b, both = (1 / c + _blocks.polygammas(np.array([c]))[1, 0] for c in _with_sum(theta["a"], theta["b"]))

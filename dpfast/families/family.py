@@ -5,8 +5,8 @@ Two ways to write one, both frozen dataclasses:
 - `AdditiveFamily`, if the estimate is a function of a few sums of a number for each record: `columns` names the sums
   (they are taken in exact fixed point, in one pass, also of a stream), `estimate` turns them into estimates, all blocks
   at once.
-- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given all records and where each
-  block starts.
+- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given the records of one block, or
+  of many and where each starts.
 
 Nothing here is a privacy event: whatever the estimate of a block is, one record changes it alone, and the mechanism
 clamps it to a public box. So a fit may fail (NaN), be inexact, or be the user's own.
@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,8 @@ from dpfast import _checks
 from dpfast._kernels import _blocks
 
 Theta = Mapping[str, float]
+
+NOTHING: Theta = MappingProxyType({})
 
 _LARGEST = sys.float_info.max
 _BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
@@ -119,9 +122,12 @@ class Family(ABC):
             Threads; the result does not depend on it.
         """
 
-    def reference(self, box: Box) -> dict[str, float]:
-        """A public value of every parameter that `information`, `bias` and `second_order` need, from the box."""
-        return box.middle()
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        """A public value of every parameter that `information`, `bias` and `second_order` need.
+
+        What is known comes first, also in another parametrisation; then the middle of the box.
+        """
+        return {**box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""
@@ -134,6 +140,22 @@ class Family(ABC):
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+
+def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
+    """A parameter, from the first source that has it or another that determines it."""
+    for source in sources:
+        if name in source:
+            return source[name]
+        for other, function in by.items():
+            if other in source:
+                return function(source[other])
+    raise KeyError(name)
+
+
+def reciprocal(x: float) -> float:
+    """A mean from a rate, a scale from a rate."""
+    return 1 / x
 
 
 @dataclass(frozen=True)
@@ -256,6 +278,9 @@ class BlockFamily(Family):
     [[1.0], [4.0], [7.0]]
     """
 
+    many: ClassVar[bool] = False
+    """Whether `fit` is given many blocks at once, for speed. By default it is given one, and cannot mix them up."""
+
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
@@ -263,16 +288,17 @@ class BlockFamily(Family):
 
     @abstractmethod
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
-        """The estimates of some blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
+        """The estimates of one block, or of many, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
         The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
-        lie in memory and whatever the other blocks hold: privacy rests on it. An exception counts as a failed fit.
+        lie in memory, whatever the other blocks hold and whatever was fitted before: privacy rests on it. An exception
+        or another shape counts as a failed fit: with `many`, an exception of each block by itself, a shape of all.
 
         Parameters
         ----------
         *data : ndarray
-            What `records` gave, less the records that are not `present`: the first axis counts records. C-contiguous
-            float64, shared between threads: not to be written to.
+            What `records` gave of these blocks, less the records that are not `present`: the first axis counts records.
+            C-contiguous float64, read-only.
         offsets : ndarray of int64
             Block j holds the records ``offsets[j]`` to ``offsets[j + 1] - 1``; perhaps none.
         """
@@ -299,15 +325,27 @@ class BlockFamily(Family):
         out = np.full((blocks, len(box.names)), np.nan)
         cuts = sorted({blocks * i // (4 * workers) for i in range(4 * workers + 1)} if workers > 1 else {0, blocks})
 
-        def run(first: int, last: int) -> None:
+        def fit(first: int, last: int) -> None:
+            start, stop = offsets[first], offsets[last]
+            inside = tuple(part[start:stop] for part in parts)
+            for part in inside:
+                part.setflags(write=False)
             try:
                 with np.errstate(all="ignore"):
-                    out[first:last] = self.fit(*parts, offsets=offsets[first : last + 1], box=box, corrected=corrected)
+                    fitted = self.fit(*inside, offsets=offsets[first : last + 1] - start, box=box, corrected=corrected)
+                    estimates = np.asarray(fitted, dtype=np.float64)
             except Exception:  # of one block: the others may not fail with it
                 if last - first > 1:
-                    for j in range(first, last):
-                        run(j, j + 1)
+                    each(first, last)
+                return
+            if estimates.shape == (last - first, len(box.names)):  # any other could be broadcast: one number for all
+                out[first:last] = estimates
 
+        def each(first: int, last: int) -> None:
+            for j in range(first, last):
+                fit(j, j + 1)
+
+        run = fit if self.many else each
         if len(cuts) == 2:
             run(0, blocks)
         else:

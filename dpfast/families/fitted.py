@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import Box, Family, Theta
+from dpfast.families.family import NOTHING, Box, Family, Theta
 
 _LARGEST = 1.7976931348623157e308
 
@@ -99,8 +99,8 @@ class Weibull(Fitted):
             scale = less_bias(scale, _scale_bias(shape) / m)
         return {"shape": shape, "scale": scale}
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {"shape": 1.0, "scale": 1.0, **box.middle()}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {"shape": 1.0, "scale": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         k = theta["shape"]
@@ -147,8 +147,8 @@ class Laplace(Fitted):
         location, scale = out.T
         return {"location": location, "scale": scale / deviation(counts) if corrected else scale}
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {"location": 0.0, "scale": 1.0, **box.middle()}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {"location": 0.0, "scale": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         return theta["scale"] ** -2
@@ -166,7 +166,7 @@ def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     Exact up to 4097 records; beyond, 1 - 1 / (2 m) - sqrt(2 / pi) / (3 m**1.5), in error by less than 1 / m**2.
     """
     m = np.maximum(counts, 2).astype(np.float64)
-    series = 1 - 1 / (2 * m) - math.sqrt(2 / math.pi) / (3 * m**1.5)
+    series = 1 - 1 / (2 * m) - math.sqrt(2 / math.pi) / (3 * m * np.sqrt(m))
     table = _deviations()
     exact = table[np.minimum(counts // 2, len(table) - 1)]
     return np.where(counts // 2 < len(table), np.where(counts < 2, 1.0, exact), series)
@@ -217,28 +217,32 @@ class NegativeBinomial(Fitted):
         _fits.negative_binomial(data[0], offsets, out, counts, correct=corrected, workers=workers)
         return dict(zip(self.names, out.T, strict=True))
 
-    def reference(self, box: Box) -> dict[str, float]:
-        theta = box.middle()
-        if "p" not in theta:
-            r = theta.setdefault("r", 1.0)
-            theta["p"] = r / (r + theta["mean"]) if "mean" in theta else 0.5
-        elif "r" not in theta:
-            theta["r"] = theta["mean"] * theta["p"] / (1 - theta["p"]) if "mean" in theta else 1.0
-        theta["mean"] = theta["r"] * (1 - theta["p"]) / theta["p"]
-        return theta
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        two: dict[str, float] = {}  # that determine the third
+        for source in (known, box.middle(), {"r": 1.0, "p": 0.5}):
+            for name in self.names:
+                if name in source and len(two) < 2:
+                    two.setdefault(name, source[name])
+        if "mean" not in two:
+            return {**two, "mean": two["r"] * (1 - two["p"]) / two["p"]}
+        if "p" not in two:
+            return {**two, "p": two["r"] / (two["r"] + two["mean"])}
+        return {**two, "r": two["mean"] * two["p"] / (1 - two["p"])}
 
     def information(self, name: str, theta: Theta) -> float:
-        r, m, information, _ = _binomial(theta)
+        r, m = theta["r"], theta["mean"]
         if name == "mean":
             return r / (m * (r + m))
+        information, _ = _binomial(r, m)
         if name == "r":
             return information
         return 1 / ((m**2 / information + m * r * (r + m)) / (r + m) ** 4)
 
     def bias(self, name: str, theta: Theta) -> float:
-        r, m, information, bias = _binomial(theta)
         if name == "mean":
             return 0.0
+        r, m = theta["r"], theta["mean"]
+        information, bias = _binomial(r, m)
         return bias if name == "r" else (m * bias - m / (information * (r + m)) + m) / (r + m) ** 2
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
@@ -246,10 +250,9 @@ class NegativeBinomial(Fitted):
         return bias**2, _BINOMIAL_B2 * bias
 
 
-def _binomial(theta: Theta) -> tuple[float, float, float, float]:
-    """r, mean, the information of a record about r and its bias of first order, by sums over the distribution."""
-    r = theta["r"]
-    m = r * (1 - theta["p"]) / theta["p"] if "p" in theta else theta["mean"]
+@lru_cache(maxsize=64)
+def _binomial(r: float, m: float) -> tuple[float, float]:
+    """The information of a record about r and its bias of first order, by sums over the distribution of mean m."""
     law = stats.nbinom(r, r / (r + m))
     x = np.arange(min(int(law.isf(1e-14)) + 2, 10**6), dtype=np.float64)
     mass, t = law.pmf(x), 1 / (r + m)
@@ -259,4 +262,4 @@ def _binomial(theta: Theta) -> tuple[float, float, float, float]:
     information = -float(mass @ curvature)
     third = float(mass @ (2 * three - r**-2 + 3 * t**2 - 2 * (x + r) * t**3))
     mixed = float(mass @ (score * curvature))
-    return r, m, information, ((third / 2 + mixed) / information + m * t / (2 * r)) / information
+    return information, ((third / 2 + mixed) / information + m * t / (2 * r)) / information

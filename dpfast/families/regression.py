@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dpfast import _checks
-from dpfast._kernels import _fits
-from dpfast.families.family import Box, Theta
+from dpfast._kernels import _blocks, _fits
+from dpfast.families.family import NOTHING, Box, Theta
 from dpfast.families.fitted import Fitted
 
 _LARGEST = 1.7976931348623157e308
@@ -108,8 +107,8 @@ class Regression(Fitted):
         )
         return dict(zip(self.names, out.T, strict=True))
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {**dict.fromkeys(self.coefficients, 0.0), **box.middle()}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The information about eta of one record, and mu'' / (2 mu'), at each predictor eta."""
@@ -240,11 +239,11 @@ class LinearRegression(Regression):
         fitted = super().fit(data, offsets, counts, corrected=corrected, workers=workers)
         if corrected:
             freedom = np.maximum(counts - len(self.coefficients), 1)
-            fitted["sd"] = fitted["sd"] / normal_deviation(freedom)
+            fitted["sd"] = fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)
         return fitted
 
-    def reference(self, box: Box) -> dict[str, float]:
-        return {"sd": 1.0, **super().reference(box)}
+    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
+        return {"sd": 1.0, **super().reference(box, known)}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.full_like(eta, theta["sd"] ** -2), np.zeros_like(eta)
@@ -261,10 +260,3 @@ class LinearRegression(Regression):
         if name == "sd":
             return theta["sd"] ** 2 * (0.125 + len(self.coefficients) / 2), 0.0
         return super().second_order(name, theta)
-
-
-def normal_deviation(freedom: NDArray[np.int64]) -> NDArray[np.float64]:
-    """E[s] / sigma, s**2 the unbiased variance from so many degrees of freedom; few numbers of them occur."""
-    sizes, places = np.unique(freedom, return_inverse=True)
-    m = np.minimum(sizes, 1e8)  # beyond, the difference of logarithms would lose more than the correction is
-    return np.asarray(np.exp(gammaln((m + 1) / 2) - gammaln(m / 2) + np.log(2 / m) / 2)[places])

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,9 @@ class Custom(BlockFamily):
     Parameters
     ----------
     estimator : callable
-        Takes an array of records, a copy of them; returns a number, or one for each of the bounds. An exception, a
-        warning, another shape or what is no number count as NaN: the block takes the middle of the bounds. It must
-        depend on this array alone, and not remember anything between calls: the proof of privacy needs that.
+        Takes an array of records, a copy of them; returns a number, or one for each of the bounds. An exception,
+        another shape or what is no number count as NaN: the block takes the middle of the bounds. It must depend on
+        this array alone, and not remember anything between calls: the proof of privacy needs that.
     parameters : tuple of str
         Names of what it returns.
     jackknife : bool
@@ -43,6 +43,7 @@ class Custom(BlockFamily):
     estimator: Callable[[NDArray[np.float64]], Any]
     parameters: tuple[str, ...] = ("parameter",)
     jackknife: bool = True
+    many: ClassVar[bool] = True  # each is a copy
 
     @property
     def names(self) -> tuple[str, ...]:
