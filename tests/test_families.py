@@ -150,7 +150,7 @@ class TestBlockSums:
         for shape in ((), (3, 2)):
             with pytest.raises(ValueError, match="records must be one-dimensional, not of shape"):
                 state.update(np.zeros(shape))
-        with pytest.raises(TypeError, match="records must be in native byte order, not of dtype [<>]f8"):
+        with pytest.raises(TypeError, match=r"records must be in native byte order, not of dtype [<>]f8"):
             state.update(np.zeros(3, np.dtype(np.float64).newbyteorder("S")))
         with pytest.raises(TypeError, match="no keys are defined for records of dtype complex128"):
             state.update(np.zeros(3, complex))
