@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -122,7 +123,7 @@ class SampleAndAggregate(Mechanism):
             blocks = _checks.whole("blocks", blocks, least=1)
             if blocks > _MOST_BLOCKS:
                 raise ValueError(f"blocks must be at most 2**30, not {blocks}")
-        guess = None if self.guess is None else _values("guess", self.guess)
+        guess = None if self.guess is None else _values("guess", self.guess, family)
         checked = {
             "family": family,
             "bounds": bounds,
@@ -137,6 +138,8 @@ class SampleAndAggregate(Mechanism):
             object.__setattr__(self, name, value)
         for grid in self.grids:
             _checks.noise_scale((grid.size - 1) * len(bounds), self.epsilon)
+        if blocks == "auto":  # where bounds or guess are too extreme, it is told now
+            self.winsorizes(2 * family.least_block)
 
     @property
     def privacy(self) -> Privacy:
@@ -183,7 +186,8 @@ class SampleAndAggregate(Mechanism):
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
                 f"number is public): say how many blocks"
             )
-        counts = [self._count(n, name, high - low) for name, (low, high) in self.bounds]
+        with self._computable("guess", self.guess):
+            counts = [self._count(n, name, high - low) for name, (low, high) in self.bounds]
         together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
         return int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
 
@@ -195,10 +199,25 @@ class SampleAndAggregate(Mechanism):
         window is expected to be less than half the range wide.
         """
         k = self.block_count(n)
-        return tuple(
-            self.combine == "winsorized" and self._window_helps(n, k, name, high - low)
-            for name, (low, high) in self.bounds
-        )
+        with self._computable("guess", self.guess):
+            return tuple(
+                self.combine == "winsorized" and self._window_helps(n, k, name, high - low)
+                for name, (low, high) in self.bounds
+            )
+
+    @contextmanager
+    def _computable(self, name: str, values: Any) -> Iterator[None]:
+        """Where a family's terms overflow, divide by zero or are no numbers, all from public numbers: a ValueError."""
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        except (ArithmeticError, np.linalg.LinAlgError):
+            told = "" if values is None else f" and {name} {dict(values)!r}"
+            ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
+            raise ValueError(
+                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or say how many "
+                f"blocks"
+            ) from None
 
     def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact law of the release. PRIVATE."""
@@ -296,13 +315,13 @@ class SampleAndAggregate(Mechanism):
             v2, b2 = self.family.second_order(name, theta)
             b1 = 0.0 if self.bias_correction else self.family.bias(name, theta)
         except TypeError:
-            return {"v2": width**2, "b1": 0.0 if self.bias_correction else width / 4, "b2": 0.0}
-        return {"v2": v2, "b1": b1, "b2": b2}
+            v2, b1, b2 = width**2, 0.0 if self.bias_correction else width / 4, 0.0
+        return {"v2": _finite(v2), "b1": _finite(b1), "b2": _finite(b2)}
 
     def _deviation(self, name: str, width: float, theta: Theta) -> float:
         """Of an estimate of one record, as it were: 1 / sqrt(I)."""
         try:
-            return 1 / math.sqrt(self.family.information(name, theta))
+            return 1 / math.sqrt(_positive(self.family.information(name, theta)))
         except TypeError:
             return width
 
@@ -368,22 +387,28 @@ class SampleAndAggregate(Mechanism):
         if theta is None:
             raise TypeError("give theta, the parameters that are assumed")
         if isinstance(theta, Mapping):
-            known = dict(_values("theta", theta))
+            known = dict(_values("theta", theta, self.family))
         elif len(self.bounds) == 1:
             known = {self.bounds[0][0]: _checks.real("theta", theta)}
         else:
             raise TypeError("theta must name its parameters where several are released")
-        assumed = self.family.reference(self.box, known)
-        k, errors = self.block_count(n), []
+        k = self.block_count(n)
+        with self._computable("theta", known):
+            errors = self._errors(n, k, self.family.reference(self.box, known), confidence)
+        return errors[0] if len(errors) == 1 else np.array(errors)
+
+    def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
+        errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self.winsorizes(n), strict=True):
             width, terms = high - low, self._terms(name, high - low, assumed)
-            deviation = math.sqrt(1 / (n * self.family.information(name, assumed)) + terms["v2"] * k / n**2)
+            information = _positive(self.family.information(name, assumed))
+            deviation = math.sqrt(1 / (n * information) + terms["v2"] * k / n**2)
             scale = width / (k * float(self._share))
             if winsorizes:
                 scale = 4 * min(width / 2, self._window(n, k, name, width, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
             errors.append(min(width, bias + normal_plus_laplace_error(deviation, scale, confidence)))
-        return errors[0] if len(errors) == 1 else np.array(errors)
+        return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
         """As `Mechanism.sample_size`, with `theta` for assumption: the least n, at least what the blocks need."""
@@ -410,8 +435,7 @@ def _ranges(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, flo
         raise ValueError("bounds must name at least one parameter")
     checked = []
     for name, pair in items:
-        if name not in family.names:
-            raise ValueError(f"{type(family).__name__} has the parameters {', '.join(family.names)}, not {name!r}")
+        _known(family, name)
         low, high = (float(end) for end in _checks.pair(f"bounds of {name}", pair))
         if not low < high:
             raise ValueError(f"the bounds of {name} must be in order, not ({low!r}, {high!r})")
@@ -428,12 +452,31 @@ def _is_item(item: Any) -> bool:
     return isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
 
 
-def _values(name: str, values: Any) -> tuple[tuple[str, float], ...]:
-    """Numbers by name, hashable."""
+def _known(family: Family, name: Any) -> None:
+    if name not in family.names:
+        raise ValueError(f"{type(family).__name__} has the parameters {', '.join(family.names)}, not {name!r}")
+
+
+def _finite(x: float) -> float:
+    if not math.isfinite(x):
+        raise OverflowError
+    return x
+
+
+def _positive(x: float) -> float:
+    if not 0 < x < math.inf:
+        raise OverflowError
+    return x
+
+
+def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], ...]:
+    """Numbers by the names of parameters, hashable."""
     try:
         items = dict(values).items()
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a mapping from names of parameters to numbers") from None
+    for key, _ in items:
+        _known(family, key)
     return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
 
 

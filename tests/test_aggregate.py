@@ -578,6 +578,50 @@ class TestInput:
         with pytest.raises(error, match=message):
             SampleAndAggregate("gamma", **{"bounds": (0.1, 10), "epsilon": 1.0, **options})
 
+    @pytest.mark.parametrize(
+        ("family", "options"),
+        [
+            ("normal", {"bounds": {"variance": (1e-160, 1e160)}}),
+            ("normal", {"bounds": {"sd": (1e159, 1e160)}}),
+            ("poisson", {"bounds": (0, 1e160)}),
+            ("gamma", {"bounds": {"rate": (1, 2)}, "guess": {"shape": 1e-300}}),
+            ("geometric", {"bounds": (0.1, 1.0), "guess": {"p": 1}, "combine": "winsorized"}),
+            ("negativebinomial", {"bounds": (0, 1e8)}),
+            ("negativebinomial", {"bounds": {"p": (0.1, 1.0)}, "guess": {"p": 1, "mean": 3}}),
+            (families.PoissonRegression(1), {"bounds": {"x0": (1, 1000)}, "guess": {"intercept": 1e4}}),
+        ],
+    )
+    @pytest.mark.filterwarnings("error")
+    def test_extreme_bounds(self, family, options):
+        """A ValueError tells so when the mechanism is made, with the guess, and saying how many blocks helps."""
+        with pytest.raises(ValueError, match="too extreme to compute an error at") as caught:
+            SampleAndAggregate(family, epsilon=1.0, **options)
+        assert all(repr(name) in str(caught.value) for name in options.get("guess", {}))
+        mechanism = SampleAndAggregate(family, epsilon=1.0, **{**options, "blocks": 3, "combine": "mean"})
+        assert mechanism.block_count(100) == 3
+
+    def test_sample_size_sums_once(self):
+        """The sums over the distribution, of as many terms as the bounds allow, are made once for each theta."""
+        mechanism = SampleAndAggregate("negativebinomial", bounds=(1, 1000), epsilon=1.0)
+        fitted._binomial.cache_clear()
+        assert mechanism.sample_size(5.0, theta=30.0) > 100
+        assert fitted._binomial.cache_info().misses == 2  # the guess, and theta
+
+    def test_extreme_theta(self):
+        mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0, blocks=10)
+        for theta in (1e-300, 0.0, 1e300):
+            with pytest.raises(ValueError, match=r"theta \{'shape': .*too extreme"):
+                mechanism.error(1000, theta)
+        with pytest.raises(ValueError, match=r"theta \{'p': 1\.0\} are too extreme"):
+            SampleAndAggregate("geometric", bounds=(0.1, 1), epsilon=1.0, blocks=10).error(1000, 1)
+
+    def test_unknown_names(self):
+        message = "Gamma has the parameters shape, rate, scale, not 'foo'"
+        with pytest.raises(ValueError, match=message):
+            SampleAndAggregate("gamma", bounds=(0.1, 10), epsilon=1.0, guess={"foo": 3})
+        with pytest.raises(ValueError, match=message):
+            SampleAndAggregate("gamma", bounds=(0.1, 10), epsilon=1.0).error(1000, {"shape": 2, "foo": 3})
+
     def test_mechanism_is_a_value(self):
         mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0, guess={"shape": 2})
         assert pickle.loads(pickle.dumps(mechanism)) == mechanism

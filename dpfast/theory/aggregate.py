@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import SupportsIndex
 
 from dpfast import _checks
+from dpfast._least import least as least_number
 
 
 def block_excess(
@@ -185,12 +186,8 @@ def aggregate_sample_size(
     if not _checks.real("efficiency", efficiency) > 1:
         raise ValueError(f"efficiency must be above 1, not {efficiency!r}")
     terms = {"information": information, "width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
-    low, high = 39, 40
-    while aggregate_efficiency(high, **terms) > efficiency:
-        low, high = high, 2 * high
-        if high > 2**50:
-            raise ValueError("such an efficiency takes more than 2**50 records")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if aggregate_efficiency(middle, **terms) <= efficiency else (middle, high)
-    return high
+    return least_number(
+        lambda n: n >= 40 and aggregate_efficiency(n, **terms) <= efficiency,
+        most=2**50,
+        too_many="such an efficiency takes more than 2**50 records",
+    )
