@@ -143,11 +143,13 @@ def families(quick):
     Mean squared error of the release times n I, I the Fisher information of a record: 1 is what the maximum-likelihood
     estimate has without privacy. The number of blocks is "auto", from n, epsilon and the bounds alone, with at least
     {least} records in a block. Variance and bias are those of {BLOCKS:,} simulated blocks (fewer where blocks are
-    long), the variance of the noise is exact. On the right the obvious way, where there is one: a mean or variance of
-    clipped records with Laplace noise (`GlobalSensitivity`), turned into the parameter: better for means of counts and
-    waiting times whose bounds are good, worse where the bounds of the records must be wide; it needs those, where
-    sample-and-aggregate needs bounds of the parameter. The gamma shape has the bounds 0.5 and 5: for 0.1 and 10 theory
-    allows no less than 1.19 at n = 1e6 and epsilon 1 with a mean of blocks, however many.
+    long), the variance of the noise is exact; chance moves an entry by about 0.02, by 0.05 at n = 1e7, where blocks are
+    few, and by more where the bounds cut off many estimates, as of the gamma shape at epsilon 0.1. On the right the
+    obvious way, where there is one: a mean or variance of clipped records with Laplace noise (`GlobalSensitivity`),
+    turned into the parameter: better for means of counts and waiting times whose bounds are good, worse where the
+    bounds of the records must be wide; it needs those, where sample-and-aggregate needs bounds of the parameter. The
+    gamma shape has the bounds 0.5 and 5: for 0.1 and 10 theory allows no less than 1.19 at n = 1e6 and epsilon 1 with a
+    mean of blocks, however many.
     """
     headings = ["family", "epsilon", *(f"n = {size(n)}" for n in records), "naive, n = 1e5"]
     return f"## Six families\n\n{paragraph(text)}\n{table(headings, rows)}"
