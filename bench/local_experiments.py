@@ -59,7 +59,7 @@ def figure(quick, path):
             ax.loglog(*points, label=name, marker=".")
         places = sorted({place for points in lines.values() for place in points[0]})
         ax.set_xticks(places, [f"{place:,g}" for place in places])
-        ax.minorticks_off()
+        ax.set_xticks([], minor=True)
         ax.set(title=title, xlabel=x, ylabel=y)
         ax.legend(frameon=False)
     pages.save(drawn, path)
