@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _groups, _levels
+from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism, StatisticMechanism
@@ -143,12 +143,7 @@ def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:
     def block(i: int) -> None:
         draw(i * _BLOCK, min((i + 1) * _BLOCK, groups), parts[i])
 
-    if threads == 1 or len(parts) <= 1:
-        for i in range(len(parts)):
-            block(i)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(block, range(len(parts))))
+    each(block, range(len(parts)), threads)
 
 
 def _quantiles(

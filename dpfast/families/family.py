@@ -18,8 +18,8 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _blocks
+from dpfast._threads import each
 
 Theta = Mapping[str, float]
 
@@ -236,12 +237,7 @@ class AdditiveFamily(Family):
             state.update(x[starts[i] : starts[i + 1]], workers=workers if few else 1)
             out[cuts[i] : cuts[i + 1]] = self.finish(state, box, corrected=corrected)
 
-        if few or workers == 1:
-            for i in range(len(cuts) - 1):
-                run(i)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run, range(len(cuts) - 1)))
+        each(run, range(len(cuts) - 1), 1 if few else workers)
         return out
 
     def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
@@ -336,20 +332,16 @@ class BlockFamily(Family):
                     estimates = np.asarray(fitted, dtype=np.float64)
             except Exception:  # of one block: the others may not fail with it
                 if last - first > 1:
-                    each(first, last)
+                    one_by_one(first, last)
                 return
             if estimates.shape == (last - first, len(box.names)):  # any other could be broadcast: one number for all
                 out[first:last] = estimates
 
-        def each(first: int, last: int) -> None:
+        def one_by_one(first: int, last: int) -> None:
             for j in range(first, last):
                 fit(j, j + 1)
 
-        run = fit if self.many else each
-        if len(cuts) == 2:
-            run(0, blocks)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run, cuts[:-1], cuts[1:]))
+        run = fit if self.many else one_by_one
+        each(lambda cut: run(*cut), list(pairwise(cuts)), workers)
         out[np.diff(offsets) < self.least] = np.nan
         return out
