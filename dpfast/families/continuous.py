@@ -7,7 +7,6 @@ operations are used here: its vector loops for logarithms and exponentials promi
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._kernels import _blocks
 from dpfast._kernels._samplers import exp_negs
-from dpfast.families.family import NOTHING, AdditiveFamily, Box, Column, Theta, determined, reciprocal
+from dpfast.families.family import LARGEST, NOTHING, AdditiveFamily, Box, Column, Theta, determined, reciprocal
 
-_LARGEST, _LEAST = sys.float_info.max, 5e-324
+_LEAST = 5e-324
 _Sums = tuple[NDArray[np.float64], ...]
 _Estimates = Iterable[NDArray[np.float64]]
 
@@ -39,10 +38,10 @@ class Exponential(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("rate", "mean")
-    support: ClassVar[tuple[float, float]] = (0.0, _LARGEST)
+    support: ClassVar[tuple[float, float]] = (0.0, LARGEST)
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         # From 2**-20 of the least mean in the box to more than 2**7 times the greatest.
@@ -76,7 +75,7 @@ class _Gaussian(AdditiveFamily):
     deviation: ClassVar[str]
 
     def space(self, name: str) -> tuple[float, float]:
-        return (-_LARGEST, _LARGEST) if name == self.mean else (0.0, _LARGEST)
+        return (-LARGEST, LARGEST) if name == self.mean else (0.0, LARGEST)
 
     def estimate(self, count: NDArray[np.float64], sums: _Sums, box: Box, *, corrected: bool) -> _Estimates:
         out = []
@@ -159,7 +158,7 @@ class Lognormal(_Gaussian):
     """Positive records whose logarithms are normal. Released: ``mu``, ``sigma`` (of the logarithm), or both."""
 
     names: ClassVar[tuple[str, ...]] = ("mu", "sigma")
-    support: ClassVar[tuple[float, float]] = (_LEAST, _LARGEST)
+    support: ClassVar[tuple[float, float]] = (_LEAST, LARGEST)
     mean: ClassVar[str] = "mu"
     deviation: ClassVar[str] = "sigma"
 
@@ -187,10 +186,10 @@ class Pareto(AdditiveFamily):
 
     @property
     def support(self) -> tuple[float, float]:
-        return self.minimum, _LARGEST
+        return self.minimum, LARGEST
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         return (Column("log"),)
@@ -225,13 +224,13 @@ class Gamma(AdditiveFamily):
 
     unit: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("shape", "rate", "scale")
-    support: ClassVar[tuple[float, float]] = (_LEAST, _LARGEST)
+    support: ClassVar[tuple[float, float]] = (_LEAST, LARGEST)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", _checks.positive("unit", self.unit))
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         return Column("wide", step=_power_of_two(self.unit)), Column("log")
@@ -292,7 +291,7 @@ class Beta(AdditiveFamily):
     support: ClassVar[tuple[float, float]] = (_LEAST, 1 - 2.0**-53)
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         return Column("log"), Column("log1m")

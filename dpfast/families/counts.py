@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.families.family import AdditiveFamily, Box, Column, Theta
+from dpfast.families.family import LARGEST, AdditiveFamily, Box, Column, Theta
 
-_LARGEST = sys.float_info.max
 _Sums = tuple[NDArray[np.float64], ...]
 
 
@@ -51,11 +49,11 @@ class Poisson(AdditiveFamily):
     """Counts 0, 1, ... Released: ``mean``, the sample mean, unbiased. Counts beyond 2**51 count as that."""
 
     names: ClassVar[tuple[str, ...]] = ("mean",)
-    support: ClassVar[tuple[float, float]] = (0.0, _LARGEST)
+    support: ClassVar[tuple[float, float]] = (0.0, LARGEST)
     least: ClassVar[int] = 1
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
         return (Column("value"),)
@@ -83,7 +81,7 @@ class Geometric(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("p",)
-    support: ClassVar[tuple[float, float]] = (1.0, _LARGEST)
+    support: ClassVar[tuple[float, float]] = (1.0, LARGEST)
 
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, 1.0

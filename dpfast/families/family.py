@@ -34,7 +34,7 @@ Theta = Mapping[str, float]
 
 NOTHING: Theta = MappingProxyType({})
 
-_LARGEST = sys.float_info.max
+LARGEST = sys.float_info.max
 _BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
 
 
@@ -191,7 +191,7 @@ class AdditiveFamily(Family):
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
-        return -_LARGEST, _LARGEST
+        return -LARGEST, LARGEST
 
     @abstractmethod
     def columns(self, box: Box) -> tuple[Column, ...]:
@@ -280,7 +280,7 @@ class BlockFamily(Family):
     @property
     def support(self) -> tuple[float, float]:
         """The closed interval of possible records. All others, NaN among them, are left out of their block."""
-        return -_LARGEST, _LARGEST
+        return -LARGEST, LARGEST
 
     @abstractmethod
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import NOTHING, Box, Family, Theta
-
-_LARGEST = 1.7976931348623157e308
+from dpfast.families.family import LARGEST, NOTHING, Box, Family, Theta
 
 # Of a Gumbel distribution (of minima) with scale 1, by m records: m times the bias of the location, and the variances;
 # the bias of 1 / scale. docs/proofs/block-estimates.md
@@ -33,29 +32,29 @@ _BINOMIAL_B2 = 1.5  # b2 / b1, by simulation: 0.9 to 2.1 for r from 0.5 to 8
 
 _EXACT_SIZES = 4096
 
+Estimates = dict[str, NDArray[np.float64]]
+
 
 class Fitted(Family):
     """A family fitted by a compiled kernel that reads each block where it lies, whatever its dtype and strides."""
 
     @abstractmethod
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        """Every parameter, of all blocks; `counts` is filled with the records used of each."""
+    def kernel(self, corrected: bool) -> Callable[..., None]:
+        """What fills ``out`` and ``counts``, called with ``(*data, offsets, out, counts, workers=)``."""
+
+    def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
+        """The parameters, less the bias that the kernel does not take off itself."""
+        return fitted
 
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
         offsets = _blocks.offsets(data[0].shape[0], blocks)
-        counts = np.empty(blocks, np.int64)
+        raw, counts = np.empty((blocks, len(self.names))), np.empty(blocks, np.int64)
         with np.errstate(all="ignore"):
-            fitted = self.fit(data, offsets, counts, corrected=corrected, workers=workers)
+            self.kernel(corrected)(*data, offsets, raw, counts, workers=workers)
+            fitted = dict(zip(self.names, raw.T, strict=True))
+            fitted = self.better(fitted, counts) if corrected else fitted
         out = np.stack([fitted[name] for name in box.names], axis=1)
         out[counts < self.least] = np.nan
         return out
@@ -79,25 +78,15 @@ class Weibull(Fitted):
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, _LARGEST
+        return 0.0, LARGEST
 
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        out = np.empty((counts.shape[0], 2))
-        _fits.weibull(data[0], offsets, out, counts, workers=workers)
-        shape, scale = out.T
-        if corrected:
-            m = np.maximum(counts, 2)
-            shape = shape * (1 - _SHAPE_BIAS / m - _SHAPE_BIAS_2 / m**2)
-            scale = less_bias(scale, _scale_bias(shape) / m)
-        return {"shape": shape, "scale": scale}
+    def kernel(self, corrected: bool) -> Callable[..., None]:
+        return _fits.weibull
+
+    def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
+        m = np.maximum(counts, 2)
+        shape = fitted["shape"] * (1 - _SHAPE_BIAS / m - _SHAPE_BIAS_2 / m**2)
+        return {"shape": shape, "scale": less_bias(fitted["scale"], _scale_bias(shape) / m)}
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         return {"shape": 1.0, "scale": 1.0, **box.middle(), **known}
@@ -131,21 +120,13 @@ class Laplace(Fitted):
     names: ClassVar[tuple[str, ...]] = ("location", "scale")
 
     def space(self, name: str) -> tuple[float, float]:
-        return (-_LARGEST, _LARGEST) if name == "location" else (0.0, _LARGEST)
+        return (-LARGEST, LARGEST) if name == "location" else (0.0, LARGEST)
 
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        out = np.empty((counts.shape[0], 2))
-        _fits.laplace(data[0], offsets, out, counts, workers=workers)
-        location, scale = out.T
-        return {"location": location, "scale": scale / deviation(counts) if corrected else scale}
+    def kernel(self, corrected: bool) -> Callable[..., None]:
+        return _fits.laplace
+
+    def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
+        return {**fitted, "scale": fitted["scale"] / deviation(counts)}
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         return {"location": 0.0, "scale": 1.0, **box.middle(), **known}
@@ -202,20 +183,10 @@ class NegativeBinomial(Fitted):
         return 50
 
     def space(self, name: str) -> tuple[float, float]:
-        return 0.0, 1.0 if name == "p" else _LARGEST
+        return 0.0, 1.0 if name == "p" else LARGEST
 
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        out = np.empty((counts.shape[0], 3))
-        _fits.negative_binomial(data[0], offsets, out, counts, correct=corrected, workers=workers)
-        return dict(zip(self.names, out.T, strict=True))
+    def kernel(self, corrected: bool) -> Callable[..., None]:
+        return partial(_fits.negative_binomial, correct=corrected)
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         two: dict[str, float] = {}  # that determine the third

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,9 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import NOTHING, Box, Theta
-from dpfast.families.fitted import Fitted
+from dpfast.families.family import LARGEST, NOTHING, Box, Theta
+from dpfast.families.fitted import Estimates, Fitted
 
-_LARGEST = 1.7976931348623157e308
 _NODES = 80
 
 
@@ -84,28 +84,8 @@ class Regression(Fitted):
             raise ValueError(f"X and y must be equally long, not {design.shape[0]} and {response.shape[0]}")
         return design, response
 
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        out = np.empty((counts.shape[0], len(self.names)))
-        _fits.regression(
-            data[0],
-            data[1],
-            offsets,
-            out,
-            counts,
-            model=self.model,
-            intercept=self.intercept,
-            correct=corrected,
-            workers=workers,
-        )
-        return dict(zip(self.names, out.T, strict=True))
+    def kernel(self, corrected: bool) -> Callable[..., None]:
+        return partial(_fits.regression, model=self.model, intercept=self.intercept, correct=corrected)
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
@@ -225,22 +205,11 @@ class LinearRegression(Regression):
         return (*self.coefficients, "sd")
 
     def space(self, name: str) -> tuple[float, float]:
-        return (0.0, _LARGEST) if name == "sd" else (-_LARGEST, _LARGEST)
+        return (0.0, LARGEST) if name == "sd" else (-LARGEST, LARGEST)
 
-    def fit(
-        self,
-        data: tuple[NDArray[Any], ...],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        corrected: bool,
-        workers: int,
-    ) -> dict[str, NDArray[np.float64]]:
-        fitted = super().fit(data, offsets, counts, corrected=corrected, workers=workers)
-        if corrected:
-            freedom = np.maximum(counts - len(self.coefficients), 1)
-            fitted["sd"] = fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)
-        return fitted
+    def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
+        freedom = np.maximum(counts - len(self.coefficients), 1)
+        return {**fitted, "sd": fitted["sd"] / _blocks.normal_corrections(freedom + 1.0)}
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         return {"sd": 1.0, **super().reference(box, known)}
