@@ -104,11 +104,6 @@ static inline double blocks_steps(double x, double center, double scale, double 
     return blocks_clamp((x - center) * scale, -most, most);
 }
 
-static inline double blocks_log_steps(double x)
-{
-    return blocks_log(blocks_clamp(x, 0x1p-1022, 0x1.fffffffffffffp1023)) * (1 / BLOCKS_LOG_STEP);
-}
-
 /* How many records of a part are in the support, and all ones for those. */
 DPFAST_CLONES static uint64_t blocks_count(const double *x, ptrdiff_t count, double low, double high)
 {
@@ -150,10 +145,13 @@ DPFAST_CLONES static void blocks_wides(const double *x, ptrdiff_t count, const s
     }
 }
 
+/* Logarithms of x clamped to what has one, in steps. In two loops: with constants for bounds, one would be made of branches. */
 DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *restrict steps)
 {
     for (ptrdiff_t i = 0; i < count; i++)
-        steps[i] = blocks_log_steps(x[i]);
+        steps[i] = blocks_clamp(x[i], 0x1p-1022, 0x1.fffffffffffffp1023);
+    for (ptrdiff_t i = 0; i < count; i++)
+        steps[i] = blocks_log(steps[i]) * (1 / BLOCKS_LOG_STEP);
 }
 
 DPFAST_CLONES static void blocks_complements(const double *x, ptrdiff_t count, double *restrict out)
