@@ -9,20 +9,11 @@ from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
+from select cimport describe, select_keys, select_set_grid
+
 cnp.import_array()
 
 cdef extern from "blocks.h" nogil:
-    enum select_kind:
-        SELECT_UNSUPPORTED
-        SELECT_FLOAT64
-
-    struct select_keys:
-        const char *data
-        Py_ssize_t n
-        Py_ssize_t stride
-        select_kind kind
-        bint in_place
-
     enum blocks_kind:
         BLOCKS_VALUE
         BLOCKS_SQUARE
@@ -47,8 +38,6 @@ cdef extern from "blocks.h" nogil:
         int words
         blocks_column column[4]
 
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
     int64_t blocks_start(const blocks_plan *plan, int64_t j)
     int64_t blocks_of(const blocks_plan *plan, int64_t i)
     void blocks_scan(const blocks_plan *plan, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop,
@@ -151,15 +140,10 @@ cdef class BlockSums:
             raise ValueError(f"records must be one-dimensional, not of shape {np.shape(values)}")
         if not cnp.PyArray_ISNOTSWAPPED(values):
             raise TypeError(f"records must be in native byte order, not of dtype {values.dtype.str}")
-        n = cnp.PyArray_DIM(values, 0)
+        describe(&keys, values)
+        n = keys.n
         if n > self.room:
             raise ValueError(f"a state of {self.plan.n} records cannot take {n} more after {self.position}")
-        keys.kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
-        if keys.kind == SELECT_UNSUPPORTED:
-            raise TypeError(f"no keys are defined for records of dtype {values.dtype}")
-        keys.data, keys.n, keys.stride = <const char *> cnp.PyArray_DATA(values), n, cnp.PyArray_STRIDE(values, 0)
-        keys.in_place = (keys.kind == SELECT_FLOAT64 and keys.stride == sizeof(double)
-                         and cnp.PyArray_ISALIGNED(values))
         select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
         threads = max(1, min(workers, n // RECORDS_A_WORKER))
         if threads == 1:

@@ -12,22 +12,15 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from dpfast._kernels._samplers import next_word
+from grid cimport dpfast_encode_array, dpfast_grid
 
+from dpfast._kernels._samplers import next_word
 
 cdef extern from "select.h":
     Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
     double *select_sort(double *x, Py_ssize_t n, double *scratch) noexcept nogil
 
 cdef extern from "groups.h":
-    ctypedef struct dpfast_grid:
-        double lower
-        double upper
-        double step
-        double missing
-        double first
-        int shift
-
     ctypedef struct dpfast_group_plan:
         dpfast_grid grid
         int64_t last
@@ -43,7 +36,6 @@ cdef extern from "groups.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
-    void dpfast_encode_array(const dpfast_grid *grid, const double *x, int64_t *out, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
                                    int64_t *widths, double *cumulative) noexcept nogil
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
