@@ -132,7 +132,8 @@ def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
     if classes.dtype.kind != "U":
         values = _checks.numbers("y", y)
-        return np.where(values == classes[1], 1.0, np.where(values == classes[0], 0.0, np.nan))
+        with np.errstate(all="ignore"):  # a signalling NaN
+            return np.where(values == classes[1], 1.0, np.where(values == classes[0], 0.0, np.nan))
     shape: tuple[int, ...]
     if isinstance(y, (list, tuple)):
         labels, shape = y, (len(y),)

@@ -350,7 +350,9 @@ class TestBothLogistic:
         broken, constant = ROWS.copy(), np.full_like(ROWS, 3.0)
         broken[::3] = [math.nan, math.inf]
         none, third = np.full(2000, math.nan), np.where(np.arange(2000) % 3, TARGETS, 7.5)
-        datasets = [(ROWS, TARGETS), (broken, TARGETS), (constant, TARGETS), (np.zeros_like(ROWS), TARGETS)]
+        signalling = np.full(2000, 0x7FA00000, np.uint32).view(np.float32)
+        datasets = [(ROWS, TARGETS), (np.stack([signalling] * 2, axis=1), signalling)]
+        datasets += [(broken, TARGETS), (constant, TARGETS), (np.zeros_like(ROWS), TARGETS)]
         datasets += [(ROWS, labels) for labels in (0 * TARGETS, TARGETS**0, none, third, 1e300 * TARGETS)]
         shown = set()
         with warnings.catch_warnings():
