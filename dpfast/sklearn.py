@@ -452,9 +452,9 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
     classes : pair of numbers or of strings
         Public: which labels occur in `y` would tell about records. A label that is neither counts as missing (Notes).
     bounds : pair of floats, or one of them for each coefficient, that of the intercept last
-        Public, for "aggregate": where coefficients lie. Noise is proportional to the width.
+        Public, for "aggregate": where coefficients lie. Noise is proportional to the width; for wide ones see `combine`.
     radius : float
-        Public, for "local": the norm that rows have at most. Longer ones are projected.
+        Public, for "local": the norm that rows have at most. Longer ones are projected ("l2") or clamped ("linf").
     epsilon : float
         Positive, for the whole fit. "aggregate" gives each coefficient an equal share.
     method : {"aggregate", "local"}
@@ -462,7 +462,8 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
         docs/sklearn.md.
     fit_intercept : bool
     blocks, combine : int or "auto", str
-        For "aggregate", as for `dpfast.SampleAndAggregate`. "auto" needs 40 rows, and 20 more for each coefficient.
+        For "aggregate", as for `dpfast.SampleAndAggregate`. "auto" needs 40 rows, and 20 more for each coefficient;
+        ``combine="winsorized"`` makes little of wide bounds if there are many more.
     spread : float or sequence of float
         Public, for "aggregate" with blocks="auto" or combine="winsorized": assumed standard deviations of the columns.
     norm, bound : {"l2", "linf"}, float
@@ -493,10 +494,11 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
     class, or more than two.
     Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label. For "local" a missing label
     counts as ``classes_[0]``; a row with NaN has no features ("l2"), or a NaN is 0 ("linf").
-    Accuracy: "aggregate" has noise of standard deviation ``sqrt(2) p width / (k epsilon)`` in each of p coefficients, k
-    the blocks, at most ``n / (20 + 10 p)`` of them with "auto"; no penalty pulls coefficients to 0. "local" is as good
-    as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy. `predict` takes ``classes_[0]`` where a row has
-    NaN.
+    `predict` takes ``classes_[0]`` for a row with NaN.
+    Accuracy: "aggregate" adds noise of standard deviation ``sqrt(2) p width / (k epsilon)`` to each of p coefficients,
+    k the blocks: at most ``n / (20 + 10 p)`` with "auto", for it takes fits to so many rows, whose bias is small.
+    "local" is as good as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0. No
+    penalty pulls coefficients to 0.
     Cost: "aggregate" a few Newton steps over each block; "local" d normals for each row.
 
     References

@@ -510,6 +510,16 @@ class TestAggregate:
         for scale in (0.9, 1.1):
             assert not (np.abs(released - scale * expected) < close).all()
 
+    def test_wide_bounds(self):
+        rows, labels = _model(100_000, seed=7)
+        errors = []
+        for combine in ("winsorized", "mean"):
+            model = PrivateLogisticRegression(
+                classes=(0, 1), bounds=(-300, 300), combine=combine, epsilon=1.0, random_state=1
+            )
+            errors.append(np.abs(model.fit(rows, labels).coef_[0] - [2, -1]).max())
+        assert errors[0] < 0.15 < errors[1]
+
     def test_near_the_fit_without_privacy(self):
         rows, labels = _model(50_000, d=5, seed=4)
         held, truth = _model(50_000, d=5, seed=5)
