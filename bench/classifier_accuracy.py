@@ -8,10 +8,8 @@ import argparse
 import math
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from bench.tables import size, table
-from dpfast.sklearn import PrivateLogisticRegression
 
 SIZES = [(10**4, 2), (10**5, 2), (10**4, 10), (10**5, 10), (10**6, 10), (10**5, 50)]
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
@@ -30,6 +28,10 @@ def methods(d):
 
 def losses(n, d, runs, rng):
     """The share that is right without privacy, and the mean loss and its standard error by method and epsilon."""
+    from sklearn.linear_model import LogisticRegression
+
+    from dpfast.sklearn import PrivateLogisticRegression
+
     right, lost = [], {(name, epsilon): [] for epsilon in EPSILONS for name in methods(d)}
     for _ in range(runs):
         slopes = rng.normal(size=d)

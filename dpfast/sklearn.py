@@ -452,7 +452,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
     classes : pair of numbers or of strings
         Public: which labels occur in `y` would tell about records. A label that is neither counts as missing (Notes).
     bounds : pair of floats, or one of them for each coefficient, that of the intercept last
-        Public, for "aggregate": where coefficients lie. Noise is proportional to the width; for wide ones see `combine`.
+        Public, for "aggregate": where coefficients lie. Noise is proportional to their width; but see `combine`.
     radius : float
         Public, for "local": the norm that rows have at most. Longer ones are projected ("l2") or clamped ("linf").
     epsilon : float
