@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,13 @@ from dpfast.families.family import LARGEST, NOTHING, Box, Theta
 from dpfast.families.fitted import Estimates, Fitted
 
 _NODES = 80
+
+
+@lru_cache(maxsize=1)
+def _normal() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and their masses, for means over a standard normal variable; not to be modified."""
+    z, mass = hermegauss(_NODES)
+    return z, mass / mass.sum()
 
 
 @dataclass(frozen=True)
@@ -113,8 +120,7 @@ class Regression(Fitted):
         slopes = np.array([theta[name] * s for name, s in zip(self.columns, self.spread, strict=True)])
         tau = math.sqrt(float(slopes @ slopes))
         direction = slopes / tau if tau else np.eye(len(slopes))[0]
-        z, mass = hermegauss(_NODES)
-        mass = mass / mass.sum()
+        z, mass = _normal()
         eta = theta["intercept"] + tau * z if self.intercept else tau * z
         weight, bend = self.weights(eta, theta)
         basis = np.stack([np.ones_like(z), z] if self.intercept else [z])
