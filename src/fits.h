@@ -347,6 +347,7 @@ struct fits_room {
     double *hessian;  /* padded^2: X'WX, then its factor */
     double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
     int *exponent;    /* padded: column j was divided by 2^exponent[j] */
     double square;    /* of the residuals */
 };
@@ -360,7 +361,8 @@ static ptrdiff_t fits_padded(ptrdiff_t parameters)
 static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
-    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded + (6 + FITS_LANES) * padded + FITS_LANES;
+    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded
+        + (8 + FITS_LANES) * padded + 2 + FITS_LANES;
 }
 
 static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
@@ -382,6 +384,7 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.beta = next, next += padded;
     room.trial = next, next += padded;
     room.unit = next, next += padded;
+    room.sizes = next, next += 2 * (padded + 1);
     room.exponent = (int *)next;
     return room;
 }
@@ -405,18 +408,6 @@ static void fits_divide(double *x, ptrdiff_t count, int exponent)
         x[i] = ldexp(x[i], -exponent);
 }
 
-/* Whether a number in the columns is not finite: 0 times that is NaN, and stays so in a sum. */
-DPFAST_CLONES static int fits_spoilt(const double *x, ptrdiff_t columns)
-{
-    double zero[2 * FITS_LANES] = {0}, sum = 0;
-    for (ptrdiff_t i = 0; i < columns * FITS_ROWS; i += 2 * FITS_LANES)
-        for (int j = 0; j < 2 * FITS_LANES; j++)
-            zero[j] += 0 * x[i + j];
-    for (int j = 0; j < 2 * FITS_LANES; j++)
-        sum += zero[j];
-    return sum != 0;
-}
-
 /* Rows with a number that is not finite become zero; how many they are. */
 static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
 {
@@ -432,23 +423,41 @@ static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
     return cleared;
 }
 
-/* The greatest magnitude in a column of a tile. */
+/* The greatest magnitude in a column of a tile, infinity and then NaN above all: their bits have the same order. */
 DPFAST_CLONES static double fits_greatest(const double *x)
 {
-    double top[2 * FITS_LANES] = {0}, greatest = 0;
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 2 * FITS_LANES)
-        for (int j = 0; j < 2 * FITS_LANES; j++) {
-            double size = fabs(x[i + j]);
-            top[j] = size > top[j] ? size : top[j];
+    fits_places top[4] = {0};
+    int64_t greatest = 0;
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES)
+        for (int k = 0; k < 4; k++) {
+            fits_places size, more;
+            memcpy(&size, x + i + k * FITS_LANES, sizeof size);
+            size &= INT64_MAX;
+            more = size > top[k];
+            top[k] = (size & more) | (top[k] & ~more);
         }
-    for (int j = 0; j < 2 * FITS_LANES; j++)
-        greatest = top[j] > greatest ? top[j] : greatest;
-    return greatest;
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < FITS_LANES; j++)
+            greatest = top[k][j] > greatest ? top[k][j] : greatest;
+    return dpfast_double((uint64_t)greatest);
 }
 
-/* Rows of doubles side by side become columns of a tile. */
-DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns, double *restrict out)
+/* That of every column; whether all are finite. */
+static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
 {
+    int finite = 1;
+    for (ptrdiff_t j = 0; j < columns; j++) {
+        sizes[j] = fits_greatest(x + j * FITS_ROWS);
+        finite &= sizes[j] <= DBL_MAX;
+    }
+    return finite;
+}
+
+/* Rows of doubles side by side become columns of a tile, four by four. */
+DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
+                                         double *restrict out)
+{
+    const fits_places even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, low = {0, 1, 4, 5}, high = {2, 3, 6, 7};
     ptrdiff_t i = 0;
     for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
         for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
@@ -457,13 +466,13 @@ DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptr
             memcpy(&b, data + (i + 1) * stride + 8 * j, sizeof b);
             memcpy(&c, data + (i + 2) * stride + 8 * j, sizeof c);
             memcpy(&d, data + (i + 3) * stride + 8 * j, sizeof d);
-            fits_lanes ab = __builtin_shuffle(a, b, (fits_places){0, 4, 2, 6}), cd = __builtin_shuffle(c, d, (fits_places){0, 4, 2, 6});
-            fits_lanes ba = __builtin_shuffle(a, b, (fits_places){1, 5, 3, 7}), dc = __builtin_shuffle(c, d, (fits_places){1, 5, 3, 7});
+            fits_lanes ab = __builtin_shuffle(a, b, even), cd = __builtin_shuffle(c, d, even);
+            fits_lanes ba = __builtin_shuffle(a, b, odd), dc = __builtin_shuffle(c, d, odd);
             double *to = out + j * FITS_ROWS + i;
-            *(fits_lanes *)to = __builtin_shuffle(ab, cd, (fits_places){0, 1, 4, 5});
-            *(fits_lanes *)(to + FITS_ROWS) = __builtin_shuffle(ba, dc, (fits_places){0, 1, 4, 5});
-            *(fits_lanes *)(to + 2 * FITS_ROWS) = __builtin_shuffle(ab, cd, (fits_places){2, 3, 6, 7});
-            *(fits_lanes *)(to + 3 * FITS_ROWS) = __builtin_shuffle(ba, dc, (fits_places){2, 3, 6, 7});
+            *(fits_lanes *)to = __builtin_shuffle(ab, cd, low);
+            *(fits_lanes *)(to + FITS_ROWS) = __builtin_shuffle(ba, dc, low);
+            *(fits_lanes *)(to + 2 * FITS_ROWS) = __builtin_shuffle(ab, cd, high);
+            *(fits_lanes *)(to + 3 * FITS_ROWS) = __builtin_shuffle(ba, dc, high);
             if (j + FITS_LANES == columns)
                 break;
         }
@@ -485,10 +494,10 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
                                 int *response)
 {
     const ptrdiff_t padded = room->padded, parameters = room->parameters;
-    double *greatest = room->unit, top = 0;
+    double *sizes = room->sizes, *greatest = sizes + padded + 1;
     ptrdiff_t used = 0;
     room->count = (stop - start + FITS_ROWS - 1) / FITS_ROWS;
-    for (ptrdiff_t j = 0; j < padded; j++)
+    for (ptrdiff_t j = 0; j <= padded; j++)
         greatest[j] = 0;
     for (ptrdiff_t t = 0; t < room->count; t++) {
         double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
@@ -514,18 +523,19 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
             for (ptrdiff_t i = 0; i < rows; i++)
                 y[i] = y[i] >= 0 ? y[i] : NAN;
         used += rows;
-        if (fits_spoilt(tile, padded + 1))
+        if (!fits_sizes(tile, padded + 1, sizes)) {
             used -= fits_clear(tile, padded + 1, rows);
-        for (ptrdiff_t j = 0; j < parameters; j++)
-            greatest[j] = fmax(greatest[j], fits_greatest(tile + j * FITS_ROWS));
-        top = fmax(top, fits_greatest(y));
+            fits_sizes(tile, padded + 1, sizes);
+        }
+        for (ptrdiff_t j = 0; j <= padded; j++)
+            greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
     }
     for (ptrdiff_t j = 0; j < parameters; j++) {
         room->exponent[j] = fits_exponent(greatest[j]);
         for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)
             fits_divide(fits_tile(room, t) + j * FITS_ROWS, FITS_ROWS, room->exponent[j]);
     }
-    *response = design->model == FITS_LINEAR ? fits_exponent(top) : 0;
+    *response = design->model == FITS_LINEAR ? fits_exponent(greatest[padded]) : 0;
     for (ptrdiff_t t = 0; *response && t < room->count; t++)
         fits_divide(fits_tile(room, t) + padded * FITS_ROWS, FITS_ROWS, *response);
     return used;
@@ -547,7 +557,8 @@ FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_
 FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
 
 /* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
-FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out, ptrdiff_t stride)
+FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
+                               ptrdiff_t stride)
 {
     fits_lanes sums[FITS_PANEL][FITS_WIDE];
     for (int r = 0; r < rows; r++)
@@ -821,7 +832,8 @@ static double fits_dot(const double *a, const double *b, ptrdiff_t count)
 static int fits_is_near(double decrement, double before)
 {
     double ratio = decrement / before;
-    return decrement <= FITS_CLOSE || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
+    return decrement <= FITS_CLOSE
+        || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
 }
 
 /* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if it is `warm`, else
