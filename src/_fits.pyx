@@ -206,8 +206,8 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
     **Law** deterministic, by doubles, not certified: least squares by Cholesky's factor, refined once; the others by
     Newton's method, 60 passes at most, with `correct` less their bias to first order. A singular design, or fewer
     records than p: NaN. A separated block: where Newton's method stopped, beyond any reasonable box. **Assumes** as
-    `weibull`; `design` two-dimensional, equally long. **Cost** about 6 passes over the block of p (p + 1) + 5 p + 45
-    operations a record; memory of the longest block. **Reference** mechanisms-b 14.3; Firth 1993.
+    `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60 operations a
+    record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** mechanisms-b 14.3; Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)
     fits.design.x, fits.design.y = _keys(design), _keys(response)

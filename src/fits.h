@@ -60,17 +60,24 @@ static inline double fits_log(double x)
     uint64_t k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1024) << 52)) >> 52; /* 1024 more than meant: positive */
     double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1024.0) - 54.0 * small;
     double f = dpfast_double(b - (k << 52) + (UINT64_C(1024) << 52)) - 1.0;
-    double s = f / (2.0 + f), v = s * s, p = 1.0 / 21;
-    p = p * v + 1.0 / 19;
-    p = p * v + 1.0 / 17;
-    p = p * v + 1.0 / 15;
-    p = p * v + 1.0 / 13;
-    p = p * v + 1.0 / 11;
-    p = p * v + 1.0 / 9;
-    p = p * v + 1.0 / 7;
-    p = p * v + 1.0 / 5;
-    p = p * v + 1.0 / 3;
+    double s = f / (2.0 + f), v = s * s, p = dpfast_atanh_tail(v);
     return exponent * 0x1.62e42fefa38p-1 + (exponent * 0x1.ef35793c7673p-45 + (2.0 * s + 2.0 * s * (p * v)));
+}
+
+/* exp(-y) for y >= 0; 0 for y > 708, 1 for NaN. As dpfast_exp_neg, but by a shorter series (the rest is < 2^-47 of it) in
+ * Estrin's order, whose chain of dependent steps, which loops of it wait for, is a third as long. */
+FITS_INLINE double fits_exp_neg(double y)
+{
+    uint64_t inside = -(uint64_t)(y < 708.0);
+    double top = dpfast_double(dpfast_bits(y) & inside);
+    double rounded = top * 0x1.71547652b82fep0 + 0x1.8p52, j = rounded - 0x1.8p52; /* j is also in the last bits of it */
+    double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1);
+    double two = r * r, four = two * two;
+    double a = (r + 1.0) + (r * (1.0 / 6) + 0.5) * two;
+    double b = (r * (1.0 / 120) + 1.0 / 24) + (r * (1.0 / 5040) + 1.0 / 720) * two;
+    double c = (r * (1.0 / 362880) + 1.0 / 40320) + (r * (1.0 / 39916800) + 1.0 / 3628800) * two;
+    double p = (a + b * four) + c * (four * four);
+    return dpfast_double(dpfast_bits(p * dpfast_double((1023 - dpfast_bits(rounded)) << 52)) & inside);
 }
 
 /* ---- Weibull: shape k, scale ---- */
@@ -85,7 +92,7 @@ DPFAST_CLONES static struct fits_sums fits_tilt(const double *a, ptrdiff_t count
     double zero[FITS_LANES] = {0}, one[FITS_LANES] = {0}, two[FITS_LANES] = {0};
     for (ptrdiff_t i = 0; i < count; i += FITS_LANES)
         for (int j = 0; j < FITS_LANES; j++) {
-            double e = dpfast_exp_neg(k * a[i + j]), first = a[i + j] * e;
+            double e = fits_exp_neg(k * a[i + j]), first = a[i + j] * e;
             zero[j] += e, one[j] += first, two[j] += a[i + j] * first;
         }
     return (struct fits_sums){
@@ -306,14 +313,18 @@ static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, do
 /* ---- regressions: y given the row x, by the linear predictor eta = x . beta ---- */
 
 #define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
-#define FITS_PANEL 3  /* columns multiplied together: 9 sums stay in registers */
+#define FITS_PANEL 2  /* columns multiplied by others, */
+#define FITS_WIDE 5   /* so many at once: 10 sums stay in registers */
 
 #define FITS_SINGULAR 0x1p-40 /* the least part of a column that others leave unexplained */
-#define FITS_CLOSE 1e-14      /* Newton's decrement, in squares of a standard error, where a step is the last */
+/* What may be missing, in squares of a standard error: */
+#define FITS_CLOSE 1e-14 /* in the end */
+#define FITS_NEAR 1e-2   /* where Newton's method believes in its own convergence */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
 typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
+typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
 
 struct fits_design {
     struct select_keys x, y;  /* the first column, the response */
@@ -332,10 +343,11 @@ struct fits_room {
     double *tiles;
     double *panel;    /* FITS_PANEL columns of a tile, weighted */
     double *weight, *residual, *eta;
-    fits_lanes *sums; /* padded^2: X'WX, in lanes */
+    fits_lanes *sums; /* padded^2 + padded: X'WX and the gradient, in lanes */
     double *hessian;  /* padded^2: X'WX, then its factor */
     double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
     double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
     int *exponent;    /* padded: column j was divided by 2^exponent[j] */
     double square;    /* of the residuals */
 };
@@ -349,7 +361,8 @@ static ptrdiff_t fits_padded(ptrdiff_t parameters)
 static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
 {
     ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
-    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded + 6 * padded + FITS_LANES;
+    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded
+        + (8 + FITS_LANES) * padded + 2 + FITS_LANES;
 }
 
 static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
@@ -363,7 +376,7 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.weight = next, next += FITS_ROWS;
     room.residual = next, next += FITS_ROWS;
     room.eta = next, next += FITS_ROWS;
-    room.sums = (fits_lanes *)next, next += FITS_LANES * padded * padded;
+    room.sums = (fits_lanes *)next, next += FITS_LANES * (padded + 1) * padded;
     room.hessian = next, next += padded * padded;
     room.inverse = next, next += padded * padded;
     room.gradient = next, next += padded;
@@ -371,6 +384,7 @@ static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t p
     room.beta = next, next += padded;
     room.trial = next, next += padded;
     room.unit = next, next += padded;
+    room.sizes = next, next += 2 * (padded + 1);
     room.exponent = (int *)next;
     return room;
 }
@@ -394,25 +408,84 @@ static void fits_divide(double *x, ptrdiff_t count, int exponent)
         x[i] = ldexp(x[i], -exponent);
 }
 
-/* 0 becomes NaN where x is not finite: 0 times that is NaN, and stays so in a sum. */
-DPFAST_CLONES static void fits_spot(const double *restrict x, double *restrict bad)
+/* Rows with a number that is not finite become zero; how many they are. */
+static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
 {
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-        bad[i] += 0 * x[i];
+    ptrdiff_t cleared = 0;
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        double zero = 0;
+        for (ptrdiff_t j = 0; j < columns; j++)
+            zero += 0 * x[j * FITS_ROWS + i];
+        cleared += zero != 0;
+        for (ptrdiff_t j = 0; zero != 0 && j < columns; j++)
+            x[j * FITS_ROWS + i] = 0;
+    }
+    return cleared;
 }
 
-/* The greatest magnitude in a column of a tile. */
+/* The greatest magnitude in a column of a tile, infinity and then NaN above all: their bits have the same order. */
 DPFAST_CLONES static double fits_greatest(const double *x)
 {
-    double top[2 * FITS_LANES] = {0}, greatest = 0;
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 2 * FITS_LANES)
-        for (int j = 0; j < 2 * FITS_LANES; j++) {
-            double size = fabs(x[i + j]);
-            top[j] = size > top[j] ? size : top[j];
+    fits_places top[4] = {0};
+    int64_t greatest = 0;
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES)
+        for (int k = 0; k < 4; k++) {
+            fits_places size, more;
+            memcpy(&size, x + i + k * FITS_LANES, sizeof size);
+            size &= INT64_MAX;
+            more = size > top[k];
+            top[k] = (size & more) | (top[k] & ~more);
         }
-    for (int j = 0; j < 2 * FITS_LANES; j++)
-        greatest = top[j] > greatest ? top[j] : greatest;
-    return greatest;
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < FITS_LANES; j++)
+            greatest = top[k][j] > greatest ? top[k][j] : greatest;
+    return dpfast_double((uint64_t)greatest);
+}
+
+/* That of every column; whether all are finite. */
+static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
+{
+    int finite = 1;
+    for (ptrdiff_t j = 0; j < columns; j++) {
+        sizes[j] = fits_greatest(x + j * FITS_ROWS);
+        finite &= sizes[j] <= DBL_MAX;
+    }
+    return finite;
+}
+
+/* Rows of doubles side by side become columns of a tile, four by four. */
+DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
+                                         double *restrict out)
+{
+    const fits_places even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, low = {0, 1, 4, 5}, high = {2, 3, 6, 7};
+    ptrdiff_t i = 0;
+    for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
+        for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
+            fits_lanes a, b, c, d;
+            memcpy(&a, data + i * stride + 8 * j, sizeof a);
+            memcpy(&b, data + (i + 1) * stride + 8 * j, sizeof b);
+            memcpy(&c, data + (i + 2) * stride + 8 * j, sizeof c);
+            memcpy(&d, data + (i + 3) * stride + 8 * j, sizeof d);
+            fits_lanes ab = __builtin_shuffle(a, b, even), cd = __builtin_shuffle(c, d, even);
+            fits_lanes ba = __builtin_shuffle(a, b, odd), dc = __builtin_shuffle(c, d, odd);
+            double *to = out + j * FITS_ROWS + i;
+            *(fits_lanes *)to = __builtin_shuffle(ab, cd, low);
+            *(fits_lanes *)(to + FITS_ROWS) = __builtin_shuffle(ba, dc, low);
+            *(fits_lanes *)(to + 2 * FITS_ROWS) = __builtin_shuffle(ab, cd, high);
+            *(fits_lanes *)(to + 3 * FITS_ROWS) = __builtin_shuffle(ba, dc, high);
+            if (j + FITS_LANES == columns)
+                break;
+        }
+    for (; i < rows; i++)
+        for (ptrdiff_t j = 0; j < columns; j++)
+            memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);
+}
+
+/* Labels become twice the residual at beta = 0: 1 or -1. */
+DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
 }
 
 /* Rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero, which adds
@@ -421,13 +494,13 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
                                 int *response)
 {
     const ptrdiff_t padded = room->padded, parameters = room->parameters;
-    double *greatest = room->unit, top = 0;
+    double *sizes = room->sizes, *greatest = sizes + padded + 1;
     ptrdiff_t used = 0;
     room->count = (stop - start + FITS_ROWS - 1) / FITS_ROWS;
-    for (ptrdiff_t j = 0; j < padded; j++)
+    for (ptrdiff_t j = 0; j <= padded; j++)
         greatest[j] = 0;
     for (ptrdiff_t t = 0; t < room->count; t++) {
-        double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS, *bad = room->eta, spoilt = 0;
+        double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
         ptrdiff_t first = start + t * FITS_ROWS, rows = stop - first < FITS_ROWS ? stop - first : FITS_ROWS;
         ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns that need no zeros */
         memset(tile + filled * FITS_ROWS, 0, (padded + 1 - filled) * FITS_ROWS * sizeof *tile);
@@ -435,116 +508,108 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
         if (design->intercept)
             for (ptrdiff_t i = 0; i < rows; i++)
                 tile[i] = 1;
-        for (ptrdiff_t j = design->intercept; j < parameters; j++) {
-            struct select_keys keys = design->x;
-            keys.data += (j - design->intercept) * design->column_stride;
-            select_load(&keys, first, rows, tile + j * FITS_ROWS);
-        }
-        memset(bad, 0, FITS_ROWS * sizeof *bad);
-        for (ptrdiff_t j = 0; j < parameters; j++)
-            fits_spot(tile + j * FITS_ROWS, bad);
-        if (design->model != FITS_LOGISTIC)
-            fits_spot(y, bad);
-        if (design->model == FITS_LOGISTIC) /* twice the residual at beta = 0: 1 or -1 */
-            for (ptrdiff_t i = 0; i < rows; i++) {
-                bad[i] = y[i] == y[i] ? bad[i] : NAN;
-                y[i] = y[i] > 0 ? 1 : -1;
+        if (design->x.kind == SELECT_FLOAT64 && design->column_stride == sizeof(double))
+            fits_transpose(design->x.data + first * design->x.stride, design->x.stride, rows, design->columns,
+                           tile + design->intercept * FITS_ROWS);
+        else
+            for (ptrdiff_t j = 0; j < design->columns; j++) {
+                struct select_keys keys = design->x;
+                keys.data += j * design->column_stride;
+                select_load(&keys, first, rows, tile + (design->intercept + j) * FITS_ROWS);
             }
+        if (design->model == FITS_LOGISTIC)
+            fits_labels(y, rows);
         if (design->model == FITS_POISSON)
             for (ptrdiff_t i = 0; i < rows; i++)
-                bad[i] = y[i] >= 0 ? bad[i] : NAN;
-        for (ptrdiff_t i = 0; i < rows; i++)
-            spoilt += bad[i];
+                y[i] = y[i] >= 0 ? y[i] : NAN;
         used += rows;
-        for (ptrdiff_t i = 0; spoilt != 0 && i < rows; i++)
-            if (bad[i] != 0) {
-                used -= 1;
-                for (ptrdiff_t j = 0; j <= padded; j++)
-                    tile[j * FITS_ROWS + i] = 0;
-            }
-        for (ptrdiff_t j = 0; j < parameters; j++)
-            greatest[j] = fmax(greatest[j], fits_greatest(tile + j * FITS_ROWS));
-        top = fmax(top, fits_greatest(y));
+        if (!fits_sizes(tile, padded + 1, sizes)) {
+            used -= fits_clear(tile, padded + 1, rows);
+            fits_sizes(tile, padded + 1, sizes);
+        }
+        for (ptrdiff_t j = 0; j <= padded; j++)
+            greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
     }
     for (ptrdiff_t j = 0; j < parameters; j++) {
         room->exponent[j] = fits_exponent(greatest[j]);
         for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)
             fits_divide(fits_tile(room, t) + j * FITS_ROWS, FITS_ROWS, room->exponent[j]);
     }
-    *response = design->model == FITS_LINEAR ? fits_exponent(top) : 0;
+    *response = design->model == FITS_LINEAR ? fits_exponent(greatest[padded]) : 0;
     for (ptrdiff_t t = 0; *response && t < room->count; t++)
         fits_divide(fits_tile(room, t) + padded * FITS_ROWS, FITS_ROWS, *response);
     return used;
 }
 
+/* eta = X beta over one tile. */
 FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
 {
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-        eta[i] = 0;
-    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-        const double *x = tile + j * FITS_ROWS, a = beta[j], b = beta[j + 1], c = beta[j + 2];
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-            eta[i] += (a * x[i] + b * x[i + FITS_ROWS]) + c * x[i + 2 * FITS_ROWS];
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 8 * FITS_LANES) {
+        fits_lanes sums[8] = {0};
+        for (ptrdiff_t j = 0; j < padded; j++)
+            for (int k = 0; k < 8; k++)
+                sums[k] += beta[j] * *(const fits_lanes *)(tile + j * FITS_ROWS + i + k * FITS_LANES);
+        memcpy(eta + i, sums, sizeof sums);
     }
 }
 
 /* By address: how vectors are passed by value depends on the target. */
 FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
 
-/* gradient += X'r over one tile. */
-FITS_INLINE void fits_add_gradient(const double *tile, const double *r, ptrdiff_t padded, double *gradient)
+/* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
+FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
+                               ptrdiff_t stride)
 {
-    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-        const double *x = tile + j * FITS_ROWS;
-        fits_lanes a = {0}, b = {0}, c = {0};
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-            fits_lanes ri = *(const fits_lanes *)(r + i);
-            a += ri * *(const fits_lanes *)(x + i);
-            b += ri * *(const fits_lanes *)(x + i + FITS_ROWS);
-            c += ri * *(const fits_lanes *)(x + i + 2 * FITS_ROWS);
+    fits_lanes sums[FITS_PANEL][FITS_WIDE];
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            sums[r][k] = out[r * stride + k];
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+        fits_lanes u0 = *(const fits_lanes *)(u + i), u1 = *(const fits_lanes *)(u + (rows - 1) * FITS_ROWS + i);
+        for (int k = 0; k < width; k++) {
+            fits_lanes xk = *(const fits_lanes *)(x + k * FITS_ROWS + i);
+            sums[0][k] += u0 * xk;
+            if (rows > 1)
+                sums[1][k] += u1 * xk;
         }
-        gradient[j] += fits_across(&a), gradient[j + 1] += fits_across(&b), gradient[j + 2] += fits_across(&c);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            out[r * stride + k] = sums[r][k];
+}
+
+/* The same for any even number of columns x, in parts of 2 to FITS_WIDE, of sizes that differ by at most 1. */
+FITS_INLINE void fits_add_products(const double *u, const int rows, const double *x, ptrdiff_t columns, fits_lanes *out,
+                                   ptrdiff_t stride)
+{
+    ptrdiff_t parts = (columns + FITS_WIDE - 1) / FITS_WIDE;
+    for (; parts; parts--) {
+        ptrdiff_t width = (columns + parts - 1) / parts;
+        switch (width) {
+        case 2: fits_add_some(u, rows, x, 2, out, stride); break;
+        case 3: fits_add_some(u, rows, x, 3, out, stride); break;
+        case 4: fits_add_some(u, rows, x, 4, out, stride); break;
+        default: fits_add_some(u, rows, x, 5, out, stride);
+        }
+        columns -= width, x += width * FITS_ROWS, out += width;
     }
 }
 
-/* sums += X'WX over one tile, the upper triangle in squares of three by three, in lanes. */
+/* sums += X'WX over one tile, the upper triangle, in lanes. */
 FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
 {
     for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-            const double *x = tile + j * FITS_ROWS + i;
-            fits_lanes wi = *(const fits_lanes *)(w + i);
-            *(fits_lanes *)(panel + i) = wi * *(const fits_lanes *)x;
-            *(fits_lanes *)(panel + i + FITS_ROWS) = wi * *(const fits_lanes *)(x + FITS_ROWS);
-            *(fits_lanes *)(panel + i + 2 * FITS_ROWS) = wi * *(const fits_lanes *)(x + 2 * FITS_ROWS);
-        }
-        for (ptrdiff_t k = j; k < padded; k += FITS_PANEL) {
-            const double *x = tile + k * FITS_ROWS;
-            fits_lanes *out = sums + j * padded + k;
-            fits_lanes s00 = out[0], s01 = out[1], s02 = out[2];
-            fits_lanes s10 = out[padded], s11 = out[padded + 1], s12 = out[padded + 2];
-            fits_lanes s20 = out[2 * padded], s21 = out[2 * padded + 1], s22 = out[2 * padded + 2];
-            for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
-                fits_lanes x0 = *(const fits_lanes *)(x + i), x1 = *(const fits_lanes *)(x + i + FITS_ROWS);
-                fits_lanes x2 = *(const fits_lanes *)(x + i + 2 * FITS_ROWS), u;
-                u = *(const fits_lanes *)(panel + i);
-                s00 += u * x0, s01 += u * x1, s02 += u * x2;
-                u = *(const fits_lanes *)(panel + i + FITS_ROWS);
-                s10 += u * x0, s11 += u * x1, s12 += u * x2;
-                u = *(const fits_lanes *)(panel + i + 2 * FITS_ROWS);
-                s20 += u * x0, s21 += u * x1, s22 += u * x2;
-            }
-            out[0] = s00, out[1] = s01, out[2] = s02, out += padded;
-            out[0] = s10, out[1] = s11, out[2] = s12, out += padded;
-            out[0] = s20, out[1] = s21, out[2] = s22;
-        }
+        const double *x = tile + j * FITS_ROWS;
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+            panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
+        fits_add_products(panel, FITS_PANEL, x, padded - j, sums + j * padded + j, padded);
     }
 }
 
 /* 1 / (1 + exp(margin)), and its derivative but for the sign. */
 FITS_INLINE double fits_logistic(double margin, double *slope)
 {
-    double e = dpfast_exp_neg(fabs(margin)), q = 1.0 / (1.0 + e);
+    double e = fits_exp_neg(fabs(margin)), q = 1.0 / (1.0 + e);
     *slope = e * q * q;
     return q * (margin < 0 ? 1.0 : e); /* both sides exist already: a blend, not a branch */
 }
@@ -552,7 +617,7 @@ FITS_INLINE double fits_logistic(double margin, double *slope)
 /* exp(eta); 0 or infinity where |eta| > 708. */
 FITS_INLINE double fits_exp(double eta)
 {
-    double e = dpfast_exp_neg(fabs(eta)), rises = fits_one_if(eta > 0);
+    double e = fits_exp_neg(fabs(eta)), rises = fits_one_if(eta > 0);
     return (rises + (1.0 - rises) * e) / (rises * e + (1.0 - rises));
 }
 
@@ -593,32 +658,37 @@ DPFAST_CLONES static void fits_weigh_start(const double *restrict y, double *res
     }
 }
 
+FITS_INLINE void fits_weigh(struct fits_room *room, enum fits_model model, const double *y)
+{
+    if (model == FITS_LINEAR)
+        fits_weigh_linear(y, room->eta, room->weight, room->residual);
+    else if (model == FITS_LOGISTIC)
+        fits_weigh_labels(y, room->eta, room->weight, room->residual);
+    else
+        fits_weigh_counts(y, room->eta, room->weight, room->residual);
+}
+
 /* The gradient, the sum of squares of the residuals, and with `curved` the Hessian, at beta (NULL: at the start). */
 DPFAST_CLONES static void fits_pass(struct fits_room *room, enum fits_model model, const double *beta, int curved)
 {
     const ptrdiff_t padded = room->padded;
-    fits_lanes square = {0};
-    memset(room->gradient, 0, padded * sizeof(double));
-    if (curved)
-        memset(room->sums, 0, padded * padded * sizeof(fits_lanes));
+    fits_lanes square = {0}, *gradient = room->sums + padded * padded;
+    memset(curved ? room->sums : gradient, 0, (curved ? padded + 1 : 1) * padded * sizeof(fits_lanes));
     for (ptrdiff_t t = 0; t < room->count; t++) {
         const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
         if (beta) {
             fits_predictor(tile, beta, padded, room->eta);
-            if (model == FITS_LINEAR)
-                fits_weigh_linear(y, room->eta, room->weight, room->residual);
-            else if (model == FITS_LOGISTIC)
-                fits_weigh_labels(y, room->eta, room->weight, room->residual);
-            else
-                fits_weigh_counts(y, room->eta, room->weight, room->residual);
+            fits_weigh(room, model, y);
         } else
             fits_weigh_start(y, room->weight, room->residual);
         for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES)
             square += *(fits_lanes *)(room->residual + i) * *(fits_lanes *)(room->residual + i);
-        fits_add_gradient(tile, room->residual, padded, room->gradient);
+        fits_add_products(room->residual, 1, tile, padded, gradient, padded);
         if (curved)
             fits_add_hessian(tile, room->weight, padded, room->panel, room->sums);
     }
+    for (ptrdiff_t j = 0; j < padded; j++)
+        room->gradient[j] = fits_across(&gradient[j]);
     for (ptrdiff_t i = 0; curved && i < padded * padded; i++)
         room->hessian[i] = fits_across(&room->sums[i]);
     room->square = fits_across(&square);
@@ -697,52 +767,56 @@ static void fits_invert(struct fits_room *room)
         }
 }
 
-/* From x . H^-1 x to the r of `fits_pass_bias`. */
-DPFAST_CLONES static void fits_tilt_labels(const double *restrict eta, double *restrict h)
+/* h = x . H^-1 x of the rows of a tile. */
+FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
 {
-    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
-        double slope, other = fits_logistic(eta[i], &slope); /* 1 - pi */
-        h[i] *= slope * (other - 0.5);
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES) {
+        fits_lanes squares[4] = {0};
+        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+            const double *row = inverse + j * padded;
+            fits_lanes a[4] = {0}, b[4] = {0};
+            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
+                for (int l = 0; l < 4; l++) {
+                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i + l * FITS_LANES);
+                    a[l] += row[k] * x, b[l] += row[padded + k] * x;
+                }
+            for (int l = 0; l < 4; l++)
+                squares[l] += a[l] * a[l] + b[l] * b[l];
+        }
+        memcpy(h + i, squares, sizeof squares);
     }
 }
 
-DPFAST_CLONES static void fits_tilt_counts(const double *restrict eta, double *restrict h)
+/* residual += w h (1/2 - pi) or w h / 2. For labels 1/2 - pi = residual - y / 2. */
+DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const double *restrict weight, const double *restrict y,
+                                              double constant, double slope, double half, double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
-        h[i] *= 0.5 * fits_exp(eta[i]);
+        residual[i] += h[i] * weight[i] * (constant + slope * residual[i] - half * y[i]);
 }
 
-/* gradient = X'r, r = h (1/2 - pi) or h / 2: what the first-order bias of the score is made of, h = w x . H^-1 x being the
- * leverage of a row. H^-1 X'r is then what to add to the estimate (Cox and Snell 1968, Firth 1993). */
-DPFAST_CLONES static void fits_pass_bias(struct fits_room *room, enum fits_model model)
+/* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: what the first-order bias of the score is made of,
+ * w h being the leverage of a row. H^-1 X'r is then what to add to the maximum (Cox and Snell 1968, Firth 1993). Without
+ * `correct`, r = 0. */
+DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model model, int correct)
 {
     const ptrdiff_t padded = room->padded;
-    memset(room->gradient, 0, padded * sizeof(double));
+    const int labels = model == FITS_LOGISTIC;
+    double *h = room->panel;
+    fits_lanes *gradient = room->sums;
+    memset(gradient, 0, padded * sizeof *gradient);
     for (ptrdiff_t t = 0; t < room->count; t++) {
-        const double *tile = fits_tile(room, t);
-        double *h = room->residual;
+        const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
         fits_predictor(tile, room->beta, padded, room->eta);
-        for (ptrdiff_t i = 0; i < FITS_ROWS; i += 2 * FITS_LANES) {
-            fits_lanes one = {0}, two = {0};
-            for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
-                const double *row = room->inverse + j * padded;
-                fits_lanes a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0};
-                for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++) {
-                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i);
-                    fits_lanes y = *(const fits_lanes *)(tile + k * FITS_ROWS + i + FITS_LANES);
-                    a += row[k] * x, b += row[padded + k] * x, c += row[2 * padded + k] * x;
-                    d += row[k] * y, e += row[padded + k] * y, f += row[2 * padded + k] * y;
-                }
-                one += (a * a + b * b) + c * c, two += (d * d + e * e) + f * f;
-            }
-            *(fits_lanes *)(h + i) = one, *(fits_lanes *)(h + i + FITS_LANES) = two;
+        fits_weigh(room, model, y);
+        if (correct) {
+            fits_leverages(tile, room->inverse, padded, h);
+            fits_tilt_residuals(h, room->weight, y, labels ? 0 : 0.5, labels ? 1 : 0, labels ? 0.5 : 0, room->residual);
         }
-        if (model == FITS_LOGISTIC)
-            fits_tilt_labels(room->eta, h);
-        else
-            fits_tilt_counts(room->eta, h);
-        fits_add_gradient(tile, h, padded, room->gradient);
+        fits_add_products(room->residual, 1, tile, padded, gradient, padded);
     }
+    for (ptrdiff_t j = 0; j < padded; j++)
+        room->gradient[j] = fits_across(&gradient[j]);
 }
 
 static double fits_dot(const double *a, const double *b, ptrdiff_t count)
@@ -753,21 +827,31 @@ static double fits_dot(const double *a, const double *b, ptrdiff_t count)
     return sum;
 }
 
-/* Newton's method on a concave log-likelihood, from `beta` if it is `warm`, else from 0, or from the start of counts. A
- * step is halved while the likelihood falls at its end half as steeply as it rose at its beginning. It ends with the step
- * whose decrement is at most `close`, after which `beta` is the maximum and 1 is returned. Else `beta` is where it
- * stopped, NaN if the design is singular. */
-static int fits_newton(struct fits_room *room, enum fits_model model, int warm, double close, int passes)
+/* Whether one more step of Newton's method, and then one by the same Hessian, will leave little missing. With a and b for
+ * the roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times that, 2 b (b / a)^4. */
+static int fits_is_near(double decrement, double before)
+{
+    double ratio = decrement / before;
+    return decrement <= FITS_CLOSE
+        || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
+}
+
+/* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if it is `warm`, else
+ * at 0, or at the start of counts. A step is halved while the likelihood falls at its end half as steeply as it rose at
+ * its beginning. It ends, and 1 is returned, with the step after which `fits_pass_last` will find what is missing, or, if
+ * `rough`, with one of at most a standard error. Else `beta` is where it stopped, NaN if the design is singular. */
+static int fits_newton(struct fits_room *room, enum fits_model model, int warm, int rough, int passes)
 {
     const ptrdiff_t p = room->parameters;
     double *beta = room->beta, *step = room->step, length = 1;
-    double decrement;
+    double decrement, before = 0; /* before: that of the step to here, if it was a whole one of Newton's, else 0 */
+    int exact = !warm;
     memset(step, 0, room->padded * sizeof *step);
     memset(room->trial, 0, room->padded * sizeof *beta);
     if (!warm)
         memset(beta, 0, room->padded * sizeof *beta);
-    fits_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, 1);
-    if (!fits_factor(room)) {
+    fits_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, !warm);
+    if (!warm && !fits_factor(room)) {
         for (ptrdiff_t j = 0; j < p; j++)
             beta[j] = NAN;
         return 0;
@@ -787,7 +871,7 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             room->trial[j] = beta[j] + length * step[j];
             moved += change * change, size += value * value;
         }
-        if (length == 1 && (decrement <= close || moved <= 0x1p-90 * size)) {
+        if (length == 1 && ((rough ? decrement <= 1 : fits_is_near(decrement, before)) || moved <= 0x1p-90 * size)) {
             memcpy(beta, room->trial, p * sizeof *beta);
             return 1;
         }
@@ -797,6 +881,8 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
             continue;
         }
         memcpy(beta, room->trial, p * sizeof *beta);
+        before = exact && length == 1 ? decrement : 0;
+        exact = 1;
         length = 1;
         if (!fits_factor(room))
             return 0;
@@ -805,17 +891,21 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
     return 0;
 }
 
-/* Of a long block, an eighth first, to within a standard error of its own: a start for the whole at an eighth of the cost. */
+/* Of a long block, an eighth first, or more where that is few records a parameter: a start for the whole, and a Hessian
+ * for its first step, at an eighth of the cost. */
 static int fits_maximum(struct fits_room *room, enum fits_model model)
 {
-    const ptrdiff_t count = room->count, part = count / 8;
+    const ptrdiff_t count = room->count, least = (24 * room->parameters + FITS_ROWS - 1) / FITS_ROWS;
+    const ptrdiff_t part = count / 8 > least ? count / 8 : least;
     int warm = 0;
-    if (part * FITS_ROWS >= 16 * room->parameters) {
+    if (part <= count / 3) {
         room->count = part;
-        warm = fits_newton(room, model, 0, 1.0, 6);
+        warm = fits_newton(room, model, 0, 1, 6);
         room->count = count;
+        for (ptrdiff_t j = 0; j < room->parameters; j++)
+            room->unit[j] *= sqrt((double)part / (double)count);
     }
-    return (warm && fits_newton(room, model, 1, FITS_CLOSE, FITS_PASSES)) || fits_newton(room, model, 0, FITS_CLOSE, FITS_PASSES);
+    return (warm && fits_newton(room, model, 1, 0, FITS_PASSES)) || fits_newton(room, model, 0, 0, FITS_PASSES);
 }
 
 /* One block: the parameters to out, and for the linear model the standard deviation of the noise after them.
@@ -843,9 +933,10 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
             room->beta[j] += room->step[j];
         if (used > p)
             out[p] = ldexp(sqrt(room->square / (design->correct ? used - p : used)), response);
-    } else if (fits_maximum(room, design->model) && design->correct) {
-        fits_invert(room);
-        fits_pass_bias(room, design->model);
+    } else if (fits_maximum(room, design->model)) {
+        if (design->correct)
+            fits_invert(room);
+        fits_pass_last(room, design->model, design->correct);
         /* a correction longer than the standard errors is none: of a separated block, whose leverages are all 1 */
         if (fits_solve(room, room->gradient, room->step) <= p)
             for (ptrdiff_t j = 0; j < p; j++)

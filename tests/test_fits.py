@@ -94,24 +94,42 @@ def test_the_bias_of_r_is_that_of_cox_and_snell(size):
         assert_allclose((raw - corrected)[:2] * n, [NegativeBinomial().bias(name, theta) for name in "rp"], rtol=0.01)
 
 
-@pytest.mark.parametrize("correct", [False, True])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("d", [1, 3, 10, 50])
-@pytest.mark.parametrize("model", MODELS)
-def test_regressions_agree_with_plain_newton_and_least_squares(model, d, intercept, correct):
+def _designs(d):
+    """Regressors, a predictor, and where blocks begin."""
     rng = np.random.default_rng(d)
     design = rng.standard_normal((2600, d)) * np.exp(rng.standard_normal(d)) + 0.3
-    y = responses(rng, model, np.clip(design @ rng.standard_normal(d) / d, -3, 3))
-    offsets = [0, 129, 700, 2600] if d < 20 else [0, 700]
-    out, _ = regress(model, design, y, offsets=offsets, intercept=intercept, correct=correct)
+    return rng, design, np.clip(design @ rng.standard_normal(d) / d, -3, 3), [0, 129, 700, 2600] if d < 20 else [0, 700]
+
+
+@pytest.mark.parametrize("correct", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 10, 50])
+def test_least_squares_agrees_with_an_orthogonal_factor(d, intercept, correct):
+    rng, design, eta, offsets = _designs(d)
+    y = responses(rng, "linear", eta)
+    out, _ = regress("linear", design, y, offsets=offsets, intercept=intercept, correct=correct)
     for row, X, part in zip(out, pieces(design, offsets), pieces(y, offsets), strict=True):
-        if model == "linear":
-            beta, sd = reference.linear(X, part, intercept=intercept)
-            scale = math.sqrt(len(part) / (len(part) - len(beta))) if correct else 1
-            assert_allclose(row, [*beta, sd * scale], rtol=1e-8, atol=1e-10)
-        else:
-            slow = getattr(reference, model)
-            assert_allclose(row, slow(X, part, intercept=intercept, correct=correct), rtol=1e-8, atol=1e-8)
+        beta, sd = reference.linear(X, part, intercept=intercept)
+        scale = math.sqrt(len(part) / (len(part) - len(beta))) if correct else 1
+        assert_allclose(row, [*beta, sd * scale], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 10, 50])
+@pytest.mark.parametrize("model", ["logistic", "poisson"])
+def test_regressions_agree_with_plain_newton_to_a_small_part_of_a_standard_error(model, d, intercept):
+    rng, design, eta, offsets = _designs(d)
+    y, slow = responses(rng, model, eta), getattr(reference, model)
+    fit = {"offsets": offsets, "intercept": intercept}
+    raw, corrected = (regress(model, design, y, **fit, correct=correct)[0] for correct in (False, True))
+    for block, X, part in zip(range(len(raw)), pieces(design, offsets), pieces(y, offsets), strict=True):
+        maximum, better = (slow(X, part, intercept=intercept, correct=correct) for correct in (False, True))
+        rows = np.column_stack([np.ones(len(X)), X]) if intercept else X
+        mean = np.exp(rows @ maximum)
+        root = np.sqrt(mean)[:, None] * rows if model == "poisson" else (np.sqrt(mean) / (1 + mean))[:, None] * rows
+        assert np.linalg.norm(root @ (raw[block] - maximum)) < 1e-6
+        bias = np.linalg.norm(root @ (better - maximum))
+        assert np.linalg.norm(root @ (corrected[block] - better)) < 1e-6 + 0.01 * bias
 
 
 def test_badly_scaled_and_nearly_collinear_columns():
