@@ -38,6 +38,12 @@ cdef extern from "blocks.h" nogil:
         int words
         blocks_column column[4]
 
+    struct polygamma:
+        double zero
+        double one
+        double two
+
+    polygamma dpfast_polygamma_gaps(double x)
     int64_t blocks_start(const blocks_plan *plan, int64_t j)
     int64_t blocks_of(const blocks_plan *plan, int64_t i)
     void blocks_scan(const blocks_plan *plan, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop,
@@ -46,8 +52,7 @@ cdef extern from "blocks.h" nogil:
     void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
     double blocks_gamma_shape(double s)
     double blocks_c4(double m)
-    void blocks_polygamma(double x, double *out)
-    double blocks_log(double x)
+    double dpfast_log(double x)
 
 
 cdef enum:
@@ -249,7 +254,7 @@ def gamma_shapes(const double[::1] mean not None, const double[::1] mean_log not
     cdef double[::1] view = out
     with nogil:
         for i in range(mean.shape[0]):
-            s = blocks_log(mean[i]) - mean_log[i] if 0 < mean[i] < INFINITY else NAN
+            s = dpfast_log(mean[i]) - mean_log[i] if 0 < mean[i] < INFINITY else NAN
             view[i] = blocks_gamma_shape(s) if 0 < s < INFINITY else NAN
     return out
 
@@ -281,15 +286,15 @@ def polygammas(const double[::1] x not None):
     **Reference** DLMF 5.5.2, 5.11.2, 5.15.8.
     """
     cdef Py_ssize_t i
-    cdef double at[3]
+    cdef polygamma at
     out = np.empty((3, x.shape[0]))
     cdef double[:, ::1] view = out
     with nogil:
         for i in range(x.shape[0]):
-            at[0] = at[1] = at[2] = NAN
+            at.zero = at.one = at.two = NAN
             if 0 < x[i] < INFINITY:
-                blocks_polygamma(x[i], at)
-            view[0, i], view[1, i], view[2, i] = at[0], at[1], at[2]
+                at = dpfast_polygamma_gaps(x[i])
+            view[0, i], view[1, i], view[2, i] = at.zero, at.one, at.two
     return out
 
 
@@ -303,5 +308,5 @@ def logs(const double[::1] x not None):
     out = np.empty(x.shape[0])
     cdef double[::1] view = out
     for i in range(x.shape[0]):
-        view[i] = blocks_log(x[i])
+        view[i] = dpfast_log(x[i])
     return out

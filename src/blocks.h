@@ -10,6 +10,7 @@
 #define DPFAST_BLOCKS_H
 
 #include "certified.h"
+#include "polygamma.h"
 #include "select.h"
 
 #define BLOCKS_PART 512 /* records at once: their terms, below 2^51, sum below 2^63, and stay in the first-level cache */
@@ -77,28 +78,7 @@ static inline double blocks_clamp(double x, double low, double high)
     return x < high ? x : high;
 }
 
-/* log x for x in [2^-1022, inf), within 2^-50 (|log x| + 1): log x = e log 2 + 2 atanh(s), s = (z - 1) / (z + 1), z in
- * [sqrt(1/2), sqrt(2)), by its Taylor series to s^21 (the rest is < 2^-60). */
-static inline double blocks_log(double x)
-{
-    uint64_t b = dpfast_bits(x), e = (b - UINT64_C(0x3FE6A09E667F3BCD) + (UINT64_C(1023) << 52)) >> 52;
-    double f = dpfast_double(b - ((e - 1023) << 52)) - 1.0;
-    double s = f / (2.0 + f), v = s * s, p = 1.0 / 21;
-    double exponent = dpfast_double(e | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023.0);
-    p = p * v + 1.0 / 19;
-    p = p * v + 1.0 / 17;
-    p = p * v + 1.0 / 15;
-    p = p * v + 1.0 / 13;
-    p = p * v + 1.0 / 11;
-    p = p * v + 1.0 / 9;
-    p = p * v + 1.0 / 7;
-    p = p * v + 1.0 / 5;
-    p = p * v + 1.0 / 3;
-    p = p * v + 1.0;
-    return exponent * 0x1.62e42fefa39efp-1 + 2.0 * s * p;
-}
-
-/* What a record is before it is rounded: a value in steps from the center, or a logarithm in steps. */
+/* A value in steps from the center, before it is rounded. */
 static inline double blocks_steps(double x, double center, double scale, double most)
 {
     return blocks_clamp((x - center) * scale, -most, most);
@@ -151,7 +131,7 @@ DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *
     for (ptrdiff_t i = 0; i < count; i++)
         steps[i] = blocks_clamp(x[i], 0x1p-1022, 0x1.fffffffffffffp1023);
     for (ptrdiff_t i = 0; i < count; i++)
-        steps[i] = blocks_log(steps[i]) * (1 / BLOCKS_LOG_STEP);
+        steps[i] = dpfast_log(steps[i]) * (1 / BLOCKS_LOG_STEP);
 }
 
 DPFAST_CLONES static void blocks_complements(const double *x, ptrdiff_t count, double *restrict out)
@@ -353,39 +333,16 @@ static void blocks_total(const uint64_t *cells, uint64_t count, int squares, dou
     *deviations = count ? about - left * (left / m) : 0.0;
 }
 
-/* ---- digamma and its derivatives, and the shape of a gamma distribution: doubles, nothing private decided ---- */
-
-/* out: log x - digamma x, trigamma x - 1/x and -1/x^2 - (digamma)'' x, all positive, for x > 0: by recurrence to y >= 8
- * and the asymptotic series there. */
-static inline void blocks_polygamma(double x, double *out)
-{
-    double shift = 0.0, shift1 = 0.0, shift2 = 0.0, y = x;
-    for (; y < 8.0; y += 1.0) {
-        double r = 1.0 / y, w = r * r;
-        shift += r;
-        shift1 += w;
-        shift2 += 2.0 * w * r;
-    }
-    double r = 1.0 / y, w = r * r;
-    double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
-                  - w * (691.0 / 32760 - w * (1.0 / 12)))))));
-    double tail1 = w * (0.5 + r * (1.0 / 6 - w * (1.0 / 30 - w * (1.0 / 42 - w * (1.0 / 30 - w * (5.0 / 66
-                   - w * (691.0 / 2730 - w * (7.0 / 6))))))));
-    double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
-                   - w * (691.0 / 210 - w * 17.5)))))));
-    out[0] = tail + shift - (y > x ? blocks_log(y / x) : 0.0);
-    out[1] = tail1 + shift1 + (y > x ? r - 1.0 / x : 0.0);
-    out[2] = tail2 + shift2 + (y > x ? w - 1.0 / (x * x) : 0.0);
-}
+/* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, nothing private decided ---- */
 
 /* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: after a step below 1e-7
  * there is nothing left to gain. */
 static inline double blocks_gamma_shape(double s)
 {
-    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s), at[3];
+    double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s);
     for (int i = 0; i < 6; i++) {
-        blocks_polygamma(k, at);
-        double change = (at[0] - s) / (k * at[1]);  /* d (log k - digamma k) / d log k = -k at[1] */
+        struct polygamma at = dpfast_polygamma_gaps(k);
+        double change = (at.zero - s) / (k * at.one);  /* d (log k - digamma k) / d log k = -k at.one */
         k *= change > 1.0 ? 2.0 : change < -0.5 ? 0.5 : 1.0 + change;
         if (change < 1e-7 && change > -1e-7)
             break;

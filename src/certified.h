@@ -47,6 +47,19 @@ static inline double dpfast_atanh_tail(double v)
     return p * v + 1.0 / 3;
 }
 
+/* log x for x in [2^-1022, inf). Bound: |result - exact| <= 2^-50 (|exact| + 1).
+ *
+ * log x = k log 2 + 2 atanh(s), s = (z - 1)/(z + 1), x = 2^k z, z in [sqrt(1/2), sqrt(2)).
+ */
+static inline double dpfast_log(double x)
+{
+    uint64_t b = dpfast_bits(x), k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1023) << 52)) >> 52; /* 1023 more than meant */
+    double f = dpfast_double(b - ((k - 1023) << 52)) - 1.0;
+    double s = f / (2.0 + f), v = s * s;
+    double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1023.0);
+    return exponent * 0x1.62e42fefa39efp-1 + 2.0 * s * (dpfast_atanh_tail(v) * v + 1.0);
+}
+
 /* -log(w 2^-64) for w >= 1, with the 2^-k of w = 2^k z, z in [sqrt(1/2), sqrt(2)).
  *
  * Bound: |result - exact| <= 2^-50 (exact + 1).

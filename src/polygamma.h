@@ -1,30 +1,47 @@
-/* The derivatives of log Gamma: digamma, trigamma, tetragamma, together. docs/proofs/block-estimates.md */
+/* The derivatives of log Gamma: digamma, trigamma, tetragamma, together. docs/proofs/block-estimates.md
+ *
+ * Not certified: for estimates, not for decisions. Every machine computes the same bits.
+ */
 #ifndef DPFAST_POLYGAMMA_H
 #define DPFAST_POLYGAMMA_H
 
-#include <math.h>
+#include "certified.h"
 
 struct polygamma {
-    double zero, one, two; /* psi(x), psi'(x), psi''(x) */
+    double zero, one, two;
 };
 
-/* For x > 0: up to 12 by recurrence, then Stirling's series, whose next term is below 1e-16 of the first.
- * Not certified: for estimates, not for decisions. */
-static struct polygamma dpfast_polygamma(double x)
+/* log x - psi(x), psi'(x) - 1/x and -1/x^2 - psi''(x), all positive, for x > 0: by recurrence to y >= 8 and Stirling's
+ * series there. */
+static inline struct polygamma dpfast_polygamma_gaps(double x)
 {
-    double zero = 0, one = 0, two = 0;
-    for (; x < 12; x += 1) {
-        double r = 1 / x;
-        zero -= r, one += r * r, two -= 2 * r * r * r;
+    double shift = 0.0, shift1 = 0.0, shift2 = 0.0, y = x;
+    for (; y < 8.0; y += 1.0) {
+        double r = 1.0 / y, w = r * r;
+        shift += r;
+        shift1 += w;
+        shift2 += 2.0 * w * r;
     }
-    double r = 1 / x, v = r * r;
-    zero += log(x) - r / 2
-            - v * (1. / 12 - v * (1. / 120 - v * (1. / 252 - v * (1. / 240 - v * (1. / 132 - v * (691. / 32760))))));
-    one += r + v / 2
-           + r * v * (1. / 6 - v * (1. / 30 - v * (1. / 42 - v * (1. / 30 - v * (5. / 66 - v * (691. / 2730 - v * 7 / 6))))));
-    two -= v + r * v
-           + v * v * (1. / 2 - v * (1. / 6 - v * (1. / 6 - v * (3. / 10 - v * (5. / 6 - v * (691. / 210 - v * 35 / 2))))));
-    return (struct polygamma){zero, one, two};
+    double r = 1.0 / y, w = r * r;
+    double tail = r * 0.5 + w * (1.0 / 12 - w * (1.0 / 120 - w * (1.0 / 252 - w * (1.0 / 240 - w * (1.0 / 132
+                  - w * (691.0 / 32760 - w * (1.0 / 12)))))));
+    double tail1 = w * (0.5 + r * (1.0 / 6 - w * (1.0 / 30 - w * (1.0 / 42 - w * (1.0 / 30 - w * (5.0 / 66
+                   - w * (691.0 / 2730 - w * (7.0 / 6))))))));
+    double tail2 = w * r * (1.0 + r * (0.5 - w * (1.0 / 6 - w * (1.0 / 6 - w * (3.0 / 10 - w * (5.0 / 6
+                   - w * (691.0 / 210 - w * 17.5)))))));
+    return (struct polygamma){
+        tail + shift - (y > x ? dpfast_log(y / x) : 0.0),
+        tail1 + shift1 + (y > x ? r - 1.0 / x : 0.0),
+        tail2 + shift2 + (y > x ? w - 1.0 / (x * x) : 0.0),
+    };
+}
+
+/* psi(x), psi'(x), psi''(x), for normal x > 0. */
+static inline struct polygamma dpfast_polygamma(double x)
+{
+    struct polygamma gaps = dpfast_polygamma_gaps(x);
+    double r = 1.0 / x;
+    return (struct polygamma){dpfast_log(x) - gaps.zero, r + gaps.one, -r * r - gaps.two};
 }
 
 #endif
