@@ -346,18 +346,27 @@ class _Level(NamedTuple):
         return counts
 
 
-class _Copied(NamedTuple):
-    """Cells whose codes are copied, in a pass."""
+class _Copied:
+    """Cells whose codes are copied, in a pass: no more of them than the first pass counted."""
 
-    starts: Integers
-    befores: Integers
-    expected: Integers
-    width: int
-    codes: list[Integers]
+    def __init__(self, starts: Integers, befores: Integers, expected: Integers, width: int) -> None:
+        self.starts, self.befores, self.expected, self.width = starts, befores, expected, width
+        self.left = int(expected.sum())
+        self.parts: list[Integers] = []
 
     @property
-    def capacity(self) -> int:
-        return int(self.expected.sum())
+    def codes(self) -> Integers:
+        return _joined(self.parts)
+
+    def add(self, codes: Integers) -> None:
+        held = codes[: self.left]
+        if held.size:
+            self.parts.append(held)
+            self.left -= held.size
+
+
+def _joined(parts: Iterable[Integers]) -> Integers:
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 class Ranks(Reading):
@@ -408,7 +417,8 @@ class Ranks(Reading):
         return _checks.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
-        parts = np.array_split(values, max(1, min(threads, len(values) // _THREAD)))
+        many = min(threads, len(values) // _THREAD)
+        parts = [values] if many < 2 else np.array_split(values, many)
         if len(self._levels) == 1:
             self._count(parts, threads)
         else:
@@ -430,11 +440,10 @@ class Ranks(Reading):
 
     def _refine(self, parts: list[Array], threads: int) -> None:
         shift, counts, copied = self._levels[-1].shift, self._levels[-1].counts, self._copied[-1]
-        left = copied.capacity - sum(map(len, copied.codes))
 
         def refine(part: Array) -> tuple[Integers, Integers]:
             own = counts if len(parts) == 1 else np.zeros_like(counts)
-            room = np.empty(min(left, len(part)), np.int64)
+            room = np.empty(min(copied.left, len(part)), np.int64)
             filled = _stream.refine(
                 part, self._any, self._marks, own, room, shift, first=self._grid.first, **self._grid.kernel
             )
@@ -443,8 +452,7 @@ class Ranks(Reading):
         for own, codes in each(refine, parts, threads):
             if own is not counts:
                 counts += own
-            copied.codes.append(codes[:left])
-            left -= min(left, len(codes))
+            copied.add(codes)
 
     def merge(self, other: Ranks) -> None:
         for mine, its in zip(self._levels[:-1], other._levels[:-1], strict=True):
@@ -452,8 +460,7 @@ class Ranks(Reading):
                 raise ValueError("states that went on from different first passes do not merge")
         self._levels[-1].counts[...] += other._levels[-1].counts
         for held, more in zip(self._copied[-1:], other._copied[-1:], strict=True):
-            left = held.capacity - sum(map(len, held.codes))
-            held.codes.append(np.concatenate([np.empty(0, np.int64), *more.codes])[:left])
+            held.add(more.codes)
         self._clamped_sum += other._clamped_sum
 
     def advance(self, n: int) -> None:
@@ -476,7 +483,7 @@ class Ranks(Reading):
         self._marks = [(np.where(old > 1, old, 0).astype(np.int32), at) for old, at in self._marks]
         self._marks.append((marks.reshape(counts.shape), level.shift))
         self._any = (self._marks[0][0][0] != 0).view(np.uint8)
-        self._copied.append(_Copied(starts[few], before[few], expected[few], 1 << level.shift, []))
+        self._copied.append(_Copied(starts[few], before[few], expected[few], 1 << level.shift))
         tables = np.zeros((np.count_nonzero(~few), 1 << width), np.int64)
         self._levels.append(_Level(shift, starts[~few], before[~few], expected[~few], tables))
         if self._sums and len(self._levels) == self.passes:
@@ -498,15 +505,16 @@ class Ranks(Reading):
         last, cells = self._levels[-1], self._cells()
         counts = last.settled()
         row, digit = np.nonzero(counts)
-        codes = [last.starts[row] + digit, *(part for copied in self._copied for part in copied.codes)]
-        weights = [counts[row, digit], *(np.ones(len(part), np.int64) for part in codes[1:])]
-        order = Order.of(np.concatenate(codes), np.concatenate(weights), cells, n, self._grid)
+        counted = last.starts[row] + digit
+        copied = np.sort(_joined(part for held in self._copied for part in held.parts))
+        codes, weights = np.append(counted, copied), np.append(counts[row, digit], np.ones_like(copied))
+        order = Order.of(codes, weights, cells, n, self._grid)
         if self._gap:
             order = order._replace(between=self._gap.sum(self._clamped_sum))
         return self._finish(order)
 
     def pack(self) -> Any:
-        copied = [np.concatenate([np.empty(0, np.int64), *held.codes]) for held in self._copied]
+        copied = [held.codes for held in self._copied]
         return [[level.counts.reshape(-1) for level in self._levels], copied, self._clamped_sum]
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
@@ -518,7 +526,7 @@ class Ranks(Reading):
             level = self._levels[i]
             level.counts[...] = _counts(table, level.counts.size, n, exact=not i).reshape(level.counts.shape)
         for held, codes in zip(self._copied, _items(copied, number - 1), strict=True):
-            held.codes.append(_codes(codes, self._grid, held.capacity))
+            held.add(_codes(codes, self._grid, held.left))
         self._clamped_sum = _whole(clamped_sum, n * (self._grid.size - 1))
 
 
@@ -574,19 +582,22 @@ class Order(NamedTuple):
         lack are counted at its start.
         """
         starts, lasts, befores, expected = cells
-        cell = _cell(starts, codes)
-        codes = np.clip(codes, starts[cell], lasts[cell])
-        found = np.zeros_like(starts)
-        np.add.at(found, cell, counts)
-        lacking = np.flatnonzero(found < expected)
-        codes = np.concatenate([starts[lacking], codes])
-        counts = np.concatenate([(expected - found)[lacking], counts])
-        order = np.argsort(codes, kind="stable")
+        order = np.argsort(codes, kind="stable")  # quick where they come in long sorted runs
         codes, counts = codes[order], counts[order]
-        cell, ends = _cell(starts, codes), np.cumsum(counts)
-        preceding = (ends - counts)[np.searchsorted(cell, cell)]
-        begins = befores[cell] + np.minimum(ends - counts - preceding, expected[cell])
-        ends = befores[cell] + np.minimum(ends - preceding, expected[cell])
+        firsts = np.searchsorted(codes, starts)
+        firsts[:1] = 0
+        edges = np.append(firsts, codes.size)
+        found = np.diff(np.append(0, np.cumsum(counts))[edges])
+        lacking = found < expected
+        codes = np.insert(codes, firsts[lacking], starts[lacking])
+        counts = np.insert(counts, firsts[lacking], (expected - found)[lacking])
+
+        sizes, held = np.diff(edges) + lacking, np.maximum(found, expected)
+        codes = np.clip(codes, np.repeat(starts, sizes), np.repeat(lasts, sizes))
+        most, before = np.repeat(expected, sizes), np.repeat(befores, sizes)
+        within = np.cumsum(counts) - np.repeat(np.cumsum(held) - held, sizes)
+        begins = before + np.minimum(within - counts, most)
+        ends = before + np.minimum(within, most)
         return cls(codes, ends - begins, ends, n, grid.size - 1)
 
     def window(self, first: int, last: int) -> Integers:
@@ -602,11 +613,6 @@ class Order(NamedTuple):
         begins = self.ends - self.counts
         overlap = np.minimum(self.ends, last) - np.maximum(begins, first - 1)
         return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between
-
-
-def _cell(starts: Integers, codes: Integers) -> Integers:
-    """Which cell holds each code: the last that starts at it or before."""
-    return np.maximum(np.searchsorted(starts, codes, side="right") - 1, 0)
 
 
 def _disjoint(stretches: Iterable[tuple[int, int]], n: int) -> tuple[Integers, Integers]:

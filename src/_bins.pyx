@@ -12,11 +12,10 @@ from select cimport describe, select_keys, select_set_grid
 
 from dpfast._kernels._samplers cimport unwrap
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from dpfast._kernels._samplers import _words
+from dpfast._threads import each
 
 cnp.import_array()
 
@@ -150,9 +149,8 @@ def count(cnp.ndarray values not None, list axes not None, int64_t[::1] out not 
         for i in range(slices):
             _add(total, records.count(cuts[i], cuts[i + 1], size))
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for tables in pool.map(lambda i: records.count(cuts[i], cuts[i + 1], size), range(slices)):
-            _add(total, tables)
+    for tables in each(lambda i: records.count(cuts[i], cuts[i + 1], size), range(slices), threads):
+        _add(total, tables)
 
 
 def _add(total, tables):

@@ -4,9 +4,10 @@ The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a
 in the order that its function states; the rare further ones come after them, row by row.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 from bisect import bisect_right
 
@@ -30,10 +31,6 @@ cdef extern from "bits.h" nogil:
 cdef Py_ssize_t WORDS = 2 ** 14
 
 
-cdef bitgen_t *_unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
-
-
 def randomize_majority(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
                        uint64_t[:, ::1] out not None):
     """For each row of x a row of bits: its coordinates rounded to signs, and a random minority or majority flipped.
@@ -44,7 +41,7 @@ def randomize_majority(bit_generator, const double[:, ::1] x not None, double in
     **Cost** ceil(d / 4) words to round with, ceil(d / 64) for the mask, one coin; further words for a coordinate with
     probability 2**-16, and for a tie (even d only). **Reference** mechanisms-b 3.2, 3.4.
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], lanes = (d + 3) // 4, width = lanes + (d + 63) // 64 + 1
     cdef Py_ssize_t chunk = max(1, min(n, WORDS // width)), start = 0, rows, i
     cdef uint64_t[::1] words = np.empty(chunk * width, np.uint64)
@@ -93,7 +90,7 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
     **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
     mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** mechanisms-b 3.4, 4.3.
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64
     cdef Py_ssize_t width = seeds + lanes + 2 + length, chunk = max(1, min(n, WORDS // width))
     cdef Py_ssize_t start = 0, rows, i, j, ones

@@ -5,10 +5,10 @@ q**(n-1) volume(n-1), q = exp(-epsilon / 2); then a uniform point of the box. So
 the last box, score(g) the least t whose box holds g. docs/proofs/nested-boxes.md
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_grid
 
 import numpy as np
@@ -102,7 +102,7 @@ cdef class Volumes:
         spread of the logarithms of the volumes that matter.
         **Reference** mechanisms-a 5.3, 7.2.
         """
-        cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        cdef bitgen_t *source = unwrap(bit_generator)
         cdef Py_ssize_t n = self._mantissa.shape[0], i, undecided = 0
         cdef double[::1] cumulative = np.empty(n)
         cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
@@ -128,7 +128,7 @@ def fill_points(bit_generator, const int64_t[:, ::1] lower not None, const int64
     **Law** exactly uniform, coordinates in order. **Assumes** levels in range, widths at most 2**63. **Cost** one word
     for each coordinate, a further one with probability below width / 2**64.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t i, j, t
     with bit_generator.lock, nogil:
         for i in range(out.shape[0]):

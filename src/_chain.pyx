@@ -4,11 +4,12 @@ The states, the weights and the loops over them are in ``chain.h``, the proofs i
 are the forward pass, which makes all messages, and the walk back, which draws one output from them.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport fmin
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -43,10 +44,6 @@ cdef extern from "chain.h" nogil:
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
 
 
-cdef bitgen_t *_unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
-
-
 def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out not None):
     """Fill with a uniform sorted vector of entries in start..start + width - 1, repetition allowed.
 
@@ -54,7 +51,7 @@ def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out 
     width + r - 1, sorted, minus 0..r - 1. **Assumes** width >= 1, width + r < 2**63. **Cost** O(r log r), r words.
     **Reference** R. W. Floyd, in Bentley, Programming pearls, Comm. ACM 30 (1987).
     """
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t r = out.shape[0], j
     chosen = set()
     for j in range(r):
@@ -173,7 +170,7 @@ cdef class Chain:
             chosen = <Py_ssize_t> self._path[<Py_ssize_t> len(self._odds)]
             self._odds.append((self._weights[chosen], np.array(self._weights[:n])))
             return chosen
-        source = _unwrap(self._bits)
+        source = unwrap(self._bits)
         with self._bits.lock, nogil:
             word = source.next_uint64(source.state)
             chosen = dpfast_choose_weight(word, &self._weights[0], n, &self._cumulative[0])

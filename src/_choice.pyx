@@ -7,11 +7,12 @@ equal to the largest has exponent 0, infinite or not; any other has exponent inf
 for what doubles leave open only. docs/proofs/selection.md
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, isinf
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 from fractions import Fraction
 
@@ -129,7 +130,7 @@ def fill_choice(bit_generator, const double[::1] scores not None, double rate, e
     the latter's results kept (8 bytes a candidate) where there is more than one choice to fill; ball arithmetic on all
     candidates with probability below len(scores) * 2**-38. **Reference** McSherry and Talwar 2007.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = scores.shape[0], blocks = (n + CHOICE_BLOCK - 1) // CHOICE_BLOCK, i, b, start
     cdef Py_ssize_t draws = out.shape[0], undecided = 0
     cdef bint many = draws > 1
@@ -171,7 +172,7 @@ def fill_permute_and_flip(bit_generator, const double[::1] scores not None, doub
     one word for each candidate, in order, and one word at the end, further ones with small probability; ball arithmetic
     on one candidate with probability below len(scores) * 2**-46. **Reference** McKenna and Sheldon 2020, algorithm 1.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = scores.shape[0], i, j = 0, start, count, undecided
     cdef uint8_t[::1] coins = np.empty(n, np.uint8)
     cdef uint64_t[::1] words

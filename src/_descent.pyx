@@ -1,8 +1,9 @@
 """Sequential private gradient loops; serves dpfast/local/location.py. The loops are in ``descent.h``."""
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport uint16_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def descend(bit_generator, uint64_t threshold, const double[::1] x not None, con
         raise ValueError("as many pushes as records and as many totals as thetas are needed")
     count = (n * runs + 3) // 4
     words, lanes = _words(bit_generator, count), np.empty(4 * count, np.uint16)
-    source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    source = unwrap(bit_generator)
     with bit_generator.lock, nogil:
         dpfast_split_lanes(&words[0], &lanes[0], count)
         dpfast_settle(source, threshold, &lanes[0], n * runs)

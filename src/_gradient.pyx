@@ -6,10 +6,11 @@ report. Leaves are in ``gradient.h``, the proof in docs/proofs/local-glm.md. Wor
 so results do not depend on how records are cut into calls. Coefficients are in units of 1 / radius.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -35,10 +36,6 @@ cdef extern from "bits.h" nogil:
                            const uint64_t *many, Py_ssize_t others)
     void dpfast_flip_weight(bitgen_t *source, uint64_t *mask, Py_ssize_t k, Py_ssize_t ones, uint64_t *out)
     void dpfast_subset(uint64_t seed, Py_ssize_t d, Py_ssize_t k, uint64_t *taken, int64_t *out)
-
-
-cdef bitgen_t *_unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
 
 
 cdef inline uint64_t _next(bitgen_t *source) noexcept nogil:
@@ -81,7 +78,7 @@ def descend_halfspace(bit_generator, uint64_t threshold, int model, double clip,
     cdef const double *row = NULL
     cdef double length, factor, norm, inner, predictor, residual
     cdef uint64_t seed, coin, rounding
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     if n == 0 or runs == 0:
         return
     with bit_generator.lock, nogil:
@@ -143,7 +140,7 @@ def descend_hypercube(bit_generator, uint64_t threshold, Py_ssize_t k, inside, o
     cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
     cdef int64_t[::1] subset = np.arange(k)
     cdef uint64_t *w
-    cdef bitgen_t *source = _unwrap(bit_generator)
+    cdef bitgen_t *source = unwrap(bit_generator)
     if n == 0 or runs == 0:
         return
     with bit_generator.lock, nogil:

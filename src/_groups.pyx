@@ -4,11 +4,12 @@ A counting sort by label, then for each group a sort, the levels of its nested-i
 docs/proofs/groups.md
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, ranks of as many or None, a
     valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
     cdef Py_ssize_t level = -1
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))

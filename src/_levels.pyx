@@ -6,11 +6,11 @@ then a uniform point of the box. So P(g) is proportional to q**min(score(g), n),
 docs/proofs/nested-intervals.md
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
 
 import numpy as np
@@ -75,7 +75,7 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     ones with small probability; ball arithmetic with probability below n * 2**-38.
     **Reference** mechanisms-a 5.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
     cdef Py_ssize_t n = (window.shape[0] + 1) // 2, t, level
     cdef int64_t *codes = <int64_t *> malloc(5 * n * sizeof(int64_t))
@@ -117,7 +117,7 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     **Law** exact. **Assumes** boxes nested inside 0..last, epsilon > 0, 0 <= last < 2**63 - 1. **Cost** O(n) once, then
     a binary search and two words each; the words that choose levels come first, then those of the points.
     """
-    cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = lower.shape[0], i, undecided = 0
     cdef int64_t[::1] widths = np.subtract(upper, lower) + 1
     cdef double[::1] cumulative = np.empty(n + 1)

@@ -5,9 +5,10 @@ Each report takes one exact coin, ``word < threshold``, and choices that are uni
 report; an exactly uniform integer takes a further one with probability below 2**-32. A record never decides how many.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from numpy.random cimport bitgen_t
+
+from dpfast._kernels._samplers cimport unwrap
 
 import numpy as np
 
@@ -47,10 +48,6 @@ ctypedef fused symbol:
 
 # Words drawn at once: 128 KiB stay in the second-level cache.
 cdef Py_ssize_t CHUNK = 2**14
-
-
-cdef bitgen_t *unwrap(object bit_generator) except NULL:
-    return <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
 
 
 cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):

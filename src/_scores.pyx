@@ -7,11 +7,11 @@ docs/proofs/score-laws.md
 """
 
 cimport numpy as cnp
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
 from select cimport (
     describe,
@@ -29,6 +29,7 @@ from math import isqrt
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
+from dpfast._threads import each
 
 cnp.import_array()
 
@@ -284,12 +285,8 @@ cdef class Pieces:
         return _integer(tally.at_left), _integer(tally.next), self._room[start:start + tally.bends]
 
     def _each(self, task, *arguments):
-        """The results of a task for all workers, those but the first in threads of their own."""
-        if self._workers == 1:
-            return [task(0, *arguments)]
-        from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(self._workers) as pool:
-            return [part.result() for part in [pool.submit(task, w, *arguments) for w in range(self._workers)]]
+        """The results of a task for all workers."""
+        return each(lambda worker: task(worker, *arguments), range(self._workers), self._workers)
 
     cdef object _bends(self, int64_t[::1] sorted_codes, int64_t left, int64_t right):
         """Positions strictly between the ends where S bends, ascending, and by how much."""
@@ -358,7 +355,7 @@ cdef class Pieces:
         attempts for the uniform prior and four times as many for Cauchy's; ball arithmetic with probability below
         pieces * 2**-37. Under a lock, released while ball arithmetic decides.
         """
-        cdef bitgen_t *source = <bitgen_t *> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        cdef bitgen_t *source = unwrap(bit_generator)
         cdef scores_draw draw
         cdef const scores_piece *piece
         cdef Py_ssize_t i = 0

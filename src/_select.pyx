@@ -21,6 +21,8 @@ from select cimport (
     select_set_grid,
 )
 
+from dpfast._threads import each
+
 cnp.import_array()
 
 cdef extern from "select.h" nogil:
@@ -96,13 +98,8 @@ cdef class _Pass:
         stop[0] = n // self.workers * (worker + 1) + min(worker + 1, n % self.workers)
 
     cdef list run(self):
-        """The results of all slices, in their order; slices but the first go to threads of their own."""
-        if self.workers == 1:
-            return [self.slice(0)]
-        from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(self.workers - 1) as pool:
-            others = [pool.submit(self.slice, worker) for worker in range(1, self.workers)]
-            return [self.slice(0), *(other.result() for other in others)]
+        """The results of all slices, in their order."""
+        return each(self.slice, range(self.workers), self.workers)
 
 
 cdef class _Sample(_Pass):

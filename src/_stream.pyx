@@ -17,12 +17,19 @@ cdef extern from "stream.h" nogil:
         int shift
         int bits
 
+    struct stream_sink:
+        const stream_level *levels
+        int depth
+        stream_level last
+        int64_t *counts
+        int64_t *room
+        Py_ssize_t copied
+        Py_ssize_t capacity
+
     int STREAM_LEVELS
 
     void stream_count(const select_keys *keys, const dpfast_grid *g, int shift, int64_t *counts)
-    Py_ssize_t stream_refine(const select_keys *keys, const dpfast_grid *g, const unsigned char *any,
-                             const stream_level *levels, int depth, const stream_level *last, int64_t *counts,
-                             int64_t *room, Py_ssize_t capacity)
+    void stream_refine(const select_keys *keys, const dpfast_grid *g, const unsigned char *any, stream_sink *sink)
 
 
 def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, *, double lower, double upper,
@@ -52,41 +59,40 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
     next level, and of the last level to be counted in row i of `counts`, by the digit from bit `shift` on. `any` says
     which marks of the first level are not 0.
 
-    **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; marks within the tables of the next
-    level; digits powers of two but for the first level; one digit after another down to `shift`. **Cost** one pass,
-    with a few steps more for the records in marked cells.
+    **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; entries of `any` 0 or 1; marks within
+    the tables of the next level; digits powers of two but for the first level; one digit after another down to `shift`;
+    less than 2**32 counts. **Cost** one pass, with a few steps more for the records in marked cells.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
     cdef stream_level described[4]
-    cdef stream_level last
+    cdef stream_sink sink
     cdef const int32_t[:, ::1] marks
-    cdef int64_t *out = NULL
-    cdef int64_t *copies = NULL
-    cdef Py_ssize_t collected
-    cdef int depth = len(levels)
     cdef list views = []  # keep the marks alive
     describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
-    if not 1 <= depth <= STREAM_LEVELS:
+    sink = stream_sink(&described[0], len(levels), stream_level(NULL, 0, 0), NULL, NULL, 0, room.shape[0])
+    if not 1 <= sink.depth <= STREAM_LEVELS:
         raise ValueError("1 to 4 levels of marks")
-    for i, (table, last.shift) in enumerate(levels):
+    for i, (table, at) in enumerate(levels):
         marks = table
         views.append(marks)
-        described[i] = stream_level(NULL, last.shift, _bits(marks.shape[1]))
+        described[i] = stream_level(NULL, at, _bits(marks.shape[1]))
         if marks.shape[0]:
             described[i].marks = &marks[0, 0]
     marks = levels[0][0]
     if marks.shape[1] != any.shape[0] or (upper - lower) / step >= <double> any.shape[0] * 2.0 ** described[0].shift:
         raise ValueError("fewer marks than leading digits")
-    last = stream_level(NULL, shift, _bits(counts.shape[1]))
+    sink.last = stream_level(NULL, shift, _bits(counts.shape[1]))
+    if counts.shape[0] << sink.last.bits >> 32:
+        raise ValueError("2**32 counts or more")
     if counts.shape[0]:
-        out = &counts[0, 0]
+        sink.counts = &counts[0, 0]
     if room.shape[0]:
-        copies = &room[0]
+        sink.room = &room[0]
     with nogil:
-        collected = stream_refine(&keys, &grid, &any[0], described, depth, &last, out, copies, room.shape[0])
-    return collected
+        stream_refine(&keys, &grid, &any[0], &sink)
+    return sink.copied
 
 
 cdef int _bits(Py_ssize_t digits) noexcept:

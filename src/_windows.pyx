@@ -19,6 +19,8 @@ from select cimport (
 
 import numpy as np
 
+from dpfast._threads import each
+
 cnp.import_array()
 
 cdef extern from "windows.h" nogil:
@@ -98,12 +100,8 @@ cdef class _Records:
         return room[:collected]
 
     def each(self, task, *arguments):
-        """The results of a task for all workers, those but the first in threads of their own."""
-        if self.workers == 1:
-            return [task(0, *arguments)]
-        from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(self.workers) as pool:
-            return [part.result() for part in [pool.submit(task, w, *arguments) for w in range(self.workers)]]
+        """The results of a task for all workers."""
+        return each(lambda worker: task(worker, *arguments), range(self.workers), self.workers)
 
     cdef object counts(self):
         """The number of keys in each bucket; finds the bucket of each record."""

@@ -1,7 +1,8 @@
 /* Order statistics of a stream: records are counted by the leading digits of their grid codes, and in a later pass only
  * those that share the leading digits of a wanted rank are looked at again.
  *
- * Keys become codes in blocks that stay in the first-level cache; the codes of a chunk are never held together.
+ * Either pass is meant to be little slower than reading: digits are made by a few vector operations for each group of
+ * records while those of the group before are counted or looked up, and memory is asked for ahead.
  */
 #ifndef DPFAST_STREAM_H
 #define DPFAST_STREAM_H
@@ -11,62 +12,185 @@
 
 #define STREAM_BLOCK SELECT_BLOCK
 #define STREAM_LEVELS 4
+#define STREAM_LANES 4                    /* records whose digits go to the lower halves of words, and again to the upper */
+#define STREAM_GROUP 16                   /* records whose digits are made at once */
+#define STREAM_WORDS (STREAM_GROUP / 2)
+#define STREAM_AHEAD 512                  /* records on their way from memory */
+#define STREAM_HITS 1024                  /* records held to be looked at again */
+#define STREAM_TIES 3                     /* equal neighbours in a group that tell of ties */
+#define STREAM_INLINE static inline __attribute__((always_inline))
 
-/* 1 / step in two factors, each a double whatever the step. A product with a power of two is exact, or so small that it
- * rounds to 0 as the quotient does. */
-struct stream_scale {
-    double first, second;
+/* ---- codes ---- */
+
+/* The map from a double to its code, for grids within 2^51 steps of 0: the sum with 1.5 * 2^52 is rounded to an integer,
+ * half to even, as x / step is by `dpfast_code`; doubles from 2^52 to 2^53 follow one another as their bits do. */
+struct stream_door {
+    double lower, upper, missing;
+    double scale, origin; /* 1 / step, 1.5 * 2^52 */
+    uint64_t zero;        /* the bits of the sum for the code 0 */
+    int plain;            /* else records become codes first, as doubles, and this is the door of those */
 };
 
-static struct stream_scale stream_scale_of(double step)
+static uint64_t stream_bits(double x)
 {
-    const int shift = ilogb(step), half = shift / 2;
-    return (struct stream_scale){ldexp(1.0, -half), ldexp(1.0, half - shift)};
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
-/* The code of a double, as a double, by products with 1 / step. */
-static inline double stream_code(double x, double lower, double upper, double missing, double first, double scale,
-                                 double scale_again)
+static struct stream_door stream_door_of(const dpfast_grid *g)
 {
-    x = x == x ? x : missing;
-    x = x > lower ? x : lower;
-    x = x < upper ? x : upper;
-    return __builtin_rint(x * scale * scale_again) - first;
+    const double last = g->upper / g->step, limit = 0x1p51, origin = 0x1.8p52;
+    if (g->step >= 0x1p-1000 && g->step <= 0x1p1000 && g->first >= -limit && last <= limit)
+        return (struct stream_door){g->lower, g->upper, g->missing, 1.0 / g->step, origin,
+                                    stream_bits(origin + g->first), 1};
+    return (struct stream_door){0.0, last - g->first, 0.0, 1.0, 0x1p52, stream_bits(0x1p52), 0};
 }
 
-/* The digits code >> shift of a block, below 2^31: a conversion truncates, and codes are not negative. */
-DPFAST_CLONES
-static void stream_digits(const double *restrict x, ptrdiff_t count, double lower, double upper, double missing,
-                          double first, double scale, double scale_again, double shrink, uint32_t *restrict digits)
+STREAM_INLINE uint64_t stream_code(double x, const struct stream_door *door)
+{
+    x = x == x ? x : door->missing;
+    x = x > door->lower ? x : door->lower;
+    x = x < door->upper ? x : door->upper;
+    x = x * door->scale + door->origin;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits - door->zero;
+}
+
+/* The digits code >> shift of a group, two to a word: fewer steps than a word for each, or a vector in their order. */
+STREAM_INLINE void stream_digits(const double *x, const struct stream_door *door, int shift, uint64_t *words)
+{
+    for (int w = 0; w < STREAM_WORDS; w += STREAM_LANES)
+        for (int k = 0; k < STREAM_LANES; k++)
+            words[w + k] = stream_code(x[2 * w + k], door) >> shift
+                         | stream_code(x[2 * w + STREAM_LANES + k], door) >> shift << 32;
+}
+
+static void stream_prefetch(const double *x)
+{
+    for (int k = 0; k < STREAM_GROUP; k += 8)
+        __builtin_prefetch(x + k);
+}
+
+/* Codes as doubles, of any grid. */
+static void stream_encode(const dpfast_grid *g, const double *x, ptrdiff_t count, double *out)
 {
     for (ptrdiff_t i = 0; i < count; i++)
-        digits[i] = (uint32_t)(int32_t)(stream_code(x[i], lower, upper, missing, first, scale, scale_again) * shrink);
+        out[i] = dpfast_code(x[i], g->lower, g->upper, g->step, g->missing, g->first);
 }
 
-static const double *stream_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *buffer)
+/* Up to STREAM_BLOCK records from `start` on for the door: where they lie, or in the buffer. */
+static const double *stream_load(const struct select_keys *keys, const dpfast_grid *g, const struct stream_door *door,
+                                 ptrdiff_t start, ptrdiff_t count, double *buffer)
 {
-    if (keys->in_place)
-        return (const double *)keys->data + start;
-    select_load(keys, start, count, buffer);
+    const double *x = (const double *)keys->data + start;
+    if (!keys->in_place) {
+        select_load(keys, start, count, buffer);
+        x = buffer;
+    }
+    if (door->plain)
+        return x;
+    stream_encode(g, x, count, buffer);
     return buffer;
+}
+
+/* ---- counts ---- */
+
+/* Adds 1 to the count of each cell; `cells` is overwritten. Additions to one count wait for one another, so while the
+ * first cell is that of many they are added at once. */
+DPFAST_CLONES
+static void stream_add(uint32_t *cells, ptrdiff_t n, int64_t *counts)
+{
+    while (n) {
+        const uint32_t first = cells[0];
+        uint32_t same = 0;
+        for (ptrdiff_t i = 0; i < n; i++)
+            same += cells[i] == first;
+        if (8 * (ptrdiff_t)same < n)
+            break;
+        counts[first] += same;
+        if (same == n)
+            return;
+        ptrdiff_t rest = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const uint32_t cell = cells[i];
+            cells[rest] = cell;
+            rest += cell != first;
+        }
+        n = rest;
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        counts[cells[i]]++;
+}
+
+STREAM_INLINE void stream_add_group(const uint64_t *words, int64_t *counts)
+{
+    for (int k = 0; k < STREAM_WORDS; k++) {
+        counts[(uint32_t)words[k]]++;
+        counts[words[k] >> 32]++;
+    }
+}
+
+/* Whether the first records of a block have few values. It decides time only. */
+static int stream_is_tied(const double *x, const struct stream_door *door, int shift)
+{
+    int ties = 0;
+    for (int k = 1; k < STREAM_GROUP; k++)
+        ties += stream_code(x[k], door) >> shift == stream_code(x[k - 1], door) >> shift;
+    return ties >= STREAM_TIES;
+}
+
+DPFAST_CLONES
+static void stream_count_tied(const double *x, ptrdiff_t count, const struct stream_door *given, int shift,
+                              int64_t *counts)
+{
+    const struct stream_door door = *given;
+    uint32_t cells[STREAM_BLOCK];
+    for (ptrdiff_t i = 0; i < count; i++)
+        cells[i] = (uint32_t)(stream_code(x[i], &door) >> shift);
+    stream_add(cells, count, counts);
+}
+
+/* Digits of the next group are made before those of the last are counted, so that neither waits for the other. */
+DPFAST_CLONES
+static void stream_count_block(const double *x, ptrdiff_t count, const struct stream_door *given, int shift,
+                               int64_t *counts)
+{
+    const struct stream_door door = *given;
+    const ptrdiff_t twice = 2 * STREAM_GROUP, whole = count - count % twice;
+    uint64_t even[STREAM_WORDS], odd[STREAM_WORDS];
+    if (whole)
+        stream_digits(x, &door, shift, even);
+    for (ptrdiff_t i = 0; i < whole; i += twice) {
+        stream_prefetch(x + i + STREAM_AHEAD);
+        stream_digits(x + i + STREAM_GROUP, &door, shift, odd);
+        stream_add_group(even, counts);
+        stream_prefetch(x + i + STREAM_AHEAD + STREAM_GROUP);
+        if (i + twice < whole)
+            stream_digits(x + i + twice, &door, shift, even);
+        stream_add_group(odd, counts);
+    }
+    for (ptrdiff_t i = whole; i < count; i++)
+        counts[stream_code(x[i], &door) >> shift]++;
 }
 
 /* Adds every record to counts[code >> shift]. */
 static void stream_count(const struct select_keys *keys, const dpfast_grid *g, int shift, int64_t *counts)
 {
-    const struct stream_scale scale = stream_scale_of(g->step);
-    const double shrink = ldexp(1.0, -shift);
+    const struct stream_door door = stream_door_of(g);
     double buffer[STREAM_BLOCK];
-    uint32_t digits[STREAM_BLOCK];
     for (ptrdiff_t i = 0; i < keys->n; i += STREAM_BLOCK) {
         const ptrdiff_t count = keys->n - i < STREAM_BLOCK ? keys->n - i : STREAM_BLOCK;
-        const double *x = stream_load(keys, i, count, buffer);
-        stream_digits(x, count, g->lower, g->upper, g->missing, g->first, scale.first, scale.second, shrink,
-                      digits);
-        for (ptrdiff_t k = 0; k < count; k++)
-            counts[digits[k]]++;
+        const double *x = stream_load(keys, g, &door, i, count, buffer);
+        if (count >= STREAM_GROUP && stream_is_tied(x, &door, shift))
+            stream_count_tied(x, count, &door, shift, counts);
+        else
+            stream_count_block(x, count, &door, shift, counts);
     }
 }
+
+/* ---- the records of wanted cells ---- */
 
 /* What to do with the records of each cell of a level: nothing (0), copy their codes (1), or look at their next digit in
  * table `mark - 2` of the next level. A level but the first has a row of marks for each table. */
@@ -75,51 +199,134 @@ struct stream_level {
     int shift, bits;      /* the digit: the last `bits` bits of code >> shift */
 };
 
+/* Where marked records go. */
+struct stream_sink {
+    const struct stream_level *levels; /* `depth` of them, */
+    int depth;
+    struct stream_level last;          /* and the one that is counted */
+    int64_t *counts, *room;
+    ptrdiff_t copied, capacity;        /* of the room */
+};
+
 /* The cell of a code in table `mark - 2` of a level. */
-static inline int64_t stream_cell(const struct stream_level *level, int32_t mark, int64_t code)
+static inline uint64_t stream_cell(const struct stream_level *level, int32_t mark, uint64_t code)
 {
-    return (int64_t)(mark - 2) << level->bits | (code >> level->shift & ((INT64_C(1) << level->bits) - 1));
+    return (uint64_t)(mark - 2) << level->bits | (code >> level->shift & ((UINT64_C(1) << level->bits) - 1));
 }
 
-/* Walks the records of marked cells down the levels; `any` says which cells of the first level are marked. Records that
- * arrive at the last level are added to its counts. Returns the number of codes copied, at most `capacity`. */
-static ptrdiff_t stream_refine(const struct select_keys *keys, const dpfast_grid *g, const unsigned char *any,
-                               const struct stream_level *levels, int depth, const struct stream_level *last,
-                               int64_t *counts, int64_t *room, ptrdiff_t capacity)
+/* Walks up to STREAM_HITS records down the levels. Many at once are often those of one cell of one level. */
+DPFAST_CLONES
+static void stream_walk(const double *hits, ptrdiff_t n, const struct stream_door *given, struct stream_sink *sink)
 {
-    const struct stream_scale scale = stream_scale_of(g->step);
-    const double shrink = ldexp(1.0, -levels->shift);
-    double buffer[STREAM_BLOCK];
-    uint32_t digits[STREAM_BLOCK + SELECT_CHUNK];
-    ptrdiff_t copied = 0;
-    for (ptrdiff_t i = 0; i < keys->n; i += STREAM_BLOCK) {
-        const ptrdiff_t count = keys->n - i < STREAM_BLOCK ? keys->n - i : STREAM_BLOCK;
-        const double *x = stream_load(keys, i, count, buffer);
-        stream_digits(x, count, g->lower, g->upper, g->missing, g->first, scale.first, scale.second, shrink, digits);
-        memset(digits + count, 0, SELECT_CHUNK * sizeof *digits);
-        for (ptrdiff_t start = 0; start < count; start += SELECT_CHUNK) {
-            unsigned char found = 0;
-            for (int k = 0; k < SELECT_CHUNK; k++)
-                found |= any[digits[start + k]];
-            if (!found)
-                continue;
-            const ptrdiff_t stop = start + SELECT_CHUNK < count ? start + SELECT_CHUNK : count;
-            for (ptrdiff_t k = start; k < stop; k++) {
-                int32_t mark = levels->marks[digits[k]];
-                if (!mark)
-                    continue;
-                const int64_t code = (int64_t)stream_code(x[k], g->lower, g->upper, g->missing, g->first, scale.first,
-                                                          scale.second);
-                for (int level = 1; level < depth && mark > 1; level++)
-                    mark = levels[level].marks[stream_cell(&levels[level], mark, code)];
-                if (mark > 1)
-                    counts[stream_cell(last, mark, code)]++;
-                else if (mark == 1 && copied < capacity)
-                    room[copied++] = code;
-            }
+    const struct stream_door door = *given;
+    const struct stream_level first = sink->levels[0], last = sink->last;
+    uint64_t codes[STREAM_HITS], differing = 0;
+    uint32_t cells[STREAM_HITS];
+    ptrdiff_t counted = 0;
+    if (n <= 0)
+        return;
+    for (ptrdiff_t i = 0; i < n; i++)
+        codes[i] = stream_code(hits[i], &door);
+    for (ptrdiff_t i = 0; i < n; i++)
+        differing |= codes[i] ^ codes[0];
+    const int32_t common = differing >> first.shift == 0 ? first.marks[codes[0] >> first.shift] : 0;
+    if (sink->depth == 1 && common > 1) {
+        for (ptrdiff_t i = 0; i < n; i++)
+            cells[i] = (uint32_t)stream_cell(&last, common, codes[i]);
+        stream_add(cells, n, sink->counts);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int32_t mark = first.marks[codes[i] >> first.shift];
+        for (int level = 1; level < sink->depth && mark > 1; level++)
+            mark = sink->levels[level].marks[stream_cell(&sink->levels[level], mark, codes[i])];
+        if (mark > 1)
+            cells[counted++] = (uint32_t)stream_cell(&last, mark, codes[i]);
+        else if (mark == 1 && sink->copied < sink->capacity)
+            sink->room[sink->copied++] = (int64_t)codes[i];
+    }
+    stream_add(cells, counted, sink->counts);
+}
+
+/* Whether digits of a group are those of marked cells. */
+STREAM_INLINE int stream_found(const uint64_t *words, const unsigned char *any)
+{
+    unsigned char found = 0;
+    for (int k = 0; k < STREAM_WORDS; k++)
+        found |= any[(uint32_t)words[k]] | any[words[k] >> 32];
+    return found;
+}
+
+/* Copies the records of marked cells, in their order; the digits are those of a group. */
+DPFAST_CLONES
+static double *stream_pick(const double *x, const uint64_t *words, const unsigned char *any, double *hits)
+{
+    for (int w = 0; w < STREAM_WORDS; w += STREAM_LANES) {
+        const double *eight = x + 2 * w;
+        unsigned char marked[2 * STREAM_LANES];
+        int found = 0;
+        for (int k = 0; k < STREAM_LANES; k++) {
+            found += marked[k] = any[(uint32_t)words[w + k]];
+            found += marked[STREAM_LANES + k] = any[words[w + k] >> 32];
+        }
+        if (found == 2 * STREAM_LANES) {
+            memcpy(hits, eight, 2 * STREAM_LANES * sizeof *x);
+            hits += found;
+            continue;
+        }
+        for (int k = 0; k < 2 * STREAM_LANES; k++) {
+            *hits = eight[k];
+            hits += marked[k];
         }
     }
-    return copied;
+    return hits;
+}
+
+DPFAST_CLONES
+static void stream_refine_block(const double *x, ptrdiff_t count, const struct stream_door *given,
+                                const unsigned char *any, struct stream_sink *sink)
+{
+    const struct stream_door door = *given;
+    const ptrdiff_t twice = 2 * STREAM_GROUP, whole = count - count % twice;
+    const int shift = sink->levels[0].shift;
+    uint64_t even[STREAM_WORDS], odd[STREAM_WORDS];
+    double hits[STREAM_HITS], *end = hits;
+    if (whole)
+        stream_digits(x, &door, shift, even);
+    for (ptrdiff_t i = 0; i < whole; i += twice) {
+        stream_prefetch(x + i + STREAM_AHEAD);
+        stream_digits(x + i + STREAM_GROUP, &door, shift, odd);
+        if (stream_found(even, any))
+            end = stream_pick(x + i, even, any, end);
+        stream_prefetch(x + i + STREAM_AHEAD + STREAM_GROUP);
+        if (i + twice < whole)
+            stream_digits(x + i + twice, &door, shift, even);
+        if (stream_found(odd, any))
+            end = stream_pick(x + i + STREAM_GROUP, odd, any, end);
+        if (end - hits >= STREAM_HITS - twice) {
+            stream_walk(hits, end - hits, &door, sink);
+            end = hits;
+        }
+    }
+    for (ptrdiff_t i = whole; i < count; i++) {
+        *end = x[i];
+        end += any[stream_code(x[i], &door) >> shift];
+    }
+    stream_walk(hits, end - hits, &door, sink);
+}
+
+/* Walks the records of marked cells down the levels; `any` is 1 for the marked cells of the first level, else 0. Records
+ * that arrive at the last level are added to its counts; at most `capacity` codes are copied. */
+static void stream_refine(const struct select_keys *keys, const dpfast_grid *g, const unsigned char *any,
+                          struct stream_sink *sink)
+{
+    const struct stream_door door = stream_door_of(g);
+    double buffer[STREAM_BLOCK];
+    const ptrdiff_t block = keys->in_place && door.plain ? keys->n : STREAM_BLOCK;
+    for (ptrdiff_t i = 0; i < keys->n; i += block) {
+        const ptrdiff_t count = keys->n - i < block ? keys->n - i : block;
+        stream_refine_block(stream_load(keys, g, &door, i, count, buffer), count, &door, any, sink);
+    }
 }
 
 #endif
