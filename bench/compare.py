@@ -360,6 +360,23 @@ def streams(size) -> Iterator[Job]:
                 yield Job(f"{what} of {name} chunks, n = {_power(n)}", run, (floor,))
 
 
+def dask(size) -> Iterator[Job]:
+    """A job of Dask on two processes against the same on one, where it is installed."""
+    try:
+        from bench import clusters
+    except ImportError:
+        return
+    n = size(10**8)
+    with tempfile.TemporaryDirectory() as folder, clusters.client(1) as one, clusters.client(2) as two:
+        for name, chunks in clusters.collections(n, folder).items():
+            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
+                floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), WORKERS_LIMIT)
+                run = partial(clusters.release, two, mechanism, chunks)
+                yield Job(f"Dask, 2 processes, {what}, {name}, n = {_power(n)}", run, (floor,))
+            floor = Floor("1 process", partial(clusters.total, one, chunks))
+            yield Job(f"(what Dask allows: two sums, {name})", partial(clusters.total, two, chunks), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -383,6 +400,7 @@ GROUPS = {
     "descents": descents,
     "regressions": regressions,
     "streams": streams,
+    "dask": dask,
 }
 
 
