@@ -1,22 +1,21 @@
-"""Jobs on clusters of Dask in this machine: processes of one thread each."""
+"""Jobs on clusters of Dask in this machine: processes of one thread each. Dask is an optional import."""
 
 from contextlib import contextmanager
 from pathlib import Path
 
-import dask
 import numpy as np
-from dask import delayed
-from distributed import Client, LocalCluster
 
 import dpfast.dask
 from bench import data
 
-CHUNK = 2**22  # 32 MB: a quarter of what dask.array takes by default
+CHUNK = 2**23  # 64 MB: half of what dask.array takes by default
 
 
 @contextmanager
 def client(processes):
     """A cluster that has started."""
+    from distributed import Client, LocalCluster
+
     with (
         LocalCluster(n_workers=processes, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as started,
@@ -26,6 +25,8 @@ def client(processes):
 
 def collections(n, folder):
     """n records in delayed chunks: generated where they are read, and of a file in the page cache."""
+    from dask import delayed
+
     pieces = [(start, min(CHUNK, n - start)) for start in range(0, n, CHUNK)]
     path = Path(folder) / "pay"
     with path.open("wb") as file:
@@ -45,5 +46,7 @@ def release(on, mechanism, chunks):
 
 def total(on, chunks):
     """The sum of the chunks by Dask alone, as often as a release reads them."""
+    from dask import compute, delayed
+
     with on.as_current():
-        return [sum(dask.compute(*(delayed(np.sum)(chunk) for chunk in chunks))) for _ in range(2)]
+        return [sum(compute(*(delayed(np.sum)(chunk) for chunk in chunks))) for _ in range(2)]

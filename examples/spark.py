@@ -1,4 +1,4 @@
-"""Private quantiles of a column in Spark, by `mapInArrow`: what moves is the states of a mechanism, never a record.
+"""Private quantiles of a column in Spark, by `mapInArrow`: what moves is the states of a mechanism.
 
     pip install 'dpfast[spark]'                 # and Java 17
     python examples/spark.py --rows 10000000    # made-up pay, on two threads of this machine
