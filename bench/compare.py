@@ -19,13 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from scipy.stats import trim_mean
 
 import dpfast as dpf
-from bench import bench_fits, data, memory, peers
+from bench import bench_fits, clusters, data, memory, peers
 from bench.bench_descent import numpy_descent
 from bench.bench_hosts import opendp_median
 from dpfast import local
@@ -360,6 +361,25 @@ def streams(size) -> Iterator[Job]:
                 yield Job(f"{what} of {name} chunks, n = {_power(n)}", run, (floor,))
 
 
+def dask(size) -> Iterator[Job]:
+    """A job of Dask on two processes against the same on one, where it is installed; and the like without dpfast.
+
+    The scheduler is a third process. Chunks of a file in the page cache cost next to nothing to read, so that it shows:
+    they are for information.
+    """
+    if find_spec("distributed") is None:
+        return
+    n, limits = size(10**8), {"generated": WORKERS_LIMIT, "mapped": None}
+    with tempfile.TemporaryDirectory() as folder, clusters.client(1) as one, clusters.client(2) as two:
+        for name, chunks in clusters.collections(n, folder).items():
+            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
+                floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), limits[name])
+                run = partial(clusters.release, two, mechanism, chunks)
+                yield Job(f"Dask, 2 processes, {what}, {name}, n = {_power(n)}", run, (floor,))
+            floor = Floor("1 process", partial(clusters.total, one, chunks))
+            yield Job(f"(what Dask allows: 2 sums of them, {name})", partial(clusters.total, two, chunks), (floor,))
+
+
 GROUPS = {
     "median": median,
     "statistics": statistics,
@@ -383,6 +403,7 @@ GROUPS = {
     "descents": descents,
     "regressions": regressions,
     "streams": streams,
+    "dask": dask,
 }
 
 

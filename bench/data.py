@@ -33,6 +33,16 @@ def deciles_mechanism():
     return dpf.Quantiles(np.arange(1, 10) / 10, grid=dpf.Grid(*BOUNDS), epsilon=EPSILON)
 
 
+def generated_chunk(start, size):
+    """A chunk as in the generated stream, made where it is read."""
+    return np.random.Generator(np.random.SFC64(start)).random(size) * BOUNDS[1]
+
+
+def mapped_chunk(path, start, size):
+    """A chunk of a file of float64."""
+    return np.memmap(path, np.float64, "r", offset=8 * start, shape=(size,))
+
+
 CHUNK = 2**18
 
 
@@ -41,7 +51,7 @@ def streams(n, folder):
 
     def generated():
         for start in range(0, n, CHUNK):
-            yield np.random.Generator(np.random.SFC64(start)).random(min(CHUNK, n - start)) * BOUNDS[1]
+            yield generated_chunk(start, min(CHUNK, n - start))
 
     path = Path(folder) / "pay"
     with path.open("wb") as file:

@@ -6,6 +6,7 @@ the other. With ``--file`` every charge is on disk before the release.
 
 import argparse
 import http.client
+import json
 import os
 import socket
 import subprocess
@@ -46,14 +47,24 @@ def serve(folder, port, *, n, file):
     return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path(dpf.__file__).parents[1])})
 
 
-def wait_for(port):
+def wait_for(process, port):
     """Until the service listens."""
-    while True:
+    while process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
             time.sleep(0.1)
+    raise SystemExit(f"the service ended by itself, with status {process.returncode}")
+
+
+def releases(port):
+    """How many the service has charged."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/budget")
+    count = json.loads(connection.getresponse().read())["releases"]
+    connection.close()
+    return count
 
 
 def main(arguments=None):
@@ -69,16 +80,19 @@ def main(arguments=None):
         free.close()  # for the service
         process = serve(Path(name), port, n=options.records, file=options.file)
         try:
-            wait_for(port)
+            wait_for(process, port)
             client(port, 10)
+            before = releases(port)
             start = time.perf_counter()
             with ThreadPoolExecutor(options.clients) as clients:
                 parts = list(clients.map(client, [port] * options.clients, [options.requests] * options.clients))
             total = time.perf_counter() - start
+            charged = releases(port) - before
         finally:
             process.kill()
             process.wait()
     seconds = np.concatenate(parts)
+    assert charged == seconds.size, f"{seconds.size} answers, {charged} charges"
     middle, late, last = 1000 * np.quantile(seconds, [0.5, 0.99, 1.0])
     kept = "a file" if options.file else "memory"
     print(

@@ -1,16 +1,19 @@
 """Releases of Dask collections: states are made where the chunks are and merged in a tree; needs `dask`.
 
-Nothing but states moves, as bytes, and the one draw is made by the caller. A lost worker does no harm: a chunk that is
-read again gives the same state.
+Nothing but states moves, as their bytes, and the one draw is made by the caller. A lost worker does no harm: a chunk
+that is read again gives the same state.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, SupportsIndex
 
 from dpfast import _checks
+from dpfast.aggregate import BlockState, SampleAndAggregate
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanism import Mechanism
 from dpfast.random import RandomSource, bit_generator
@@ -31,13 +34,14 @@ def release(
     Parameters
     ----------
     mechanism : Mechanism
-        Any that has a state (`Mechanism.start`).
+        Any that has a state (`Mechanism.start`), and `SampleAndAggregate` of a family that is made of sums.
     x : dask.array.Array, dask.dataframe.Series or DataFrame, or sequence of Delayed
         Private records, of shape (n,) or (n, d) as the mechanism takes them, in chunks of rows.
     size, rng
         As for `Mechanism.release`.
     branches : int
-        States that are merged by one task, at least 2.
+        States that are merged by one task, at least 2. A worker holds as many: choose few for a mechanism of many
+        columns, whose states are large (docs/streaming.md).
 
     Returns
     -------
@@ -48,6 +52,8 @@ def release(
     Privacy: `mechanism`'s. The scheduler and the workers see the records, as they must, and states, which are PRIVATE.
     With a `dpfast.Ledger` the release is charged before anything is computed.
     Cost: the collection is computed once for each pass of the mechanism: persist it if that is dear and it fits.
+    `SampleAndAggregate` makes blocks by position: it is one pass, and one before that counts the rows of chunks whose
+    lengths are not known.
 
     Examples
     --------
@@ -61,10 +67,16 @@ def release(
     # What is wrong without the data costs nothing.
     times = math.prod(_checks.shape(size))
     bit_generator(rng)
-    _checks.whole("branches", branches, least=2)
-    mechanism.start()
+    many = _checks.whole("branches", branches, least=2)
+    if isinstance(mechanism, SampleAndAggregate):
+        least = 2 * mechanism.family.least_block if mechanism.blocks == "auto" else int(mechanism.blocks)
+        mechanism.block_sums(least)
+    else:
+        mechanism.start()
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism)):
-        return state(mechanism, x, branches=branches).release(size=size, rng=rng)
+        if isinstance(mechanism, SampleAndAggregate):
+            return mechanism._drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, many)), size, rng)
+        return state(mechanism, x, branches=many).release(size=size, rng=rng)
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:
@@ -74,9 +86,10 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
     many = _checks.whole("branches", branches, least=2)
     made, chunks = mechanism.start(), _chunks(x)
     while True:
-        blank = delayed(made.to_bytes(), pure=True)
-        read = [delayed(_read)(mechanism, blank, chunk) for chunk in chunks]
-        made = State.from_bytes(_reduced(read or [blank], _merged, mechanism, many), mechanism)
+        if chunks:
+            blank = delayed(made.to_bytes())
+            read, merge = (delayed(partial(task, mechanism), pure=False) for task in (_read, _merged))
+            made = _reduced([read(blank, chunk) for chunk in chunks], partial(merge, blank), many)
         if made.number == made.passes:
             return made
         made.next_pass()
@@ -104,7 +117,20 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
     parts = [delayed(_aggregated)(randomizer, chunk) for chunk in _chunks(reports)]
     if not parts:
         raise ValueError("the collection has no chunks")
-    return Aggregate.from_bytes(_reduced(parts, _added, randomizer, many))
+    return Aggregate.from_bytes(_reduced(parts, delayed(_added), many))
+
+
+def _block_sums(mechanism: SampleAndAggregate, x: Any, branches: int) -> BlockState:
+    """The sums over blocks of a collection, each chunk at its position. PRIVATE."""
+    from dask.delayed import delayed
+
+    chunks = _chunks(x)
+    *starts, end = itertools.accumulate(_lengths(x, chunks), initial=0)
+    n = _checks.records(end)
+    read, merge = (delayed(partial(task, mechanism, n), pure=False) for task in (_summed, _together))
+    parts = [read(start, chunk) for start, chunk in zip(starts, chunks, strict=True)]
+    made: BlockState = _reduced(parts, merge, branches)
+    return made
 
 
 def _chunks(x: Any) -> list[Any]:
@@ -115,33 +141,56 @@ def _chunks(x: Any) -> list[Any]:
     return list(x.to_delayed() if hasattr(x, "to_delayed") else x)
 
 
-def _reduced(parts: list[Any], merge: Callable[..., bytes], of: Any, branches: int) -> bytes:
-    """The one that is left when `branches` neighbours at a time are merged."""
-    from dask.delayed import delayed
+def _lengths(x: Any, chunks: list[Any]) -> list[int]:
+    """The numbers of rows of the chunks: computed if the collection does not know them."""
+    import dask
 
+    known = x.chunks[0] if hasattr(x, "chunks") else (math.nan,)
+    if any(map(math.isnan, known)):
+        known = dask.compute(*(dask.delayed(len)(chunk) for chunk in chunks))
+    return list(map(int, known))
+
+
+def _reduced(parts: list[Any], merge: Callable[[list[Any]], Any], branches: int) -> Any:
+    """The one that is left when `branches` neighbours at a time are merged, each time by a task."""
     while len(parts) > 1:
-        parts = [delayed(merge)(of, parts[i : i + branches]) for i in range(0, len(parts), branches)]
-    data: bytes = parts[0].compute()
-    return data
+        parts = [merge(parts[i : i + branches]) for i in range(0, len(parts), branches)]
+    return parts[0].compute()
 
 
-def _read(mechanism: Mechanism, blank: bytes, chunk: Any) -> bytes:
+# ---- what tasks do: they change nothing that they are given ----
+
+
+def _read(mechanism: Mechanism, blank: bytes, chunk: Any) -> State:
     made = State.from_bytes(blank, mechanism)
     made.update(chunk)
-    return made.to_bytes()
+    return made
 
 
-def _merged(mechanism: Mechanism, states: list[bytes]) -> bytes:
-    first, *others = (State.from_bytes(data, mechanism) for data in states)
-    for other in others:
-        first.merge(other)
-    return first.to_bytes()
+def _merged(mechanism: Mechanism, blank: bytes, states: list[State]) -> State:
+    made = State.from_bytes(blank, mechanism)
+    for other in states:
+        made.merge(other)
+    return made
+
+
+def _summed(mechanism: SampleAndAggregate, n: int, position: int, chunk: Any) -> BlockState:
+    made = mechanism.block_sums(n, position=position)
+    made.update(chunk)
+    return made
+
+
+def _together(mechanism: SampleAndAggregate, n: int, states: list[BlockState]) -> BlockState:
+    made = mechanism.block_sums(n)
+    for other in states:
+        made.merge(other)
+    return made
 
 
 def _aggregated(randomizer: Randomizer, reports: Any) -> bytes:
     return randomizer.aggregate(reports).to_bytes()
 
 
-def _added(_: Randomizer, aggregates: list[bytes]) -> bytes:
+def _added(aggregates: list[bytes]) -> bytes:
     first, *others = map(Aggregate.from_bytes, aggregates)
     return sum(others, start=first).to_bytes()

@@ -1,6 +1,7 @@
 """A small HTTP service that answers private quantiles of one column until its budget is spent.
 
     pip install 'dpfast[examples]'
+    python examples/service.py                  # made-up pay, a budget of 1
     python examples/service.py pay.csv --column pay --bounds 0 1000000 --epsilon 1 --ledger pay.ledger
 
     curl -X POST localhost:8000/median -d '{"epsilon": 0.01}'
@@ -34,6 +35,7 @@ import dpfast as dpf
 from dpfast.tables import read_column
 
 MOST = 10_000  # bytes of a request
+MOST_QUANTILES = 20  # of one answer: its time grows as their square
 
 
 def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starlette:
@@ -43,7 +45,10 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
         return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=query["epsilon"])
 
     def quantiles(query: dict[str, Any]) -> dpf.Mechanism:
-        return dpf.Quantiles([float(q) for q in query["q"]], grid=grid, epsilon=query["epsilon"])
+        q = [float(q) for q in query["q"]]
+        if len(q) > MOST_QUANTILES:
+            raise ValueError(f"q must be at most {MOST_QUANTILES} quantiles, not {len(q)}")
+        return dpf.Quantiles(q, grid=grid, epsilon=query["epsilon"])
 
     def answers(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism]) -> Callable[..., Any]:
         async def endpoint(request: Request) -> JSONResponse:
@@ -102,21 +107,30 @@ def refusal(status: int, reason: str) -> JSONResponse:
     return JSONResponse({"error": reason}, status_code=status)
 
 
+def payroll() -> NDArray[np.float64]:
+    """Pay of a million people who do not exist."""
+    return np.random.default_rng().lognormal(10.8, 0.55, 1_000_000)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="CSV or Parquet")
-    parser.add_argument("--column", required=True)
-    parser.add_argument("--bounds", nargs=2, type=float, required=True, metavar=("LOWER", "UPPER"))
-    parser.add_argument("--epsilon", type=Fraction, required=True, help="of all answers together")
+    parser.add_argument("file", nargs="?", help="CSV or Parquet, with --column, --bounds and --epsilon; or made-up pay")
+    parser.add_argument("--column")
+    parser.add_argument("--bounds", nargs=2, type=float, metavar=("LOWER", "UPPER"))
+    parser.add_argument("--epsilon", type=Fraction, help="of all answers together")
     parser.add_argument("--ledger", help="file in which the budget is kept; default: the memory of this process")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
+    given = [options.file, options.column, options.bounds, options.epsilon]
+    if given.count(None) not in (0, len(given)):
+        parser.error("a file, --column, --bounds and --epsilon go together")
     app = application(
-        read_column(options.file, options.column),
-        grid=dpf.Grid(*options.bounds),
-        ledger=dpf.Ledger(options.epsilon, path=options.ledger),
+        payroll() if options.file is None else read_column(options.file, options.column),
+        grid=dpf.Grid(*(options.bounds or (0, 1_000_000))),
+        ledger=dpf.Ledger(1 if options.epsilon is None else options.epsilon, path=options.ledger),
     )
+    print(f"http://localhost:{options.port}: POST /median, POST /quantiles, GET /budget", flush=True)
     uvicorn.run(app, port=options.port, log_level="warning")
 
 

@@ -1,5 +1,6 @@
 """Releases of Dask collections are those of the same records in memory, on threads, processes and a cluster."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -69,6 +70,42 @@ def test_columns_of_a_frame():
     assert same(dpf.dask.release(boxes, collection, rng=PCG(1)), boxes(records(boxes), rng=PCG(1)))
 
 
+def test_processes():
+    mechanism, chunks = MECHANISMS[0], [dask.delayed(RECORDS[:200]), dask.delayed(RECORDS[200:])]
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert dpf.dask.release(mechanism, chunks, rng=PCG(1)) == mechanism(RECORDS, rng=PCG(1))
+
+
+SUMS = dpf.SampleAndAggregate("normal", bounds={"mean": (0, 60), "sd": (1, 20)}, epsilon=5.0)
+CUTS = [0, 1, 77, 77, 300]
+
+
+@pytest.mark.parametrize("mechanism", [SUMS, dataclasses.replace(SUMS, blocks=7)], ids=["auto", "7 blocks"])
+def test_blocks_by_position(mechanism):
+    x = np.sort(RECORDS)  # blocks of another order have other estimates
+    known = da.from_array(x, chunks=70)
+    parts = [dask.delayed(part) for part in np.split(x, CUTS)]
+    with dask.config.set(scheduler="threads"):
+        for collection in (known, known[known > -np.inf], parts, [dask.delayed(x)]):
+            for branches in (2, 8):
+                release = dpf.dask.release(mechanism, collection, rng=PCG(1), branches=branches)
+                np.testing.assert_array_equal(release, mechanism(x, rng=PCG(1)))
+            several = dpf.dask.release(mechanism, collection, size=2, rng=PCG(1))
+            np.testing.assert_array_equal(several, mechanism.release(x, size=2, rng=PCG(1)))
+        there, back = (dpf.dask.release(mechanism, y, rng=PCG(1)) for y in (parts, parts[::-1]))
+        assert not np.array_equal(there, back)
+        for empty in ([], [dask.delayed([])]):
+            with pytest.raises(ValueError, match="x is empty"):
+                dpf.dask.release(mechanism, empty)
+
+
+def test_blocks_of_a_column():
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    column = frames.from_pandas(pandas.DataFrame({"a": RECORDS}), npartitions=4)["a"]
+    np.testing.assert_array_equal(dpf.dask.release(SUMS, column, rng=PCG(1)), SUMS(RECORDS, rng=PCG(1)))
+
+
 def test_wrong_arguments_are_told_before_the_data_are_read():
     def read():
         raise AssertionError("the data were read")
@@ -80,6 +117,10 @@ def test_wrong_arguments_are_told_before_the_data_are_read():
         dpf.dask.release(MECHANISMS[0], chunks, branches=1)
     with pytest.raises(TypeError, match="does not read records"):
         dpf.dask.release(dpf.Selection(epsilon=1.0), chunks)
+    with pytest.raises(TypeError, match="needs whole blocks"):
+        dpf.dask.release(dpf.SampleAndAggregate(np.median, bounds=(0, 1), epsilon=1.0), chunks)
+    with pytest.raises(TypeError, match="cannot be shuffled"):
+        dpf.dask.release(dataclasses.replace(SUMS, shuffle=1), chunks)
 
 
 @pytest.mark.parametrize("randomizer", [local.Categorical(9, 1.0), local.Hypercube(5, 1.0)], ids=str)
@@ -108,7 +149,7 @@ def test_a_worker_is_killed_in_the_middle(tmp_path):
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -146,5 +187,10 @@ def test_a_release_is_charged_before_the_chunks_are_read():
         assert ledger.charges == ()
         with dask.config.set(scheduler="threads"):
             release = dpf.dask.release(MECHANISMS[0], [dask.delayed(RECORDS)], rng=PCG(1))
+            with pytest.raises(dpf.BudgetError, match="does not fit"):
+                dpf.dask.release(SUMS, chunks)
     assert release == MECHANISMS[0](RECORDS, rng=PCG(1))
     assert ledger.spent.epsilon == 1.0
+    with (ledger := dpf.Ledger(5.0)), dask.config.set(scheduler="threads"):
+        dpf.dask.release(SUMS, [dask.delayed(RECORDS)])
+    assert ledger.spent.epsilon == 5.0

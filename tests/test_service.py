@@ -5,6 +5,7 @@ import http.client
 import importlib.util
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bench.service
 import dpfast as dpf
 
 pytest.importorskip("starlette")
@@ -98,6 +100,7 @@ def test_answers():
         ("/quantiles", {"epsilon": 1}, "the request must have 'q'"),
         ("/quantiles", {"epsilon": 1, "q": [2]}, "between 0 and 1"),
         ("/quantiles", {"epsilon": 1, "q": 3}, "not iterable"),
+        ("/quantiles", {"epsilon": 1, "q": [i / 1000 for i in range(1000)]}, "at most 20 quantiles, not 1000"),
         ("/quantiles", '{"epsilon": 1, "q": [1e400]}', "must be finite"),
         ("/quantiles", '{"epsilon": 1, "q": [1' + "0" * 400 + "]}", "too large"),
         ("/median", '{"epsilon": 1e9000000}', "must be finite"),
@@ -185,3 +188,16 @@ def test_two_processes_share_a_ledger(tmp_path):
     assert seen[0] == seen[1]
     assert seen[0]["releases"] == 50
     assert len(dpf.Ledger(1.0, path=path).charges) == 50  # and after both
+
+
+def test_a_file_needs_a_column_bounds_and_a_budget(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["service.py", "pay.csv", "--column", "pay", "--epsilon", "1"])
+    with pytest.raises(SystemExit):
+        service.main()
+    assert "a file, --column, --bounds and --epsilon go together" in capsys.readouterr().err
+
+
+def test_the_load_is_reported(capsys):
+    bench.service.main(["--clients", "4", "--requests", "5", "--records", "100"])  # fails if the ledger counts others
+    pattern = r"4 clients, 20 medians .*: \d+ a second; p50 [\d.]+ ms, p99 [\d.]+ ms, longest [\d.]+ ms"
+    assert re.match(pattern, capsys.readouterr().out)

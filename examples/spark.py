@@ -1,0 +1,85 @@
+"""Private quantiles of a column in Spark, by `mapInArrow`: what moves is the states of a mechanism.
+
+    pip install 'dpfast[spark]'                 # and Java 17
+    python examples/spark.py --rows 10000000    # made-up pay, on two threads of this machine
+
+`release` is all that is needed elsewhere: executors need dpfast, and nothing else of this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import dpfast as dpf
+from dpfast.streaming import State
+
+MERGERS = 8  # tasks that merge states: the driver is given one from each
+
+
+def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str], rng: Any = None) -> Any:
+    """A release of a mechanism on a column of numbers: that of the same records in one array.
+
+    For a mechanism of several columns give a list of their names. Nulls are missing, as NaN is. The frame is computed
+    once for each pass of the mechanism, and must have the same records each time: persist it if it is dear, or random.
+    The one draw is made here, on the driver, and charged to the active `dpfast.Ledger`.
+    """
+    names = [column] if isinstance(column, str) else column
+    state = mechanism.start()
+    while True:
+        blank = state.to_bytes()
+
+        def read(batches: Iterable[pa.RecordBatch], blank: bytes = blank) -> Iterator[pa.RecordBatch]:
+            mine = State.from_bytes(blank, mechanism)
+            for batch in batches:
+                mine.update(batch.column(0) if isinstance(column, str) else batch)
+            yield pa.record_batch({"state": [mine.to_bytes()]})
+
+        def merge(batches: Iterable[pa.RecordBatch], blank: bytes = blank) -> Iterator[pa.RecordBatch]:
+            mine = State.from_bytes(blank, mechanism)
+            for batch in batches:
+                for state in batch.column(0):
+                    mine.merge(State.from_bytes(state.as_py(), mechanism))
+            yield pa.record_batch({"state": [mine.to_bytes()]})
+
+        states = frame.select(*names).mapInArrow(read, "state binary")
+        for row in states.repartition(MERGERS).mapInArrow(merge, "state binary").collect():
+            state.merge(State.from_bytes(row.state, mechanism))
+        if state.number == state.passes:
+            return state.release(rng=rng)
+        state.next_pass()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--master", default="local[2]")
+    options = parser.parse_args(arguments)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(options.master).config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        pay = sql.exp(sql.randn(seed=1) * 0.55 + np.log(48_000.0)).alias("pay")
+        frame = spark.range(options.rows, numPartitions=16).select(pay)
+        mechanism = dpf.Quantiles([0.25, 0.5, 0.75], grid=dpf.Grid(0, 1_000_000), epsilon=options.epsilon)
+        start = time.perf_counter()
+        quartiles = release(mechanism, frame, "pay")
+        seconds = time.perf_counter() - start
+    finally:
+        spark.stop()
+    print("quartiles:", ", ".join(f"{value:,.2f}" for value in quartiles))
+    print(f"{options.rows:,} rows in {seconds:.1f} s; {mechanism.privacy}")
+
+
+if __name__ == "__main__":
+    main()
