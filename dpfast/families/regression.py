@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import LARGEST, NOTHING, Box, Theta
+from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted
 
 _NODES = 80
@@ -200,6 +200,8 @@ class LinearRegression(Regression):
 
     model: ClassVar[str] = "linear"
 
+    logarithmic: ClassVar[tuple[str, ...]] = ("sd",)
+
     @property
     def names(self) -> tuple[str, ...]:
         return (*self.coefficients, "sd")
@@ -229,3 +231,10 @@ class LinearRegression(Regression):
         if name == "sd":
             return theta["sd"] ** 2 * (0.125 + len(self.coefficients) / 2), 0.0
         return super().second_order(name, theta)
+
+    def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        freedom = np.maximum(count - len(self.coefficients), 1.0)
+        return -digamma_deficits(freedom / 2) / 2 - logarithms(_blocks.normal_corrections(freedom + 1))
+
+    def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return (len(self.coefficients) + 1) / 2, 0.0
