@@ -233,12 +233,12 @@ class SampleAndAggregate(Mechanism):
         The middle of the bounds stands for a missing one.
         """
         n = _checks.whole("n", n, least=1)
-        k, middle = self.block_count(n), self.box.middle()
+        return self._grids(n, self.block_count(n))
+
+    def _grids(self, n: int, k: int) -> tuple[Grid, ...]:
+        middle = ((name, math.log(at) if name in self.box.logs else at) for name, at in self.box.middle().items())
         with self._computable("guess", self.guess):
-            return tuple(
-                Grid(*self._ends(n, k, name), self.step, math.log(at) if name in self.box.logs else at)
-                for name, at in middle.items()
-            )
+            return tuple(Grid(*self._ends(n, k, name), self.step, at) for name, at in middle)
 
     def __repr__(self) -> str:
         ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
@@ -312,7 +312,8 @@ class SampleAndAggregate(Mechanism):
             return self._law_of_chunks(x, threads)
         data = self.family.records(x)
         n = _checks.records(data[0].shape[0])
-        k, noise = self.block_count(n), self._noise(n)
+        k = self.block_count(n)
+        noise = self._noise(n, k)
         if self.shuffle is not None:
             order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
             data = tuple(part[order] for part in data)
@@ -366,7 +367,7 @@ class SampleAndAggregate(Mechanism):
         if state.seen != state.n:
             raise ValueError(f"the state has seen {state.seen} of {state.n} records")
         estimates = self.family.finish(state.sums, self.box, corrected=self.bias_correction)
-        return self._combined(self._noise(state.n), estimates)
+        return self._combined(self._noise(state.n, estimates.shape[0]), estimates)
 
     def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
         """One release from a state that has seen all records; spends the budget of `privacy` once."""
@@ -374,11 +375,11 @@ class SampleAndAggregate(Mechanism):
         law = self.law_of(state)
         return law.value(law.sample(rng=rng))
 
-    def _noise(self, n: int) -> list[tuple[Grid, Fraction, bool]]:
+    def _noise(self, n: int, k: int) -> list[tuple[Grid, Fraction, bool]]:
         """For each parameter its grid, the scale of the noise in steps of it, and whether it is winsorized: public."""
-        grids = self.grids(n)
+        grids = self._grids(n, k)
         scales = [_checks.noise_scale(len(grids) * (grid.size - 1), self.epsilon) for grid in grids]
-        return list(zip(grids, scales, self._winsorizes(n, self.block_count(n)), strict=True))
+        return list(zip(grids, scales, self._winsorizes(n, k), strict=True))
 
     def _combined(self, noise: list[tuple[Grid, Fraction, bool]], estimates: NDArray[np.float64]) -> Law:
         laws: list[ScalarLaw] = []
@@ -426,33 +427,33 @@ class SampleAndAggregate(Mechanism):
             return 0.0
         return deviation / theta[name] if name in self.box.logs else deviation
 
-    def _excess(self, n: int, k: int, name: str, theta: Theta) -> float:
-        """Of the mean squared error over 1 / (n I), on the scale of the average."""
-        lower, upper = self._ends(n, k, name)
-        options = {"width": upper - lower, "epsilon": float(self._share), **self._terms(name, theta)}
-        below, above = self._clamped(n, k, name, theta)
-        return block_excess(n, k, **options, deviation=self._deviation(name, theta), below=below, above=above)
-
-    def _clamped(self, n: int, k: int, name: str, theta: Theta) -> tuple[float, float]:
-        """How far below and above theta the estimates of blocks are clamped; not where none can be beyond the end."""
-        scale, (lower, upper) = self._scales[name], self._ends(n, k, name)
+    def _point(self, name: str, theta: Theta) -> _Point:
         at = math.log(theta[name]) if name in self.box.logs else theta[name]
-        return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
+        return _Point(at, self._deviation(name, theta), self._terms(name, theta))
 
-    def _assumed(self, name: str) -> list[Theta]:
+    def _points(self, name: str) -> list[_Point]:
         """Where the error is to be least: at the guess, or at the worst of three."""
         if self.guess != "worst":
-            return [self._theta()]
-        out = []
+            return [self._point(name, self._theta())]
+        points = []
         for value in (*self.box.range(name), self.box.middle()[name]):
-            theta = self.family.reference(self.box, {name: value})
             try:
-                self._terms(name, theta)
-                self._deviation(name, theta)
-            except (ArithmeticError, np.linalg.LinAlgError):  # an end where a distribution degenerates
+                points.append(self._point(name, self.family.reference(self.box, {name: value})))
+            except (ArithmeticError, np.linalg.LinAlgError):  # an end where the distribution degenerates
                 continue
-            out.append(theta)
-        return out or [self._theta()]
+        return points or [self._point(name, self._theta())]
+
+    def _excess(self, n: int, k: int, name: str, point: _Point) -> float:
+        """Of the mean squared error over 1 / (n I), on the scale of the average."""
+        lower, upper = ends = self._ends(n, k, name)
+        below, above = self._clamped(name, point.at, ends)
+        clamp = {"deviation": point.deviation, "below": below, "above": above}
+        return block_excess(n, k, width=upper - lower, epsilon=float(self._share), **point.terms, **clamp)
+
+    def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
+        """How far below and above the estimates of blocks are clamped; not where none can be beyond the end."""
+        scale, (lower, upper) = self._scales[name], ends
+        return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
 
     def _count(self, n: int, name: str) -> int:
         theta, epsilon, width = self._theta(), float(self._share), self._scales[name].width
@@ -463,8 +464,8 @@ class SampleAndAggregate(Mechanism):
                 window = min(width, 2 * self._window(n, k, name, theta))
                 k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
             return k
-        thetas = self._assumed(name)
-        return best_near(k, lambda k: max(self._excess(n, k, name, theta) for theta in thetas), most=n // least)
+        points = self._points(name)
+        return best_near(k, lambda k: max(self._excess(n, k, name, point) for point in points), most=n // least)
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -535,15 +536,15 @@ class SampleAndAggregate(Mechanism):
     def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
         errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
-            terms, (lower, upper) = self._terms(name, assumed), self._ends(n, k, name)
-            information = _positive(self.family.information(name, assumed))
-            one = 1 / math.sqrt(information) / (assumed[name] if name in self.box.logs else 1.0)
+            self.family.information(name, assumed)  # a TypeError where it is not known
+            at, one, terms = self._point(name, assumed)
+            lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             scale = (upper - lower) / (k * float(self._share))
             if winsorizes:
                 scale = 4 * min((upper - lower) / 2, self._window(n, k, name, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
-            bias += abs(clamp_bias(one * math.sqrt(k / n), *self._clamped(n, k, name, assumed)))
+            bias += abs(clamp_bias(one * math.sqrt(k / n), *self._clamped(name, at, ends)))
             error = bias + normal_plus_laplace_error(deviation, scale, confidence)
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
@@ -633,6 +634,14 @@ class _Scale(NamedTuple):
     @property
     def width(self) -> float:
         return self.high - self.low
+
+
+class _Point(NamedTuple):
+    """An assumed parameter: what is averaged of it, its 1 / sqrt(I) and second-order terms on that scale."""
+
+    at: float
+    deviation: float
+    terms: dict[str, float]
 
 
 def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:

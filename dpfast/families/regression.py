@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,8 +113,7 @@ class Regression(Fitted):
         slopes = np.array([theta[name] * s for name, s in zip(self.columns, self.spread, strict=True)])
         tau = math.sqrt(float(slopes @ slopes))
         direction = slopes / tau if tau else np.eye(len(slopes))[0]
-        z, mass = hermegauss(_NODES)
-        mass = mass / mass.sum()
+        z, mass = _nodes()
         eta = theta["intercept"] + tau * z if self.intercept else tau * z
         weight, bend = self.weights(eta, theta)
         basis = np.stack([np.ones_like(z), z] if self.intercept else [z])
@@ -130,6 +129,13 @@ class Regression(Fitted):
         if self.intercept:
             moments["intercept"] = float(inverse[0, 0]), float(bias[0])
         return moments
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and weights for means over a standard normal number."""
+    z, mass = hermegauss(_NODES)
+    return z, mass / mass.sum()
 
 
 @dataclass(frozen=True)
