@@ -214,7 +214,7 @@ def wide_ranges(quick):
     by its logarithm only. Where public numbers say that the quartiles cannot be found, it is the plain mean. The noise
     of a geometric mean, the default here, counts the logarithm of upper / lower too, whatever the rate is.
     """
-    headings = ["n", "mean", "geometric", "winsorized", "quartiles used"]
+    headings = ["n", "mean, margin=0", "geometric", "winsorized", "quartiles used"]
     return f"## A range that is far too wide\n\n{paragraph(text)}\n{table(headings, rows)}"
 
 

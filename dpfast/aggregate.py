@@ -428,7 +428,7 @@ class SampleAndAggregate(Mechanism):
         return deviation / theta[name] if name in self.box.logs else deviation
 
     def _point(self, name: str, theta: Theta) -> _Point:
-        at = math.log(theta[name]) if name in self.box.logs else theta[name]
+        at = math.log(_positive(theta[name])) if name in self.box.logs else theta[name]
         return _Point(at, self._deviation(name, theta), self._terms(name, theta))
 
     def _points(self, name: str) -> list[_Point]:
@@ -517,7 +517,7 @@ class SampleAndAggregate(Mechanism):
         >>> import dpfast as dpf
         >>> mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
         >>> round(mechanism.error(10**6, 1.0), 5)
-        0.00206
+        0.002
         """
         n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
         if theta is None:

@@ -286,10 +286,11 @@ class Gamma(AdditiveFamily):
             return [raw[name] for name in box.names]
         bias, spread = _gamma_bias(shape)
         better = np.maximum(shape - bias / count, 0.0)
+        inflation = spread / (count * better**2) - (11 * spread / shape**2 - 9.5) / count**2  # of 1 / better
         corrections = {
             "shape": better,
             "rate": (better - 1 / count) / mean,
-            "scale": mean / better * (1 - spread / (count * better**2) + (1.5 + 11 * (spread / shape**2 - 1)) / count**2),
+            "scale": mean / better * (1 - inflation),
         }
         return [corrections[name] for name in box.names]
 

@@ -138,7 +138,7 @@ class Regression(Fitted):
 
 
 class _Moments(NamedTuple):
-    """Of a coefficient by m records: m times variance and bias; m**2 times the excess of E (X'WX)**-1 over its limit."""
+    """Of a coefficient by m records: m times variance and bias; m**2 times what E (X'WX)**-1 exceeds its limit by."""
 
     variance: float
     bias: float

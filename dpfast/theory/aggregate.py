@@ -76,7 +76,7 @@ def clamp_margin(bias: float, deviation: float) -> float:
     --------
     >>> from dpfast import theory
     >>> round(theory.clamp_margin(0.001, 1.0), 2)
-    2.71
+    2.72
     """
     bias, deviation = _checks.positive("bias", bias), _checks.nonnegative("deviation", deviation)
     low, high = 0.0, _FAR
