@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -204,8 +205,9 @@ class Pareto(AdditiveFamily):
     """Density shape minimum**shape / x**(shape + 1) above a public minimum. Released: ``shape``.
 
     With m records the MLE m / sum log(x / minimum) has the bias shape / (m - 1); corrected, (m - 1) / ..., it has none.
-    The minimum is not estimated: its MLE is the least record, off by about minimum / (shape m), so blocks of m records
-    could not tell it better than that, however many there are. A private low quantile finds one (`dpfast.quantile`).
+    The minimum is not estimated: its MLE, the least record, is off by about minimum / (shape n), and a mean over blocks,
+    which is off by sqrt(n / m) times that at least, is not efficient. Take a bound that is known, or a low quantile that
+    was released (`dpfast.quantile`): the shape above any threshold is the same.
 
     Parameters
     ----------
@@ -347,6 +349,7 @@ class Beta(AdditiveFamily):
     """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is taken off."""
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
+    defaults: ClassVar[Theta] = MappingProxyType({"a": 1.0, "b": 1.0})
     support: ClassVar[tuple[float, float]] = (_LEAST, 1 - 2.0**-53)
 
     def space(self, name: str) -> tuple[float, float]:
@@ -361,9 +364,6 @@ class Beta(AdditiveFamily):
             bias_a, bias_b = _beta_bias(a, b)
             a, b = a - bias_a / count, b - bias_b / count
         return [a if name == "a" else b for name in box.names]
-
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        return {"a": 1.0, "b": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         a, b, both = (1 / c + _blocks.polygammas(np.array([c]))[1, 0] for c in _with_sum(theta["a"], theta["b"]))

@@ -82,6 +82,9 @@ class Family(ABC):
     least: ClassVar[int] = 2
     """Records of a block below which it has no estimate."""
 
+    defaults: ClassVar[Theta] = NOTHING
+    """What `reference` assumes of parameters of which nothing is known."""
+
     logarithmic: ClassVar[tuple[str, ...]] = ()
     """Positive parameters whose estimates can be averaged by their logarithms: `log_bias` and `log_second_order` know
     them. An estimate of which has a standard deviation in proportion to the parameter, more or less."""
@@ -133,9 +136,9 @@ class Family(ABC):
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         """A public value of every parameter that `information`, `bias` and `second_order` need.
 
-        What is known comes first, also in another parametrisation; then the middle of the box.
+        What is known comes first, also in another parametrisation; then the middle of the box; then `defaults`.
         """
-        return {**box.middle(), **known}
+        return {**self.defaults, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""

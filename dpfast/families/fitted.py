@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,6 +83,7 @@ class Weibull(Fitted):
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
+    defaults: ClassVar[Theta] = MappingProxyType({"shape": 1.0, "scale": 1.0})
 
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
@@ -93,9 +95,6 @@ class Weibull(Fitted):
         m = np.maximum(counts, 2)
         shape = fitted["shape"] * (1 - _SHAPE_BIAS / m - _SHAPE_BIAS_2 / m**2)
         return {"shape": shape, "scale": less_bias(fitted["scale"], _scale_bias(shape) / m)}
-
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        return {"shape": 1.0, "scale": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         k = theta["shape"]
@@ -131,6 +130,7 @@ class Laplace(Fitted):
 
     names: ClassVar[tuple[str, ...]] = ("location", "scale")
     logarithmic: ClassVar[tuple[str, ...]] = ("scale",)
+    defaults: ClassVar[Theta] = MappingProxyType({"location": 0.0, "scale": 1.0})
 
     def space(self, name: str) -> tuple[float, float]:
         return (-LARGEST, LARGEST) if name == "location" else (0.0, LARGEST)
@@ -140,9 +140,6 @@ class Laplace(Fitted):
 
     def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
         return {**fitted, "scale": fitted["scale"] / deviation(counts)}
-
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        return {"location": 0.0, "scale": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         return theta["scale"] ** -2

@@ -265,8 +265,6 @@ def aggregate_sample_size(
     v2: float,
     b1: float = 0.0,
     b2: float = 0.0,
-    below: float = math.inf,
-    above: float = math.inf,
 ) -> int:
     """Records with which `aggregate_efficiency` is at most `efficiency`.
 
@@ -274,13 +272,13 @@ def aggregate_sample_size(
     ----------
     efficiency : float
         Above 1.
-    information, width, epsilon, v2, b1, b2, below, above
+    information, width, epsilon, v2, b1, b2
         As for `aggregate_efficiency`.
 
     Returns
     -------
     int
-        The least such n, at least 40.
+        The least such n, at least 40, where no clamp biases.
 
     Raises
     ------
@@ -297,7 +295,6 @@ def aggregate_sample_size(
     if not _checks.real("efficiency", efficiency) > 1:
         raise ValueError(f"efficiency must be above 1, not {efficiency!r}")
     terms = {"information": information, "width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
-    terms |= {"below": below, "above": above}
     return least_number(
         lambda n: n >= 40 and aggregate_efficiency(n, **terms) <= efficiency,
         most=2**50,
