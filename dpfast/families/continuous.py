@@ -27,6 +27,7 @@ from dpfast.families.family import (
     Theta,
     determined,
     digamma_deficits,
+    for_counts,
     logarithms,
     reciprocal,
 )
@@ -81,7 +82,7 @@ class Exponential(AdditiveFamily):
         return (2 * theta["rate"] ** 2 if name == "rate" else 0.0), 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _rate_log_bias(count) if name == "rate" else -digamma_deficits(count)
+        return _rate_log_bias(count) if name == "rate" else -for_counts(digamma_deficits, count)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return 0.5, 0.0
@@ -89,7 +90,7 @@ class Exponential(AdditiveFamily):
 
 def _rate_log_bias(count: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of (m - 1) / S, S a gamma number of shape m: exact."""
-    return digamma_deficits(count) + logarithms((count - 1) / count)
+    return for_counts(lambda m: digamma_deficits(m) + logarithms((m - 1) / m), count)
 
 
 class _Gaussian(AdditiveFamily):
@@ -141,8 +142,11 @@ class _Gaussian(AdditiveFamily):
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """Exact: the sum of squared deviations is that of m - 1 squared normal numbers."""
-        of_square = -digamma_deficits((count - 1) / 2)
-        return of_square / 2 - logarithms(_blocks.normal_corrections(count)) if name == self.deviation else of_square
+        if name != self.deviation:
+            return -for_counts(lambda m: digamma_deficits((m - 1) / 2), count)
+        return for_counts(
+            lambda m: -digamma_deficits((m - 1) / 2) / 2 - logarithms(_blocks.normal_corrections(m)), count
+        )
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return (1.0 if name == self.deviation else 4.0), 0.0
@@ -205,9 +209,9 @@ class Pareto(AdditiveFamily):
     """Density shape minimum**shape / x**(shape + 1) above a public minimum. Released: ``shape``.
 
     With m records the MLE m / sum log(x / minimum) has the bias shape / (m - 1); corrected, (m - 1) / ..., it has none.
-    The minimum is not estimated: its MLE, the least record, is off by about minimum / (shape n), and a mean over blocks,
-    which is off by sqrt(n / m) times that at least, is not efficient. Take a bound that is known, or a low quantile that
-    was released (`dpfast.quantile`): the shape above any threshold is the same.
+    The minimum is not estimated: its MLE, the least record, is off by about minimum / (shape n), and a mean over
+    blocks, which is off by sqrt(n / m) times that at least, is not efficient. Take a bound that is known, or a low
+    quantile that was released (`dpfast.quantile`): the shape above any threshold is the same.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class Family(ABC):
         if not corrected:
             return logs
         bias = self.log_bias(name, estimate, count)
-        return logs - np.where(np.isfinite(bias), bias, 0.0)
+        return logs - (bias if np.isfinite(bias).all() else np.where(np.isfinite(bias), bias, 0.0))
 
 
 def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
@@ -191,9 +191,23 @@ def reciprocal(x: float) -> float:
 
 def logarithms(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each by itself, bit for bit: -inf for what is not positive, inf for inf, NaN for NaN."""
+    if x.size and x.min() >= sys.float_info.min and x.max() <= LARGEST:  # most often; the same numbers, sooner
+        return np.asarray(_blocks.logs(np.ascontiguousarray(x)))
     inside = (x >= sys.float_info.min) & (x <= LARGEST)
     logs = _blocks.logs(np.ascontiguousarray(np.where(inside, x, 1.0)))
     return np.where(inside, logs, np.where(x > 1, np.inf, np.where(np.isnan(x), np.nan, -np.inf)))
+
+
+def for_counts(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], count: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A function of each count by itself, computed once for every whole number from the least to the greatest."""
+    least = count.min()
+    sizes = int(count.max() - least) + 1
+    if sizes > count.size:
+        return function(count)
+    values = function(least + np.arange(sizes))
+    return values[(count - least).astype(np.intp)] if sizes > 1 else np.broadcast_to(values, count.shape)
 
 
 def digamma_deficits(x: NDArray[np.float64]) -> NDArray[np.float64]:
