@@ -4,7 +4,7 @@ Fixed seeds: the same page from run to run, in a few minutes. It fails where a f
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import digamma, polygamma
@@ -67,7 +67,7 @@ SETTINGS = (
         "normal", "sd", 1.0, (0.1, 5), lambda rng, n: rng.standard_normal(n),
         lambda x: (x**2 - 1) / 2, (-20, 20), np.sqrt,
     ),
-    Setting("gamma", "shape", 2.0, (0.5, 5), lambda rng, n: rng.standard_gamma(2.0, n), _gamma_influence),
+    Setting("gamma", "shape", 2.0, (0.1, 10), lambda rng, n: rng.standard_gamma(2.0, n), _gamma_influence),
     Setting(
         "Poisson", "mean", 2.0, (0.1, 10), lambda rng, n: rng.poisson(2.0, n),
         lambda x: x - 2.0, (0, 40), lambda mean: mean,
@@ -90,22 +90,27 @@ def information(setting, release):
     return release.family.information(setting.parameter, theta)
 
 
+def scale_of(setting, release):
+    """The truth on the scale on which estimates are averaged, and what a unit there is worth."""
+    return (np.log(setting.truth), setting.truth) if release.box.logs else (setting.truth, 1.0)
+
+
 def efficiency(setting, release, n, rng, quick):
     """n I times the mean squared error: variance and bias of simulated blocks, and the variance of the noise.
 
     Blocks are independent, so a mean of k of them has their bias and 1/k of their variance: much less chance is in that
     than in errors of whole releases. The bias is that of what is left of the estimates beyond the first order.
     """
-    k = release.block_count(n)
+    k, [grid] = release.block_count(n), release.grids(n)
     blocks = 20_000 if quick else min(BLOCKS, 10**7 * k // n)
     x = setting.draw(rng, n * blocks // k)
     t = release.family.estimates((x,), blocks, release.box, corrected=True, workers=1)[:, 0]
-    low, high = release.box.range(setting.parameter)
-    t = np.clip(t, low, high) - setting.truth
+    at, unit = scale_of(setting, release)
+    t = (np.clip(t, grid.lower, grid.upper) - at) * unit
     starts = -(-x.size * np.arange(blocks) // blocks)
     left = t - np.add.reduceat(setting.influence(x), starts) / np.diff(np.append(starts, x.size))
     bias_squared = left.mean() ** 2 - left.var() / blocks
-    noise = 2 * ((high - low) / (k * release.epsilon)) ** 2
+    noise = 2 * ((grid.upper - grid.lower) * unit / (k * release.epsilon)) ** 2
     return n * information(setting, release) * (t.var() / k + bias_squared + noise)
 
 
@@ -144,22 +149,54 @@ def families(quick):
     estimate has without privacy. The number of blocks is "auto", from n, epsilon and the bounds alone, with at least
     {least} records in a block. Variance and bias are those of {BLOCKS:,} simulated blocks (fewer where blocks are
     long), the variance of the noise is exact; chance moves an entry by about 0.02, by 0.05 at n = 1e7, where blocks are
-    few, and by more where the bounds cut off many estimates, as of the gamma shape at epsilon 0.1. On the right the
-    obvious way, where there is one: a mean or variance of clipped records with Laplace noise (`GlobalSensitivity`),
-    turned into the parameter: better for means of counts and waiting times whose bounds are good, worse where the
-    bounds of the records must be wide; it needs those, where sample-and-aggregate needs bounds of the parameter. The
-    gamma shape has the bounds 0.5 and 5: for 0.1 and 10 theory allows no less than 1.19 at n = 1e6 and epsilon 1 with a
-    mean of blocks, however many.
+    few, and by more at epsilon 0.1 there. Rate, deviation and shape are geometric means. On the right the obvious way,
+    where there is one: a mean or variance of clipped records with Laplace noise (`GlobalSensitivity`), turned into the
+    parameter: better for means of counts and waiting times whose bounds are good, worse where the bounds of the records
+    must be wide; it needs those, where sample-and-aggregate needs bounds of the parameter.
     """
     headings = ["family", "epsilon", *(f"n = {size(n)}" for n in records), "naive, n = 1e5"]
     return f"## Six families\n\n{paragraph(text)}\n{table(headings, rows)}"
+
+
+def ends(quick):
+    """Parameters near an end of their bounds."""
+    rng, rows, n = np.random.default_rng(20080902), [], 10**5 if quick else 10**6
+    for setting in SETTINGS[:3] + SETTINGS[4:5]:
+        for share in (0.02, 0.1, 0.5, 0.9, 0.98):
+            low, high = setting.bounds
+            truth = low + share * (high - low)
+            moved = replace(setting, truth=truth, draw=_DRAWS[setting.family](truth), influence=_no_influence)
+            ways = {}, {"combine": "mean", "margin": 0}
+            found = [efficiency(moved, mechanism(moved, 1.0, **options), n, rng, quick) for options in ways]
+            rows.append([setting.name, f"{truth:.3g} in {setting.bounds}", *map(_number, found)])
+    text = f"""
+    Mean squared error times n I as above, n = {size(n)}, epsilon 1. By default estimates of blocks are clamped beyond
+    the bounds, and those of parameters like scales are averaged by their logarithms, so noise is in proportion to the
+    parameter. Clamped at the bounds, the mean is biased wherever a bound is within a few deviations of a block's
+    estimate, a wide strip on the side where the deviation is large. (Chance moves these entries by about 0.2.)
+    """
+    headings = ["family", "truth", "default", 'combine="mean", margin=0']
+    return f"## Near an end of the bounds\n\n{paragraph(text)}\n{table(headings, rows)}"
+
+
+def _no_influence(x):
+    return np.zeros(x.shape)
+
+
+_DRAWS = {
+    "exponential": lambda rate: lambda rng, n: rng.exponential(1 / rate, n),
+    "geometric": lambda p: lambda rng, n: rng.geometric(p, n),
+    "normal": lambda sd: lambda rng, n: rng.normal(0, sd, n),
+    "Poisson": lambda mean: lambda rng, n: rng.poisson(mean, n),
+}
 
 
 def wide_ranges(quick):
     """A range of the parameter that is 20 times too wide, each way."""
     rng, rows, setting = np.random.default_rng(20110606), [], SETTINGS[0]
     for n in (10**4, 10**5) if quick else (10**4, 10**5, 10**6):
-        plain = mechanism(setting, 1.0, 20)
+        plain = mechanism(setting, 1.0, 20, combine="mean", margin=0)
+        geometric = mechanism(setting, 1.0, 20, combine="geometric")
         better = mechanism(setting, 1.0, 20, combine="winsorized")
         x = setting.draw(rng, n)
         k = better.block_count(n)
@@ -169,13 +206,15 @@ def wide_ranges(quick):
         if n == 10**6:
             assert found <= 1.2, found
         used = "yes" if better.winsorizes(n)[0] else "no: too few blocks"
-        rows.append([size(n), _number(efficiency(setting, plain, n, rng, quick)), _number(found), used])
+        simple = (efficiency(setting, release, n, rng, quick) for release in (plain, geometric))
+        rows.append([size(n), *map(_number, simple), _number(found), used])
     text = """
     The rate of exponential records, bounds 0.01 and 100 in place of 0.2 and 5, epsilon 1; mean squared error times n I.
     The Winsorized mean spends half of epsilon on the quartiles of the estimates, and the width of the range then counts
-    by its logarithm only. Where public numbers say that the quartiles cannot be found, it is the plain mean.
+    by its logarithm only. Where public numbers say that the quartiles cannot be found, it is the plain mean. The noise
+    of a geometric mean, the default here, counts the logarithm of upper / lower too, whatever the rate is.
     """
-    headings = ["n", "mean", "winsorized", "quartiles used"]
+    headings = ["n", "mean, margin=0", "geometric", "winsorized", "quartiles used"]
     return f"## A range that is far too wide\n\n{paragraph(text)}\n{table(headings, rows)}"
 
 
@@ -234,22 +273,24 @@ def regression(quick):
     return f"## Logistic regression\n\n{paragraph(text)}\n{table(['n', 'epsilon', *methods], rows)}"
 
 
+def predicted_excess(setting, release, n):
+    """n I times what theory adds to 1 / (n I)."""
+    theta = release.family.reference(release.box, {setting.parameter: setting.truth})
+    terms = release.family.log_second_order if release.box.logs else release.family.second_order
+    v2, b2 = terms(setting.parameter, theta)
+    [grid], (_, unit) = release.grids(n), scale_of(setting, release)
+    width = grid.upper - grid.lower
+    excess = dpf.theory.block_excess(n, release.block_count(n), width=width, epsilon=release.epsilon, v2=v2, b2=b2)
+    return n * information(setting, release) * unit**2 * excess
+
+
 def figure(quick, path):
     """Efficiency against n at epsilon 1, the theory beside the simulation."""
     canvas, axes = pages.pyplot().subplots(figsize=(7, 4), layout="constrained")
     n = np.unique(np.round(10 ** np.linspace(4, 8, 30)).astype(int))
     for setting in SETTINGS:
         release = mechanism(setting, 1.0)
-        theta = release.family.reference(release.box, {setting.parameter: setting.truth})
-        v2, _ = release.family.second_order(setting.parameter, theta)
-        low, high = setting.bounds
-        terms = {"width": high - low, "epsilon": 1.0, "v2": v2}
-        excess = [
-            records * information(setting, release)
-            * dpf.theory.block_excess(int(records), release.block_count(int(records)), **terms)
-            for records in n
-        ]  # fmt: skip
-        axes.loglog(n, excess, label=setting.name)
+        axes.loglog(n, [predicted_excess(setting, release, int(records)) for records in n], label=setting.name)
     axes.loglog(n, 10.0 * n ** (-1 / 3), "k:", label="n^(-1/3)")
     axes.set(xlabel="records", ylabel="excess over 1 of MSE n I, epsilon 1")
     axes.legend()
@@ -260,7 +301,7 @@ def main(arguments=None):
     pages.write(
         "efficiency",
         "Private maximum likelihood: how close to the best estimator",
-        {"families": families, "wide": wide_ranges, "regression": regression},
+        {"families": families, "ends": ends, "wide": wide_ranges, "regression": regression},
         figure=figure,
         caption="Excess of the mean squared error over that of the best estimator without privacy, by theory",
         arguments=arguments,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +27,11 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, refused
 from dpfast.statistics import Mean
 from dpfast.streaming import Chunks, Reading
-from dpfast.theory.aggregate import block_count
+from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
-COMBINE = ("mean", "winsorized")
+COMBINE = ("auto", "mean", "geometric", "winsorized")
 _IQR = 1.349  # of a normal distribution, in standard deviations
 _MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
@@ -40,7 +40,7 @@ Bounds = Any
 
 @dataclass(frozen=True, repr=False)
 class SampleAndAggregate(Mechanism):
-    """Release parameters of a family: the mean, with Laplace noise, of the estimates of many small blocks.
+    """Release parameters of a family: a mean, with Laplace noise, of the estimates of many small blocks.
 
     Pure epsilon-differential privacy under one replaced record, whatever the estimator does; the number of records is
     public. As n grows, the release has the distribution of the maximum-likelihood estimator itself.
@@ -59,10 +59,17 @@ class SampleAndAggregate(Mechanism):
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
-        "mean", or "winsorized" (Notes) for a range that is far wider than the estimates spread.
-    guess : mapping from names to float, optional
-        Public guess of the parameters, for "auto" and "winsorized" only. Default: the geometric mean of positive
-        bounds, the midpoint of others.
+        "mean"; "geometric", the geometric mean, for positive parameters that a family knows to be like scales
+        (`logarithmic`); "winsorized" (Notes) for a range that is far wider than the estimates spread. "auto": of each
+        parameter the geometric mean where there is one and its noise is less at `guess`, else the mean.
+    guess : mapping from names to float, or "worst", optional
+        Public guess of the parameters, for what is "auto" and for "winsorized" only. Default: the geometric mean of
+        positive bounds, the midpoint of others. "worst": the greatest error of the ends and that of the bounds counts,
+        on the scale of the mean (of relative errors, for a geometric one).
+    margin : float or "auto"
+        How far beyond the bounds an estimate of a block may lie, in its standard deviations there (as the family knows
+        them): what is clamped at the bounds themselves is biased where the parameter is near one. "auto": so that this
+        bias is at most half of the standard deviation of the release. What is released lies within the bounds.
     shuffle : int, optional
         Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
     step : float, optional
@@ -75,11 +82,14 @@ class SampleAndAggregate(Mechanism):
 
     Notes
     -----
-    Privacy: blocks are made by position, so one record changes the estimate of one block. It is clamped to the bounds
-    and rounded to a grid; an infinite one goes to a bound, and where a block has none (too few records in the support,
-    a fit that fails) the middle of the bounds stands for it. The sum is one of integers, to which rounded Laplace noise
-    of exactly the scale (range / epsilon, times the number of parameters) is added; clamping and division come after
-    (docs/proofs/sample-and-aggregate.md). NaN and records outside the support are left out of their block.
+    Privacy: blocks are made by position, so one record changes the estimate of one block. It, or its logarithm for a
+    geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite one goes to an end, and
+    where a block has none (too few records in the support, a fit that fails) the middle of the bounds stands for it.
+    The sum is one of integers, to which rounded Laplace noise of exactly the scale (range / epsilon, times the number
+    of parameters) is added; clamping and division come after (docs/proofs/sample-and-aggregate.md). NaN and records
+    outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) wherever the
+    parameter is; that of a geometric mean log(upper / lower) / (k epsilon) times the parameter, in proportion to the
+    error that it has anyway.
     "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
     and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
     is "mean".
@@ -108,8 +118,9 @@ class SampleAndAggregate(Mechanism):
     epsilon: float = field(kw_only=True)
     blocks: int | str = field(kw_only=True, default="auto")
     bias_correction: bool = field(kw_only=True, default=True)
-    combine: str = field(kw_only=True, default="mean")
+    combine: str = field(kw_only=True, default="auto")
     guess: Any = field(kw_only=True, default=None)
+    margin: float | str = field(kw_only=True, default="auto")
     shuffle: int | None = field(kw_only=True, default=None)
     step: float | None = field(kw_only=True, default=None)
 
@@ -123,7 +134,16 @@ class SampleAndAggregate(Mechanism):
             blocks = _checks.whole("blocks", blocks, least=1)
             if blocks > _MOST_BLOCKS:
                 raise ValueError(f"blocks must be at most 2**30, not {blocks}")
-        guess = None if self.guess is None else _values("guess", self.guess, family)
+        guess = self.guess
+        if isinstance(guess, str):
+            guess = _checks.choice("guess", guess, ("worst",))
+        elif guess is not None:
+            guess = _values("guess", guess, family)
+        margin = self.margin
+        if margin != "auto":
+            if isinstance(margin, str):
+                raise ValueError(f"margin must be a number or 'auto', not {margin!r}")
+            margin = _checks.nonnegative("margin", margin)
         checked = {
             "family": family,
             "bounds": bounds,
@@ -132,11 +152,19 @@ class SampleAndAggregate(Mechanism):
             "bias_correction": _checks.flag("bias_correction", self.bias_correction),
             "combine": _checks.choice("combine", self.combine, COMBINE),
             "guess": guess,
+            "margin": margin,
             "shuffle": None if self.shuffle is None else _checks.whole("shuffle", self.shuffle),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        for grid in self.grids:
+        if self.combine == "geometric":
+            for name, (low, _) in bounds:
+                if low <= 0 or name not in family.logarithmic:
+                    raise ValueError(
+                        f'combine="geometric" is for positive bounds of parameters that a family knows to be like '
+                        f"scales, not for {name} of {type(family).__name__} from {low:g}"
+                    )
+        for grid in self.grids(2 * family.least_block if blocks == "auto" else int(blocks)):
             _checks.noise_scale((grid.size - 1) * len(bounds), self.epsilon)
         if blocks == "auto":  # where bounds or guess are too extreme, it is told now
             self.winsorizes(2 * family.least_block)
@@ -150,17 +178,73 @@ class SampleAndAggregate(Mechanism):
         """The parameters and their public ranges."""
         names, ranges = zip(*self.bounds, strict=True)
         lower, upper = zip(*ranges, strict=True)
-        return Box(names, lower, upper)
+        plain = Box(names, lower, upper)
+        return replace(plain, logs=tuple(name for name in names if self._is_geometric(name, plain)))
+
+    def _is_geometric(self, name: str, box: Box) -> bool:
+        if self.combine != "auto":
+            return self.combine == "geometric"
+        low, high = box.range(name)
+        if low <= 0 or name not in self.family.logarithmic:
+            return False
+        try:
+            return self._theta(box)[name] * (math.log(high) - math.log(low)) <= high - low
+        except ArithmeticError:
+            return False
 
     @cached_property
-    def grids(self) -> tuple[Grid, ...]:
-        """Where the estimates of each parameter are rounded to; the middle of the bounds stands for a missing one."""
-        middle = self.box.middle()
-        return tuple(Grid(low, high, self.step, middle[name]) for name, (low, high) in self.bounds)
+    def _scales(self) -> dict[str, _Scale]:
+        """The scale on which each parameter is averaged."""
+        return {name: self._scale(name, low, high) for name, (low, high) in self.bounds}
+
+    def _scale(self, name: str, low: float, high: float) -> _Scale:
+        deviations = []
+        for end in (low, high):
+            try:
+                theta = self.family.reference(self.box, {**self._known, name: end})
+                deviations.append(self._deviation(name, theta))
+            except (ArithmeticError, np.linalg.LinAlgError):
+                deviations.append(0.0)
+        least, most = self.family.space(name)
+        if name not in self.box.logs:
+            return _Scale(low, high, least, most, *deviations)
+        return _Scale(
+            math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *deviations
+        )
+
+    def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
+        """What the estimates of a parameter are clamped to, on the scale of the average: the bounds and a margin."""
+        scale = self._scales[name]
+        noise = scale.width / (k * float(self._share))
+        margins = []
+        for deviation in (scale.below, scale.above):
+            if self.margin != "auto":
+                margins.append(float(self.margin) * deviation * math.sqrt(k / n))
+            elif deviation:
+                bias = math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2
+                margins.append(clamp_margin(bias, deviation * math.sqrt(k / n)))
+            else:
+                margins.append(0.0)
+        return max(scale.low - margins[0], scale.least), min(scale.high + margins[1], scale.most)
+
+    def grids(self, n: SupportsIndex) -> tuple[Grid, ...]:
+        """What the estimates of each parameter, or their logarithms, are rounded to for n records. Public.
+
+        The middle of the bounds stands for a missing one.
+        """
+        n = _checks.whole("n", n, least=1)
+        return self._grids(n, self.block_count(n))
+
+    def _grids(self, n: int, k: int) -> tuple[Grid, ...]:
+        middle = ((name, math.log(at) if name in self.box.logs else at) for name, at in self.box.middle().items())
+        with self._computable("guess", self.guess):
+            return tuple(Grid(*self._ends(n, k, name), self.step, at) for name, at in middle)
 
     def __repr__(self) -> str:
         ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
-        combined = "a Winsorized mean" if self.combine == "winsorized" else "the mean"
+        combined = {"winsorized": "a Winsorized mean", "geometric": "the geometric mean", "mean": "the mean"}.get(
+            self.combine, "a mean"
+        )
         blocks = "" if self.blocks == "auto" else f"{self.blocks} "
         return (
             f"<SampleAndAggregate release of {combined} over {blocks}blocks, {self.family!r}, {ranges}: {self.privacy}>"
@@ -187,7 +271,7 @@ class SampleAndAggregate(Mechanism):
                 f"number is public): say how many blocks"
             )
         with self._computable("guess", self.guess):
-            counts = [self._count(n, name, high - low) for name, (low, high) in self.bounds]
+            counts = [self._count(n, name) for name in self.box.names]
         together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
         return int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
 
@@ -198,12 +282,14 @@ class SampleAndAggregate(Mechanism):
         the parameter's share of epsilon: the quartiles can be found, ``k e / 32 >= log(R / (1.349 s)) + 3``, and the
         window is expected to be less than half the range wide.
         """
-        k = self.block_count(n)
+        n = _checks.whole("n", n)
+        return self._winsorizes(n, self.block_count(n))
+
+    def _winsorizes(self, n: int, k: int) -> tuple[bool, ...]:
+        if self.combine != "winsorized":
+            return (False,) * len(self.bounds)
         with self._computable("guess", self.guess):
-            return tuple(
-                self.combine == "winsorized" and self._window_helps(n, k, name, high - low)
-                for name, (low, high) in self.bounds
-            )
+            return tuple(self._window_helps(n, k, name) for name in self.box.names)
 
     @contextmanager
     def _computable(self, name: str, values: Any) -> Iterator[None]:
@@ -212,7 +298,7 @@ class SampleAndAggregate(Mechanism):
             with np.errstate(all="ignore"):
                 yield
         except (ArithmeticError, np.linalg.LinAlgError):
-            told = "" if values is None else f" and {name} {dict(values)!r}"
+            told = f" and {name} {dict(values)!r}" if isinstance(values, (tuple, dict)) else ""
             ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
             raise ValueError(
                 f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or say how many "
@@ -227,12 +313,12 @@ class SampleAndAggregate(Mechanism):
         data = self.family.records(x)
         n = _checks.records(data[0].shape[0])
         k = self.block_count(n)
+        noise = self._noise(n, k)
         if self.shuffle is not None:
             order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
             data = tuple(part[order] for part in data)
-        return self._combined(
-            n, self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
-        )
+        estimates = self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
+        return self._combined(noise, estimates)
 
     def _reading(self) -> Reading:
         raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
@@ -280,7 +366,8 @@ class SampleAndAggregate(Mechanism):
         """The exact law of the release, from a state that has seen all records. PRIVATE."""
         if state.seen != state.n:
             raise ValueError(f"the state has seen {state.seen} of {state.n} records")
-        return self._combined(state.n, self.family.finish(state.sums, self.box, corrected=self.bias_correction))
+        estimates = self.family.finish(state.sums, self.box, corrected=self.bias_correction)
+        return self._combined(self._noise(state.n, estimates.shape[0]), estimates)
 
     def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
         """One release from a state that has seen all records; spends the budget of `privacy` once."""
@@ -288,16 +375,21 @@ class SampleAndAggregate(Mechanism):
         law = self.law_of(state)
         return law.value(law.sample(rng=rng))
 
-    def _combined(self, n: int, estimates: NDArray[np.float64]) -> Law:
+    def _noise(self, n: int, k: int) -> list[tuple[Grid, Fraction, bool]]:
+        """For each parameter its grid, the scale of the noise in steps of it, and whether it is winsorized: public."""
+        grids = self._grids(n, k)
+        scales = [_checks.noise_scale(len(grids) * (grid.size - 1), self.epsilon) for grid in grids]
+        return list(zip(grids, scales, self._winsorizes(n, k), strict=True))
+
+    def _combined(self, noise: list[tuple[Grid, Fraction, bool]], estimates: NDArray[np.float64]) -> Law:
         laws: list[ScalarLaw] = []
-        for grid, column, winsorizes in zip(self.grids, estimates.T, self.winsorizes(n), strict=True):
+        for (name, bounds), column, (grid, scale, winsorizes) in zip(self.bounds, estimates.T, noise, strict=True):
             codes = grid.encode(np.ascontiguousarray(column))
+            decode = partial(_parameter, grid, len(codes), bounds, name in self.box.logs)
             if winsorizes:
-                laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share))
+                laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share, decode))
             else:
-                laws.append(
-                    _noisy_mean(codes, grid, _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon))
-                )
+                laws.append(_noisy_mean(codes, grid, scale, decode))
         return laws[0] if len(laws) == 1 else IndependentLaws(laws)
 
     @property
@@ -305,45 +397,89 @@ class SampleAndAggregate(Mechanism):
         """Of epsilon, for one parameter."""
         return Fraction(self.epsilon) / len(self.bounds)
 
-    def _theta(self) -> Theta:
-        theta: Theta = self.family.reference(self.box, dict(self.guess or ()))
+    @property
+    def _known(self) -> dict[str, float]:
+        return dict(self.guess) if isinstance(self.guess, tuple) else {}
+
+    def _theta(self, box: Box | None = None) -> Theta:
+        theta: Theta = self.family.reference(self.box if box is None else box, self._known)
         return theta
 
-    def _terms(self, name: str, width: float, theta: Theta) -> dict[str, float]:
+    def _terms(self, name: str, theta: Theta) -> dict[str, float]:
         """v2, b1 and b2; where the family does not know them, those of an estimate as wide as the range."""
+        width = self._scales[name].width
         try:
-            v2, b2 = self.family.second_order(name, theta)
-            b1 = 0.0 if self.bias_correction else self.family.bias(name, theta)
+            if name in self.box.logs:
+                v2, b2 = self.family.log_second_order(name, theta)
+                b1 = self.family.bias(name, theta) / theta[name] - self._deviation(name, theta) ** 2 / 2
+            else:
+                v2, b2 = self.family.second_order(name, theta)
+                b1 = 0.0 if self.bias_correction else self.family.bias(name, theta)
         except TypeError:
-            v2, b1, b2 = width**2, 0.0 if self.bias_correction else width / 4, 0.0
-        return {"v2": _finite(v2), "b1": _finite(b1), "b2": _finite(b2)}
+            v2, b1, b2 = width**2, width / 4, 0.0
+        return {"v2": _finite(v2), "b1": 0.0 if self.bias_correction else _finite(b1), "b2": _finite(b2)}
 
-    def _deviation(self, name: str, width: float, theta: Theta) -> float:
-        """Of an estimate of one record, as it were: 1 / sqrt(I)."""
+    def _deviation(self, name: str, theta: Theta) -> float:
+        """Of an estimate of one record, as it were, on the scale of the average: 1 / sqrt(I). 0 if it is not known."""
         try:
-            return 1 / math.sqrt(_positive(self.family.information(name, theta)))
+            deviation = 1 / math.sqrt(_positive(self.family.information(name, theta)))
         except TypeError:
-            return width
+            return 0.0
+        return deviation / theta[name] if name in self.box.logs else deviation
 
-    def _count(self, n: int, name: str, width: float) -> int:
-        theta, epsilon = self._theta(), float(self._share)
-        terms = self._terms(name, width, theta)
-        k = block_count(n, width=width, epsilon=epsilon, least=self.family.least_block, **terms)
+    def _point(self, name: str, theta: Theta) -> _Point:
+        at = math.log(_positive(theta[name])) if name in self.box.logs else theta[name]
+        return _Point(at, self._deviation(name, theta), self._terms(name, theta))
+
+    def _points(self, name: str) -> list[_Point]:
+        """Where the error is to be least: at the guess, or at the worst of three."""
+        if self.guess != "worst":
+            return [self._point(name, self._theta())]
+        points = []
+        for value in (*self.box.range(name), self.box.middle()[name]):
+            try:
+                points.append(self._point(name, self.family.reference(self.box, {name: value})))
+            except (ArithmeticError, np.linalg.LinAlgError):  # an end where the distribution degenerates
+                continue
+        return points or [self._point(name, self._theta())]
+
+    def _excess(self, n: int, k: int, name: str, point: _Point) -> float:
+        """Of the mean squared error over 1 / (n I), on the scale of the average."""
+        lower, upper = ends = self._ends(n, k, name)
+        below, above = self._clamped(name, point.at, ends)
+        clamp = {"deviation": point.deviation, "below": below, "above": above}
+        return block_excess(n, k, width=upper - lower, epsilon=float(self._share), **point.terms, **clamp)
+
+    def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
+        """How far below and above the estimates of blocks are clamped; not where none can be beyond the end."""
+        scale, (lower, upper) = self._scales[name], ends
+        return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
+
+    def _count(self, n: int, name: str) -> int:
+        theta, epsilon, width = self._theta(), float(self._share), self._scales[name].width
+        terms, least = self._terms(name, theta), self.family.least_block
+        k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
             for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
-                window = min(width, 2 * self._window(n, k, name, width, theta))
-                k = block_count(n, width=2 * window, epsilon=epsilon, least=self.family.least_block, **terms)
-        return k
+                window = min(width, 2 * self._window(n, k, name, theta))
+                k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
+            return k
+        points = self._points(name)
+        return best_near(k, lambda k: max(self._excess(n, k, name, point) for point in points), most=n // least)
 
-    def _window(self, n: int, k: int, name: str, width: float, theta: Theta) -> float:
+    def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
-        return _widening(k) * _IQR * self._deviation(name, width, theta) * math.sqrt(k / n)
+        return _widening(k) * self._spread(n, k, name, theta)
 
-    def _window_helps(self, n: SupportsIndex, k: int, name: str, width: float) -> bool:
-        theta, records = self._theta(), _checks.whole("n", n)
-        spread = _IQR * self._deviation(name, width, theta) * math.sqrt(k / records)
-        found = k * float(self._share) / 32 >= math.log(max(width / spread, 1.0)) + 3
-        return found and 4 * self._window(records, k, name, width, theta) < width
+    def _spread(self, n: int, k: int, name: str, theta: Theta) -> float:
+        """The interquartile range to be expected of the estimates; where it is not known, as of one as wide as all."""
+        deviation = self._deviation(name, theta) or self._scales[name].width
+        return _IQR * deviation * math.sqrt(k / n)
+
+    def _window_helps(self, n: int, k: int, name: str) -> bool:
+        theta, width = self._theta(), self._scales[name].width
+        found = k * float(self._share) / 32 >= math.log(max(width / self._spread(n, k, name, theta), 1.0)) + 3
+        return found and 4 * self._window(n, k, name, theta) < width
 
     def error(self, n: SupportsIndex, theta: Any = None, *, confidence: float = 0.95) -> Any:
         """The error to expect if the records follow the family at `theta`; public, never from data.
@@ -381,7 +517,7 @@ class SampleAndAggregate(Mechanism):
         >>> import dpfast as dpf
         >>> mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
         >>> round(mechanism.error(10**6, 1.0), 5)
-        0.00206
+        0.002
         """
         n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
         if theta is None:
@@ -399,15 +535,20 @@ class SampleAndAggregate(Mechanism):
 
     def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
         errors = []
-        for (name, (low, high)), winsorizes in zip(self.bounds, self.winsorizes(n), strict=True):
-            width, terms = high - low, self._terms(name, high - low, assumed)
-            information = _positive(self.family.information(name, assumed))
-            deviation = math.sqrt(1 / (n * information) + terms["v2"] * k / n**2)
-            scale = width / (k * float(self._share))
+        for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
+            self.family.information(name, assumed)  # a TypeError where it is not known
+            at, one, terms = self._point(name, assumed)
+            lower, upper = ends = self._ends(n, k, name)
+            deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
+            scale = (upper - lower) / (k * float(self._share))
             if winsorizes:
-                scale = 4 * min(width / 2, self._window(n, k, name, width, assumed)) / (k * float(self._share))
+                scale = 4 * min((upper - lower) / 2, self._window(n, k, name, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
-            errors.append(min(width, bias + normal_plus_laplace_error(deviation, scale, confidence)))
+            bias += abs(clamp_bias(one * math.sqrt(k / n), *self._clamped(name, at, ends)))
+            error = bias + normal_plus_laplace_error(deviation, scale, confidence)
+            if name in self.box.logs:
+                error = assumed[name] * math.expm1(min(error, 700.0))
+            errors.append(min(high - low, error))
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
@@ -480,13 +621,39 @@ def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], 
     return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
 
 
-def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction) -> ClampedNoise:
+class _Scale(NamedTuple):
+    """On which a parameter is averaged, itself or its logarithm: bounds, where estimates can be, deviations there."""
+
+    low: float
+    high: float
+    least: float  # no estimate is below it
+    most: float
+    below: float  # of an estimate of one record, as it were, at the lower bound
+    above: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+class _Point(NamedTuple):
+    """An assumed parameter: what is averaged of it, its 1 / sqrt(I) and second-order terms on that scale."""
+
+    at: float
+    deviation: float
+    terms: dict[str, float]
+
+
+def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
+    """What sums of codes over k blocks say of a parameter, within its bounds."""
+    means = np.asarray(Mean().decode(grid, k, codes))
+    return np.clip(np.exp(means) if logs else means, *bounds)
+
+
+def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction, decode: Callable[..., Any]) -> ClampedNoise:
     """The mean of the codes of the blocks, as of a sum with Laplace noise of that scale."""
-    k = codes.shape[0]
-    last = _checks.code_range(k * (grid.size - 1))
-    return ClampedNoise(
-        RoundedLaplace(scale), center=int(codes.sum()), last=last, decode=partial(Mean().decode, grid, k)
-    )
+    last = _checks.code_range(codes.shape[0] * (grid.size - 1))
+    return ClampedNoise(RoundedLaplace(scale), center=int(codes.sum()), last=last, decode=decode)
 
 
 def _widening(k: int) -> float:
@@ -550,10 +717,14 @@ class WinsorizedMean(ScalarLaw):
     grid : Grid
     widening : float
     epsilon : Fraction
+    decode : callable
+        Turns sums of codes into values.
     """
 
-    def __init__(self, codes: NDArray[np.int64], grid: Grid, widening: float, epsilon: Fraction) -> None:
-        self._codes, self._grid, self._widening = codes, grid, widening
+    def __init__(
+        self, codes: NDArray[np.int64], grid: Grid, widening: float, epsilon: Fraction, decode: Callable[..., Any]
+    ) -> None:
+        self._codes, self._grid, self._widening, self._decode = codes, grid, widening, decode
         quartiles = Quantiles(
             (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=_checks.positive_down("epsilon", epsilon / 2)
         )
@@ -569,7 +740,7 @@ class WinsorizedMean(ScalarLaw):
     def given(self, first: int, third: int) -> ClampedNoise:
         """The law of the release once the quartiles are drawn."""
         low, high = self.window(first, third)
-        return _noisy_mean(np.clip(self._codes, low, high), self._grid, (high - low) / self._half)
+        return _noisy_mean(np.clip(self._codes, low, high), self._grid, (high - low) / self._half, self._decode)
 
     @cached_property
     def _mixture(self) -> list[tuple[float, ClampedNoise]]:
@@ -601,7 +772,7 @@ class WinsorizedMean(ScalarLaw):
         return np.array(out, dtype=np.int64).reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
-        values = np.asarray(Mean().decode(self._grid, self._codes.shape[0], k))
+        values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
 
 
@@ -644,8 +815,9 @@ def mle(
     bounds: Bounds,
     blocks: int | str = "auto",
     bias_correction: bool = True,
-    combine: str = "mean",
+    combine: str = "auto",
     guess: Any = None,
+    margin: float | str = "auto",
     shuffle: int | None = None,
     rng: RandomSource = None,
     workers: SupportsIndex = 1,
@@ -662,7 +834,7 @@ def mle(
     family : str, Family, scipy.stats distribution or callable
         As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on
         an intercept and the columns of X.
-    epsilon, bounds, blocks, bias_correction, combine, guess, shuffle
+    epsilon, bounds, blocks, bias_correction, combine, guess, margin, shuffle
         As for `SampleAndAggregate`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
@@ -703,6 +875,7 @@ def mle(
         bias_correction=bias_correction,
         combine=combine,
         guess=guess,
+        margin=margin,
         shuffle=shuffle,
     )
     return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]

@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--family", required=True, choices=named(), help=f"{', '.join(named())}")
     fit.add_argument("--bounds", type=_range, nargs="+", required=True, metavar="NAME=LOWER,UPPER", help="public")
     fit.add_argument("--blocks", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
-    fit.add_argument("--combine", default="mean", choices=COMBINE, help="default mean")
+    fit.add_argument("--combine", default="auto", choices=COMBINE, help="default auto")
     fit.add_argument("--no-bias-correction", action="store_true", help="take the estimates of blocks as they are")
     fit.add_argument("--shuffle", type=int, metavar="SEED", help="public: for a file that is sorted, or drifts")
     _common(fit)

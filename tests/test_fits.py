@@ -277,6 +277,22 @@ def test_the_variance_is_that_of_the_information_and_the_second_order(name):
         assert 1 - Z * math.sqrt(2 / k) < efficiency < 1 + 2.5 * v2 + 0.02 + Z * math.sqrt(3 / k), parameter
 
 
+def test_the_second_order_of_a_poisson_regression():
+    """Rows whose weights differ by orders of magnitude: v2 I is 11, not the 4 of a linear regression."""
+    rng, b, k = np.random.default_rng(18), 100, 20_000
+    family, slopes = PoissonRegression(2, spread=0.5), np.array([1.0, -1.0])
+    X = rng.normal(size=(k * b, 2)) * 0.5
+    data = X, rng.poisson(np.exp(0.5 + X @ slopes)).astype(float)
+    box = Box(("x0", "x1"), (-9.0,) * 2, (9.0,) * 2)
+    estimates = family.estimates(data, k, box, corrected=True, workers=1)
+    theta = {"intercept": 0.5, "x0": 1.0, "x1": -1.0}
+    information, chance = family.information("x0", theta), Z * math.sqrt(1 / k) * b  # of the mean of two
+    simulated = (estimates.var(axis=0).mean() * b * information - 1) * b
+    told = family.second_order("x0", theta)[0] * information
+    assert abs(simulated - told) < 0.5 * chance
+    assert abs(simulated - 4) > 0.5 * chance
+
+
 # ---- data of every kind ----
 
 

@@ -47,11 +47,14 @@ class Box:
     names : tuple of str
     lower, upper : tuple of float
         Finite, ``lower < upper`` for each parameter.
+    logs : tuple of str
+        Those of the names for which not the estimates but their logarithms are asked (`Family.logarithmic`).
     """
 
     names: tuple[str, ...]
     lower: tuple[float, ...]
     upper: tuple[float, ...]
+    logs: tuple[str, ...] = ()
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -78,6 +81,13 @@ class Family(ABC):
 
     least: ClassVar[int] = 2
     """Records of a block below which it has no estimate."""
+
+    defaults: ClassVar[Theta] = NOTHING
+    """What `reference` assumes of parameters of which nothing is known."""
+
+    logarithmic: ClassVar[tuple[str, ...]] = ()
+    """Positive parameters whose estimates can be averaged by their logarithms: `log_bias` and `log_second_order` know
+    them. An estimate of which has a standard deviation in proportion to the parameter, more or less."""
 
     @property
     def least_block(self) -> int:
@@ -126,9 +136,9 @@ class Family(ABC):
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
         """A public value of every parameter that `information`, `bias` and `second_order` need.
 
-        What is known comes first, also in another parametrisation; then the middle of the box.
+        What is known comes first, also in another parametrisation; then the middle of the box; then `defaults`.
         """
-        return {**box.middle(), **known}
+        return {**self.defaults, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""
@@ -141,6 +151,26 @@ class Family(ABC):
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+    def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The bias of the logarithms of corrected estimates, each from so many records, to second order."""
+        raise TypeError(f"the logarithm of an estimate of {name} has a bias that {type(self).__name__} does not know")
+
+    def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        """(v2, b2) of the logarithm of a corrected estimate, less `log_bias`."""
+        raise TypeError(f"the second-order terms of {type(self).__name__} for the logarithm of {name} are not known")
+
+    def averaged(
+        self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64], box: Box, *, corrected: bool
+    ) -> NDArray[np.float64]:
+        """What of the estimates of the blocks is averaged: they themselves, or their logarithms less `log_bias`."""
+        if name not in box.logs:
+            return estimate
+        logs = logarithms(estimate)
+        if not corrected:
+            return logs
+        bias = self.log_bias(name, estimate, count)
+        return logs - (bias if np.isfinite(bias).all() else np.where(np.isfinite(bias), bias, 0.0))
 
 
 def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
@@ -157,6 +187,33 @@ def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], floa
 def reciprocal(x: float) -> float:
     """A mean from a rate, a scale from a rate."""
     return 1 / x
+
+
+def logarithms(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each by itself, bit for bit: -inf for what is not positive, inf for inf, NaN for NaN."""
+    if x.size and x.min() >= sys.float_info.min and x.max() <= LARGEST:  # most often; the same numbers, sooner
+        return np.asarray(_blocks.logs(np.ascontiguousarray(x)))
+    inside = (x >= sys.float_info.min) & (x <= LARGEST)
+    logs = _blocks.logs(np.ascontiguousarray(np.where(inside, x, 1.0)))
+    return np.where(inside, logs, np.where(x > 1, np.inf, np.where(np.isnan(x), np.nan, -np.inf)))
+
+
+def for_counts(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], count: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A function of each count by itself, computed once for every whole number from the least to the greatest."""
+    least = count.min()
+    sizes = int(count.max() - least) + 1
+    if sizes > count.size:
+        return function(count)
+    values = function(least + np.arange(sizes))
+    return values[(count - least).astype(np.intp)] if sizes > 1 else np.broadcast_to(values, count.shape)
+
+
+def digamma_deficits(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log x - digamma x: minus the mean logarithm of a gamma number of shape x and mean 1."""
+    deficits: NDArray[np.float64] = _blocks.polygammas(np.ascontiguousarray(x))[0]
+    return deficits
 
 
 @dataclass(frozen=True)
@@ -244,8 +301,10 @@ class AdditiveFamily(Family):
         """The estimates of the blocks of a state, once it has seen their records."""
         count, *sums = state.totals()
         with np.errstate(all="ignore"):
-            columns = self.estimate(np.maximum(count, self.least), tuple(sums), box, corrected=corrected)
-            out = np.stack(list(columns), axis=1)
+            counted = np.maximum(count, self.least)
+            columns = zip(box.names, self.estimate(counted, tuple(sums), box, corrected=corrected), strict=True)
+            averaged = [self.averaged(name, column, counted, box, corrected=corrected) for name, column in columns]
+            out = np.stack(averaged, axis=1)
         out[count < self.least] = np.nan
         return out
 

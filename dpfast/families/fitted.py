@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,9 @@ _SHAPE_BIAS_2 = 0.7  # of the next order, by simulation
 # m**-1.5, 1.6 / sqrt(m) of the variance, at 25 records.
 _WEIBULL_V2 = 2.4
 _MEDIAN_V2, _DEVIATION_V2 = 8.0, 0.8
+# Of logarithms, by simulation: of Weibull's shape and of Laplace's scale.
+_LOG_SHAPE_BIAS_2, _LOG_SHAPE_BIAS_3, _LOG_SHAPE_V2 = 1.2, 8.0, 1.45
+_LOG_DEVIATION_BIAS_2, _LOG_DEVIATION_V2 = 0.35, 1.1
 _BINOMIAL_B2 = 1.5  # b2 / b1, by simulation: 0.9 to 2.1 for r from 0.5 to 8
 
 _EXACT_SIZES = 4096
@@ -55,7 +59,9 @@ class Fitted(Family):
             self.kernel(corrected)(*data, offsets, raw, counts, workers=workers)
             fitted = dict(zip(self.names, raw.T, strict=True))
             fitted = self.better(fitted, counts) if corrected else fitted
-        out = np.stack([fitted[name] for name in box.names], axis=1)
+            m = np.maximum(counts, self.least).astype(np.float64)
+            columns = [self.averaged(name, fitted[name], m, box, corrected=corrected) for name in box.names]
+        out = np.stack(columns, axis=1)
         out[counts < self.least] = np.nan
         return out
 
@@ -76,6 +82,8 @@ class Weibull(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
+    logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
+    defaults: ClassVar[Theta] = MappingProxyType({"shape": 1.0, "scale": 1.0})
 
     def space(self, name: str) -> tuple[float, float]:
         return 0.0, LARGEST
@@ -87,9 +95,6 @@ class Weibull(Fitted):
         m = np.maximum(counts, 2)
         shape = fitted["shape"] * (1 - _SHAPE_BIAS / m - _SHAPE_BIAS_2 / m**2)
         return {"shape": shape, "scale": less_bias(fitted["scale"], _scale_bias(shape) / m)}
-
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        return {"shape": 1.0, "scale": 1.0, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
         k = theta["shape"]
@@ -103,6 +108,12 @@ class Weibull(Fitted):
         if name == "shape":
             return _WEIBULL_V2 * theta["shape"] ** 2, 0.0
         return 2 * self.bias("scale", theta) ** 2, 0.0
+
+    def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (-_SCALE_VARIANCE / 2 - (_LOG_SHAPE_BIAS_2 - _LOG_SHAPE_BIAS_3 / count) / count) / count
+
+    def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return _LOG_SHAPE_V2, 0.1
 
 
 def _scale_bias(shape: Any) -> Any:
@@ -118,6 +129,8 @@ class Laplace(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("location", "scale")
+    logarithmic: ClassVar[tuple[str, ...]] = ("scale",)
+    defaults: ClassVar[Theta] = MappingProxyType({"location": 0.0, "scale": 1.0})
 
     def space(self, name: str) -> tuple[float, float]:
         return (-LARGEST, LARGEST) if name == "location" else (0.0, LARGEST)
@@ -128,9 +141,6 @@ class Laplace(Fitted):
     def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
         return {**fitted, "scale": fitted["scale"] / deviation(counts)}
 
-    def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        return {"location": 0.0, "scale": 1.0, **box.middle(), **known}
-
     def information(self, name: str, theta: Theta) -> float:
         return theta["scale"] ** -2
 
@@ -139,6 +149,12 @@ class Laplace(Fitted):
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return (_MEDIAN_V2 if name == "location" else _DEVIATION_V2) * theta["scale"] ** 2, 0.0
+
+    def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (-0.5 - _LOG_DEVIATION_BIAS_2 / count) / count
+
+    def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return _LOG_DEVIATION_V2, 0.1
 
 
 def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
-from dpfast.families.family import LARGEST, NOTHING, Box, Theta
+from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted
 
 _NODES = 80
@@ -102,17 +102,17 @@ class Regression(Fitted):
         raise NotImplementedError
 
     def information(self, name: str, theta: Theta) -> float:
-        return 1 / self._moments(theta)[name][0]
+        return 1 / self._moments(theta)[name].variance
 
     def bias(self, name: str, theta: Theta) -> float:
-        return self._moments(theta)[name][1]
+        return self._moments(theta)[name].bias
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        variance, bias = self._moments(theta)[name]
-        return (len(self.coefficients) + 1) * variance + bias**2, 0.0
+        moments = self._moments(theta)[name]
+        return moments.design + moments.bias**2, 0.0
 
-    def _moments(self, theta: Theta) -> dict[str, tuple[float, float]]:
-        """Variance and bias of each coefficient, times m, to first order, under the assumption `spread`.
+    def _moments(self, theta: Theta) -> dict[str, _Moments]:
+        """Of each coefficient, under the assumption `spread`.
 
         Where the regressors are z times their spread, the predictor is intercept + tau z_1 in a rotation of them, z_1
         normal; the information about the constant and z_1 is a two by two matrix, about all others E w.
@@ -128,14 +128,28 @@ class Regression(Fitted):
         mean = float(mass @ weight)
         leverage = np.einsum("in,ij,jn->n", basis, inverse, basis) + (len(slopes) - 1) / mean
         bias = -inverse @ (basis @ (mass * weight * bend * leverage))
+        design = inverse @ (basis * (mass * weight**2 * leverage) @ basis.T) @ inverse - inverse
+        aside = float(mass @ (weight**2 * (leverage + 2 / mean))) / mean**2 - 1 / mean
         along, across = float(inverse[-1, -1]), 1 / mean
         moments = {
-            name: ((along * e**2 + across * (1 - e**2)) / s**2, float(bias[-1]) * e / s)
+            name: _Moments(
+                (along * e**2 + across * (1 - e**2)) / s**2,
+                float(bias[-1]) * e / s,
+                (float(design[-1, -1]) * e**2 + aside * (1 - e**2)) / s**2,
+            )
             for name, e, s in zip(self.columns, direction.tolist(), self.spread, strict=True)
         }
         if self.intercept:
-            moments["intercept"] = float(inverse[0, 0]), float(bias[0])
+            moments["intercept"] = _Moments(float(inverse[0, 0]), float(bias[0]), float(design[0, 0]))
         return moments
+
+
+class _Moments(NamedTuple):
+    """Of a coefficient by m records: m times variance and bias; m**2 times what E (X'WX)**-1 exceeds its limit by."""
+
+    variance: float
+    bias: float
+    design: float
 
 
 @dataclass(frozen=True)
@@ -206,6 +220,8 @@ class LinearRegression(Regression):
 
     model: ClassVar[str] = "linear"
 
+    logarithmic: ClassVar[tuple[str, ...]] = ("sd",)
+
     @property
     def names(self) -> tuple[str, ...]:
         return (*self.coefficients, "sd")
@@ -235,3 +251,10 @@ class LinearRegression(Regression):
         if name == "sd":
             return theta["sd"] ** 2 * (0.125 + len(self.coefficients) / 2), 0.0
         return super().second_order(name, theta)
+
+    def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+        freedom = np.maximum(count - len(self.coefficients), 1.0)
+        return -digamma_deficits(freedom / 2) / 2 - logarithms(_blocks.normal_corrections(freedom + 1))
+
+    def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
+        return (len(self.coefficients) + 1) / 2, 0.0

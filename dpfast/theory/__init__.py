@@ -4,7 +4,14 @@ Every bound takes public parameters and assumptions about the distribution, neve
 `influence_function` and `gross_error_sensitivity` look at a sample; what they return is as private as the sample.
 """
 
-from dpfast.theory.aggregate import aggregate_efficiency, aggregate_sample_size, block_count, block_excess
+from dpfast.theory.aggregate import (
+    aggregate_efficiency,
+    aggregate_sample_size,
+    block_count,
+    block_excess,
+    clamp_bias,
+    clamp_margin,
+)
 from dpfast.theory.densities import (
     density_rate,
     noise_variance,
@@ -67,6 +74,8 @@ __all__ = [
     "aggregate_sample_size",
     "block_count",
     "block_excess",
+    "clamp_bias",
+    "clamp_margin",
     "density_rate",
     "exponential_distance",
     "exponential_orders",

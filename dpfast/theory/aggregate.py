@@ -3,15 +3,89 @@
 A block of b records gives an estimate of variance ``1 / (b I) + v2 / b**2`` and bias ``b1 / b + b2 / b**2``, I the
 Fisher information of a record (b1 = 0 where the bias is corrected). The mean of k = n / b of them, with Laplace noise
 of scale ``width / (k epsilon)``, has the mean squared error ``1 / (n I)``, that of the best estimator without privacy,
-plus an excess that depends on k.
+plus an excess that depends on k. Estimates are clamped to an interval of that width: where the truth is near one of its
+ends, measured in standard deviations of a block's estimate, that is a bias of the mean (`clamp_bias`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import SupportsIndex
 
 from dpfast import _checks
 from dpfast._least import least as least_number
+
+_FAR = 40.0  # standard deviations beyond which a normal number has no tail in doubles
+
+
+def clamp_bias(deviation: float, below: float, above: float) -> float:
+    """Bias of a normal estimate that is clamped to an interval.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation of the estimate before it is clamped, at least 0.
+    below, above : float
+        How far below and above its mean the ends of the interval are; negative where the mean lies outside, `math.inf`
+        where there is no end.
+
+    Returns
+    -------
+    float
+        ``deviation (L(below / deviation) - L(above / deviation))``, ``L(z) = phi(z) - z (1 - Phi(z))`` the expected
+        excess of a standard normal number over z.
+
+    Examples
+    --------
+    >>> from dpfast import theory
+    >>> round(theory.clamp_bias(1.0, 0.0, 9.0), 3)
+    0.399
+    """
+    deviation = _checks.nonnegative("deviation", deviation)
+    ends = [end if end == math.inf else _checks.real(name, end) for name, end in (("below", below), ("above", above))]
+    if deviation == 0:
+        return max(-ends[0], 0.0) - max(-ends[1], 0.0)
+    lower, upper = (deviation * _excess_over(end / deviation) for end in ends)
+    return lower - upper
+
+
+def _excess_over(z: float) -> float:
+    """E (Z - z)^+ of a standard normal Z."""
+    if z > _FAR:
+        return 0.0
+    return max(math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / math.sqrt(2)) / 2, 0.0)
+
+
+def clamp_margin(bias: float, deviation: float) -> float:
+    """How far beyond the mean of a normal estimate it can be clamped at one end for a bias that is no larger.
+
+    Parameters
+    ----------
+    bias : float
+        Positive.
+    deviation : float
+        Standard deviation of the estimate, at least 0.
+
+    Returns
+    -------
+    float
+        The least margin, at least 0, with ``-clamp_bias(deviation, inf, margin) <= bias``.
+
+    Examples
+    --------
+    >>> from dpfast import theory
+    >>> round(theory.clamp_margin(0.001, 1.0), 2)
+    2.72
+    """
+    bias, deviation = _checks.positive("bias", bias), _checks.nonnegative("deviation", deviation)
+    low, high = 0.0, _FAR
+    if bias >= deviation * _excess_over(low):
+        return 0.0
+    while high - low > 2.0**-20:
+        middle = (low + high) / 2
+        low, high = (middle, high) if deviation * _excess_over(middle) > bias else (low, middle)
+    return high * deviation
 
 
 def block_excess(
@@ -23,6 +97,9 @@ def block_excess(
     v2: float,
     b1: float = 0.0,
     b2: float = 0.0,
+    deviation: float = 0.0,
+    below: float = math.inf,
+    above: float = math.inf,
 ) -> float:
     """What privacy adds to the mean squared error ``1 / (n I)`` of an efficient estimator.
 
@@ -38,11 +115,16 @@ def block_excess(
         Positive.
     v2, b1, b2 : float
         Second-order terms of the estimate of a block.
+    deviation : float
+        ``1 / sqrt(I)``, for the bias of the clamp.
+    below, above : float
+        How far below and above the parameter estimates are clamped.
 
     Returns
     -------
     float
-        ``v2 k / n**2 + (b1 k / n + b2 k**2 / n**2)**2 + 2 (width / (k epsilon))**2``.
+        ``v2 k / n**2 + bias**2 + 2 (width / (k epsilon))**2``, the bias being ``|b1 k / n + b2 k**2 / n**2|`` plus the
+        absolute value of `clamp_bias` for ``deviation sqrt(k / n)``.
 
     Examples
     --------
@@ -53,7 +135,8 @@ def block_excess(
     n = _checks.whole("n", n, least=1)
     k, width = _checks.positive("blocks", blocks), _checks.positive("width", width)
     epsilon, v2 = _checks.positive("epsilon", epsilon), _checks.nonnegative("v2", v2)
-    bias = _checks.real("b1", b1) * k / n + _checks.real("b2", b2) * (k / n) ** 2
+    bias = abs(_checks.real("b1", b1) * k / n + _checks.real("b2", b2) * (k / n) ** 2)
+    bias += abs(clamp_bias(_checks.nonnegative("deviation", deviation) * math.sqrt(k / n), below, above))
     return v2 * k / n**2 + bias**2 + 2 * (width / (k * epsilon)) ** 2
 
 
@@ -65,22 +148,25 @@ def block_count(
     v2: float,
     b1: float = 0.0,
     b2: float = 0.0,
+    deviation: float = 0.0,
+    below: float = math.inf,
+    above: float = math.inf,
     least: SupportsIndex = 20,
 ) -> int:
     """The number of blocks with the least `block_excess`, of at least `least` records each.
 
     Parameters
     ----------
-    n, width, epsilon, v2, b1, b2
+    n, width, epsilon, v2, b1, b2, deviation, below, above
         As for `block_excess`; b1 and b2 count as their absolute values.
     least : int
-        At least 1. Below 20 records, skewness and clamping spoil the expansion that `block_excess` is.
+        At least 1. Below 20 records, skewness spoils the expansion that `block_excess` is.
 
     Returns
     -------
     int
         ``(4 width**2 n**2 / (v2 epsilon**2))**(1/3)`` where there is no bias, rounded, and at most ``n // least``; at
-        least 1.
+        least 1. With a clamp that biases, the best to within 1/16 of it.
 
     Examples
     --------
@@ -98,12 +184,32 @@ def block_count(
         return v2 / n**2 + 2 * bias * (b1 + 2 * b2 * share) / n - 4 * (width / epsilon) ** 2 / k**3
 
     low, high = 1.0, max(float(n // least), 1.0)
-    if slope(high) <= 0:
-        return int(high)
-    while high - low > 2.0**-30 * high:  # the slope increases
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return max(round(low), 1)
+    first = int(high)
+    if slope(high) > 0:
+        while high - low > 2.0**-30 * high:  # the slope increases
+            middle = (low + high) / 2
+            low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+        first = max(round(low), 1)
+    terms = {"width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
+    clamp = {"deviation": deviation, "below": below, "above": above}
+    return best_near(first, lambda k: block_excess(n, k, **terms, **clamp), most=first)
+
+
+def best_near(first: int, cost: Callable[[int], float], most: int) -> int:
+    """The number of blocks, 1 to `most`, from which steps of 1/16 find none of a lower cost, going from `first`."""
+    best, least = first, cost(first)
+    for step in (_up, _down):
+        while (k := min(step(best), most)) not in (best, 0) and (found := cost(k)) < least:
+            best, least = k, found
+    return best
+
+
+def _up(k: int) -> int:
+    return max(k * 17 // 16, k + 1)
+
+
+def _down(k: int) -> int:
+    return min(k * 16 // 17, k - 1)
 
 
 def aggregate_efficiency(
@@ -115,13 +221,15 @@ def aggregate_efficiency(
     v2: float,
     b1: float = 0.0,
     b2: float = 0.0,
+    below: float = math.inf,
+    above: float = math.inf,
     blocks: float | None = None,
 ) -> float:
     """Mean squared error of the private estimate over ``1 / (n I)``, that of the best one without privacy: 1 or more.
 
     Parameters
     ----------
-    n, width, epsilon, v2, b1, b2
+    n, width, epsilon, v2, b1, b2, below, above
         As for `block_excess`.
     information : float
         I, positive: Fisher information of one record.
@@ -141,9 +249,10 @@ def aggregate_efficiency(
     [2.943, 1.108, 1.023]
     """
     information = _checks.positive("information", information)
+    clamp = {"deviation": information**-0.5, "below": below, "above": above}
     if blocks is None:
-        blocks = block_count(n, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2)
-    excess = block_excess(n, blocks, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2)
+        blocks = block_count(n, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2, **clamp)
+    excess = block_excess(n, blocks, width=width, epsilon=epsilon, v2=v2, b1=b1, b2=b2, **clamp)
     return 1 + _checks.whole("n", n) * information * excess
 
 
@@ -169,7 +278,7 @@ def aggregate_sample_size(
     Returns
     -------
     int
-        The least such n, at least 40.
+        The least such n, at least 40, where no clamp biases.
 
     Raises
     ------
