@@ -66,7 +66,8 @@ class SampleAndAggregate(Mechanism):
     shuffle : int, optional
         Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
     step : float, optional
-        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter.
+        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter. The
+        release itself lies within the bounds, also where the grid is widened beyond them.
 
     Raises
     ------
@@ -290,14 +291,14 @@ class SampleAndAggregate(Mechanism):
 
     def _combined(self, n: int, estimates: NDArray[np.float64]) -> Law:
         laws: list[ScalarLaw] = []
-        for grid, column, winsorizes in zip(self.grids, estimates.T, self.winsorizes(n), strict=True):
+        of_parameters = zip(self.grids, self.bounds, estimates.T, self.winsorizes(n), strict=True)
+        for grid, (_, bounds), column, winsorizes in of_parameters:
             codes = grid.encode(np.ascontiguousarray(column))
             if winsorizes:
-                laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share))
+                laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share, bounds))
             else:
-                laws.append(
-                    _noisy_mean(codes, grid, _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon))
-                )
+                scale = _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon)
+                laws.append(_noisy_mean(codes, grid, scale, bounds))
         return laws[0] if len(laws) == 1 else IndependentLaws(laws)
 
     @property
@@ -480,13 +481,19 @@ def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], 
     return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
 
 
-def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction) -> ClampedNoise:
+def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction, bounds: tuple[float, float]) -> ClampedNoise:
     """The mean of the codes of the blocks, as of a sum with Laplace noise of that scale."""
     k = codes.shape[0]
     last = _checks.code_range(k * (grid.size - 1))
     return ClampedNoise(
-        RoundedLaplace(scale), center=int(codes.sum()), last=last, decode=partial(Mean().decode, grid, k)
+        RoundedLaplace(scale), center=int(codes.sum()), last=last, decode=partial(_mean_within, grid, bounds, k)
     )
+
+
+def _mean_within(grid: Grid, bounds: tuple[float, float], k: int, codes: ArrayLike) -> Any:
+    """The mean of k codes by their sum, clamped to the bounds: the ends of the grid may lie a step beyond them."""
+    values = np.clip(Mean().decode(grid, k, codes), *bounds)
+    return values if values.ndim else float(values)
 
 
 def _widening(k: int) -> float:
@@ -550,10 +557,20 @@ class WinsorizedMean(ScalarLaw):
     grid : Grid
     widening : float
     epsilon : Fraction
+    bounds : pair of float, optional
+        Of the release. Default: the ends of the grid.
     """
 
-    def __init__(self, codes: NDArray[np.int64], grid: Grid, widening: float, epsilon: Fraction) -> None:
+    def __init__(
+        self,
+        codes: NDArray[np.int64],
+        grid: Grid,
+        widening: float,
+        epsilon: Fraction,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
         self._codes, self._grid, self._widening = codes, grid, widening
+        self._bounds = (grid.lower, grid.upper) if bounds is None else bounds
         quartiles = Quantiles(
             (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=_checks.positive_down("epsilon", epsilon / 2)
         )
@@ -569,7 +586,7 @@ class WinsorizedMean(ScalarLaw):
     def given(self, first: int, third: int) -> ClampedNoise:
         """The law of the release once the quartiles are drawn."""
         low, high = self.window(first, third)
-        return _noisy_mean(np.clip(self._codes, low, high), self._grid, (high - low) / self._half)
+        return _noisy_mean(np.clip(self._codes, low, high), self._grid, (high - low) / self._half, self._bounds)
 
     @cached_property
     def _mixture(self) -> list[tuple[float, ClampedNoise]]:
@@ -601,8 +618,7 @@ class WinsorizedMean(ScalarLaw):
         return np.array(out, dtype=np.int64).reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
-        values = np.asarray(Mean().decode(self._grid, self._codes.shape[0], k))
-        return values if values.ndim else float(values)
+        return _mean_within(self._grid, self._bounds, self._codes.shape[0], k)
 
 
 class IndependentLaws(Law):

@@ -36,8 +36,24 @@ def slow_law(q, data, epsilon, last):
     """Probabilities straight from the definition of the score."""
     q = Fraction(q)
     scores = [math.ceil(shortfall(q, data, g) / max(q, 1 - q)) for g in range(last + 1)]
-    weights = [math.exp(-epsilon / 2 * score) for score in scores]
+    rate = epsilon if q in (0, 1) else epsilon / 2
+    weights = [math.exp(-rate * score) for score in scores]
     return np.array(weights) / math.fsum(weights)
+
+
+@dataclass(frozen=True)
+class AtFullRate(Mechanism):
+    """The control: each score at the cost of epsilon."""
+
+    q: float
+    grid = GRID
+
+    @property
+    def privacy(self):
+        return Privacy(1.0, 0.0, "add-remove")
+
+    def law(self, x, *, workers=1):
+        return quantile(self.q, 2.0).law(x)
 
 
 class TestQuantiles:
@@ -62,6 +78,20 @@ class TestQuantiles:
         mechanism = quantile(0.5, 4.0, Grid(0, 10_000, step=1))
         p, q = (mechanism.law(x).logpmf(np.arange(10_001)) for x in ([10.0, 10.0], [0.0, 10.0, 10.0]))
         assert 0.95 < np.abs(p - q).max() / 4.0 <= 1.0
+
+    @pytest.mark.parametrize("q", [0.0, 1.0])
+    def test_all_of_epsilon_is_used_at_the_ends(self, q):
+        """A record moves all scores one way there, so that each costs epsilon. The control: at no other q."""
+        found = audit.verify(quantile(q, 1.0), n=3, values=4, ordered=False)
+        assert found.holds
+        assert found.epsilon > 0.85
+        assert quantile(q, 1e308)([3.0, 5.0], rng=PCG64(1)) in ([0, 1, 2, 3] if q == 0 else range(5, 13))
+
+    @pytest.mark.parametrize("q", [5e-324, 2.0**-20, 0.1, 0.5, 0.9, 1 - 2.0**-53])
+    def test_a_score_costs_half_of_epsilon_elsewhere(self, q):
+        assert quantile(q, 1.0).law([3.0]).epsilon == 1.0
+        if 0.01 < q < 0.99:
+            assert not audit.verify(AtFullRate(q), n=3, values=4, ordered=False).holds
 
     def test_order_does_not_matter(self):
         assert audit.verify(quantile(0.3), n=2, values=3).holds

@@ -252,6 +252,25 @@ class TestLaw:
         assert law.given(4, 4).center == 3 + 4 + 4 + 5 + 5
         assert law.given(4, 4).noise.scale == 4  # (5 - 3) / (1/2)
 
+    @pytest.mark.parametrize("combine", ["mean", "winsorized"])
+    @pytest.mark.parametrize(
+        ("bounds", "step"), [((0.001, 50.1), None), ((0.1, 0.7), 16.0), ((1 / 3, 1e9 / 7), None), ((0.3, 0.3001), 0.25)]
+    )
+    def test_releases_lie_within_the_bounds(self, combine, bounds, step, monkeypatch):
+        """The grid is widened beyond them: estimates at its ends, and noise as large as the range."""
+        monkeypatch.setattr(SampleAndAggregate, "winsorizes", lambda self, n: (combine == "winsorized",))
+        mechanism = SampleAndAggregate(
+            "exponential", bounds={"mean": bounds}, epsilon=0.5, blocks=3, combine=combine, step=step
+        )
+        [grid] = mechanism.grids
+        assert grid.lower < bounds[0]
+        assert grid.upper > bounds[1]
+        laws = [mechanism.law(np.full(60, value)) for value in (1e-9, 1e12)]
+        ends = [law.value(end) for law in laws for end in law.support]
+        assert ends == [*bounds, *bounds]
+        values = [mechanism(np.full(60, value), rng=PCG64(seed)) for seed in range(6) for value in (1e-9, 1e12)]
+        assert all(bounds[0] <= value <= bounds[1] for value in values)
+
     def test_too_many_pairs(self):
         law = WinsorizedMean(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1))
         with pytest.raises(ValueError, match="at most 90 points, not 1001"):
