@@ -3,6 +3,7 @@
 A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
 
 - `Sums`: exact sums of the codes and of their squares;
+- `Records`: how many there are;
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, where the law needs them all;
@@ -233,6 +234,37 @@ class Sums(Reading):
         last = self._grid.size - 1
         self._total = _whole(total, n * last)
         self._total_squares = _whole(squares, n * last**2)
+
+
+class Records(Reading):
+    """The number of records, which a state holds anyway.
+
+    Parameters
+    ----------
+    kept : callable
+        Those of a chunk that count.
+    """
+
+    def __init__(self, kept: Callable[[Array], Array]) -> None:
+        self._kept = kept
+
+    def records(self, x: Any) -> Array:
+        return self._kept(_checks.vector("x", x))
+
+    def add(self, values: Array, threads: int) -> None:
+        pass
+
+    def merge(self, other: Records) -> None:
+        pass
+
+    def summary(self, n: int) -> CodeSums:
+        return CodeSums(n, 0, 0)
+
+    def pack(self) -> Any:
+        return []
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        _items(packed, 0)
 
 
 class Counts(Reading):
