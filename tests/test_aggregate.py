@@ -32,6 +32,10 @@ class Claiming:
         self.law, self.privacy = mechanism.law, dpf.Privacy(epsilon)
 
 
+def block_median(x):
+    return float(np.median(x))
+
+
 def bernoulli(epsilon=1.0, **options):
     return SampleAndAggregate("bernoulli", bounds=(0, 1), step=0.25, epsilon=epsilon, **{"blocks": 2, **options})
 
@@ -297,6 +301,26 @@ class TestLaw:
         mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "rate": (0.01, 10)}, epsilon=1.0)
         chunks = dpf.Chunks(np.split(x, cuts))
         np.testing.assert_array_equal(mechanism(chunks, rng=PCG64(5), workers=2), mechanism(x, rng=PCG64(5)))
+
+    @pytest.mark.parametrize("cuts", [[0, 7, 7, 999], list(range(0, 1000, 13))])
+    @pytest.mark.parametrize("options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}])
+    def test_chunks_of_families_that_need_whole_blocks(self, cuts, options):
+        x = np.random.default_rng(0).beta(2.0, 3.0, 1000)
+        bounds = {"weibull": {"shape": (0.1, 10)}, "normal": {"mean": (0, 1)}}.get(options["family"], (0, 1))
+        mechanism = SampleAndAggregate(bounds=bounds, epsilon=1.0, blocks=20, **options)
+        pieces = np.split(x, cuts)
+        assert mechanism(dpf.Chunks(pieces), rng=PCG64(5)) == mechanism(x, rng=PCG64(5))
+        with pytest.raises(ValueError, match="x is empty"):
+            mechanism(dpf.Chunks([]))
+
+    def test_chunks_of_a_regression(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(2000, 1))
+        y = X[:, 0] + rng.normal(size=2000)
+        family = families.LinearRegression(1)
+        mechanism = SampleAndAggregate(family, bounds={"x0": (-3, 3)}, epsilon=1.0, blocks=20)
+        pairs = [(X[:700], y[:700]), (X[700:700], y[700:700]), (X[700:], y[700:])]
+        assert mechanism(dpf.Chunks(pairs), rng=PCG64(5)) == mechanism((X, y), rng=PCG64(5))
 
     def test_chunks_keep_their_order(self):
         x = np.sort(np.random.default_rng(0).exponential(1.0, 10_000))
