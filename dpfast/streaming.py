@@ -844,6 +844,8 @@ class State:
             raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
         if other._records != self._records:
             raise ValueError(f"states of {self._records} and {other._records} records do not merge")
+        if self.n + other.n > _MOST_RECORDS:
+            raise ValueError("states of more than 2**62 records together do not merge")
         self._reading.merge(other._reading)
         self.n += other.n
 
@@ -958,6 +960,8 @@ def _restored(data: bytes, mechanism: Mechanism) -> State:
 _MAGIC = b"dpfast\x00S"
 _VERSION = 1
 _MOST_RECORDS = 2**62
+_MOST_SPARSE = 2**22  # entries: what few bytes can stand for in memory
+_MOST_DEEP = 8  # lists in lists
 _DAMAGED = "damaged bytes: not a state of dpfast"
 _HEAD = len(_MAGIC) + 6
 
@@ -977,7 +981,7 @@ def _described(node: Any, blobs: list[bytes]) -> Any:
     if not isinstance(node, np.ndarray):
         return node
     places = np.flatnonzero(node)
-    sparse = 2 * places.size < node.size
+    sparse = 2 * places.size < node.size <= _MOST_SPARSE
     for part in (places, node[places]) if sparse else (node,):
         blobs.append(part.astype("<i8").tobytes())
     return {"size": node.size, "entries": places.size if sparse else None}
@@ -1024,12 +1028,15 @@ class _Blobs:
         self._at += 8 * size
         return part
 
-    def tree(self, node: Any) -> Any:
+    def tree(self, node: Any, depth: int = 0) -> Any:
+        if depth > _MOST_DEEP:
+            raise ValueError(_DAMAGED)
         if isinstance(node, list):
-            return [self.tree(part) for part in node]
+            return [self.tree(part, depth + 1) for part in node]
         if not isinstance(node, dict):
             return node
-        size, entries = _whole(node.get("size"), 2**40), node.get("entries")
+        entries = node.get("entries")
+        size = _whole(node.get("size"), len(self._data) if entries is None else _MOST_SPARSE)
         if entries is None:
             return _Blob(size, None, self._next(size))
         entries = _whole(entries, size)
