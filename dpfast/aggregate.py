@@ -85,8 +85,8 @@ class SampleAndAggregate(Mechanism):
     and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
     is "mean".
     Cost: one pass; for families of sums about that of the sums, O(blocks) memory. The pieces of `Chunks`, pairs for a
-    regression, are read twice by these families, and put together in memory by all others and to shuffle. A callable is called for each block,
-    and with `bias_correction` for each record (jackknife).
+    regression, are read twice by these families, and put together in memory by all others and to shuffle. A callable
+    is called for each block, and with `bias_correction` for each record (jackknife).
 
     References
     ----------

@@ -105,9 +105,9 @@ class Ledger:
     parameters that are seen before cost nothing.
     **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
     ``Fraction(1, 10)``, which mechanisms round down.
-    Privacy: docs/proofs/composition.md; docs/ledger.md is a guide. Only releases through this ledger are counted; reading the data otherwise is
-    not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A forked process cannot go on with
-    a ledger without `path`, which would be spent twice.
+    Privacy: docs/proofs/composition.md; docs/ledger.md is a guide. Only releases through this ledger are counted;
+    reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
+    forked process cannot go on with a ledger without `path`, which would be spent twice.
 
     References
     ----------

@@ -299,7 +299,9 @@ class TestCount:
         lower, upper = within or (-math.inf, math.inf)
         mechanism = GlobalSensitivity(Count(within), grid=GRID, epsilon=1.0, neighbors="add-remove")
         for x in self.KINDS:
-            values = np.ma.filled(np.ma.asarray(x, np.float64), np.nan) if not isinstance(x, list) else [0.1, np.nan, 0.5]
+            values = (
+                np.ma.filled(np.ma.asarray(x, np.float64), np.nan) if not isinstance(x, list) else [0.1, np.nan, 0.5]
+            )
             expected = len(values) if within is None else sum(lower <= float(v) <= upper for v in values)
             assert mechanism.law(x).center == expected
             state = mechanism.start()

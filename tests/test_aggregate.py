@@ -303,7 +303,9 @@ class TestLaw:
         np.testing.assert_array_equal(mechanism(chunks, rng=PCG64(5), workers=2), mechanism(x, rng=PCG64(5)))
 
     @pytest.mark.parametrize("cuts", [[0, 7, 7, 999], list(range(0, 1000, 13))])
-    @pytest.mark.parametrize("options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}])
+    @pytest.mark.parametrize(
+        "options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}]
+    )
     def test_chunks_of_families_that_need_whole_blocks(self, cuts, options):
         x = np.random.default_rng(0).beta(2.0, 3.0, 1000)
         bounds = {"weibull": {"shape": (0.1, 10)}, "normal": {"mean": (0, 1)}}.get(options["family"], (0, 1))
