@@ -85,10 +85,12 @@ def central(grid, epsilon=3.0, kinds=None):
                     chosen = {"statistic": statistic, "neighbors": neighbors}
                     chosen = {key: value for key, value in chosen.items() if value is not None}
                     try:
-                        yield kind(**{"epsilon": epsilon, **given, **chosen, **options})
+                        mechanism = kind(**{"epsilon": epsilon, **given, **chosen, **options})
                     except (TypeError, ValueError):
-                        if kind in (dpf.MEstimator, dpf.Quantiles, dpf.SampleAndAggregate) or statistic is None:
+                        if statistic is None:
                             raise
+                    else:
+                        yield mechanism
 
 
 def name(mechanism):
