@@ -22,6 +22,7 @@ from dpfast.groups import by_group
 from dpfast.inverse import InverseSensitivity
 from dpfast.ledger import Ledger
 from dpfast.location import (
+    count,
     huber,
     iqr,
     mean,
@@ -69,6 +70,7 @@ __all__ = [
     "SmoothedHistogram",
     "audit",
     "by_group",
+    "count",
     "density",
     "families",
     "histogram",

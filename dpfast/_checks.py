@@ -493,6 +493,17 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """The ends of a range, in order, as doubles; infinite ones, too."""
+    try:
+        lower, upper = (_to_float(f"each of {name}", end) for end in value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair of numbers (lower, upper)") from None
+    if not lower <= upper:
+        raise ValueError(f"{name} must be in order, not ({lower!r}, {upper!r})")
+    return lower, upper
+
+
 def between(name: str, value: Any, lower: float, upper: float) -> float:
     """A number strictly between two others."""
     number = real(name, value)

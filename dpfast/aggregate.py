@@ -73,7 +73,8 @@ class SampleAndAggregate(Mechanism):
     shuffle : int, optional
         Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
     step : float, optional
-        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter.
+        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter. The
+        release itself lies within the bounds, also where the grid is widened beyond them.
 
     Raises
     ------
@@ -93,8 +94,9 @@ class SampleAndAggregate(Mechanism):
     "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
     and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
     is "mean".
-    Cost: one pass; for families of sums about that of the sums, O(blocks) memory. A callable is called for each block,
-    and with `bias_correction` for each record (jackknife).
+    Cost: one pass; for families of sums about that of the sums, O(blocks) memory. The pieces of `Chunks`, pairs for a
+    regression, are read twice by these families, and put together in memory by all others and to shuffle. A callable
+    is called for each block, and with `bias_correction` for each record (jackknife).
 
     References
     ----------
@@ -309,8 +311,12 @@ class SampleAndAggregate(Mechanism):
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         if isinstance(x, Chunks):
-            return self._law_of_chunks(x, threads)
-        data = self.family.records(x)
+            if self._streams:
+                return self._law_of_chunks(x, threads)
+            pieces = [self.family.records(piece) for piece in x]
+            data = tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True)) or (np.empty(0),)
+        else:
+            data = self.family.records(x)
         n = _checks.records(data[0].shape[0])
         k = self.block_count(n)
         noise = self._noise(n, k)
@@ -322,6 +328,11 @@ class SampleAndAggregate(Mechanism):
 
     def _reading(self) -> Reading:
         raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
+
+    @property
+    def _streams(self) -> bool:
+        """Whether sums over the blocks will do; else chunks are put together."""
+        return isinstance(self.family, AdditiveFamily) and self.shuffle is None
 
     def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
         """In two passes: blocks are known when n is."""

@@ -18,7 +18,7 @@ from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
-from dpfast.streaming import CodeSums, Sums, chunked
+from dpfast.streaming import CodeSums, Reading, Records, Sums, chunked
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -33,7 +33,7 @@ class GlobalSensitivity(StatisticMechanism):
     ----------
     statistic : dpfast.statistics.Mean, Sum or Variance; Sum or Count for "add-remove"
     grid : Grid
-        Public bounds and granularity of the data, in data units.
+        Public bounds and granularity of the data, in data units; a count looks at neither.
     epsilon : float
         Positive; rounded down to a double.
     neighbors : {"replace-one", "add-remove"}
@@ -99,6 +99,8 @@ class GlobalSensitivity(StatisticMechanism):
 
     def __repr__(self) -> str:
         grid = self.grid
+        if isinstance(self.statistic, Count):
+            return f"<GlobalSensitivity release of the {self.statistic}: {self.privacy}>"
         return (
             f"<GlobalSensitivity release of the {self.statistic} of records on {grid.size} points from {grid.lower!r} "
             f"to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
@@ -117,6 +119,8 @@ class GlobalSensitivity(StatisticMechanism):
         """The exact law of the release. PRIVATE."""
         threads = _checks.threads(workers)
         values = _checks.vector("x", x)
+        if isinstance(self.statistic, Count):
+            return self._law(CodeSums(len(self.statistic.kept(values)), 0, 0))
         n = values.shape[0]
         if not self._private:
             self._check_range(_checks.records(n))
@@ -126,7 +130,9 @@ class GlobalSensitivity(StatisticMechanism):
             codes = _select.moments(values, first=grid.first, squares=squares, **grid.kernel, workers=threads)
         return self._law(CodeSums(n, *codes))
 
-    def _reading(self) -> Sums:
+    def _reading(self) -> Reading:
+        if isinstance(self.statistic, Count):
+            return Records(self.statistic.kept)
         return Sums(self.grid, squares=self.statistic.squares)
 
     def _check_range(self, n: int) -> int:

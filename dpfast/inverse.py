@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -49,7 +50,7 @@ class InverseSensitivity(StatisticMechanism):
     neighbors : {"replace-one", "add-remove"}
         "add-remove", for one quantile: n is private, 0 allowed, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median has then half the error at the same epsilon; the
-        0-quantile is any point up to the least record.
+        0-quantile is any point up to the least record, the 1-quantile any from the greatest on.
 
     Raises
     ------
@@ -61,7 +62,8 @@ class InverseSensitivity(StatisticMechanism):
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
     epsilon-DP; capping the score at a public number keeps that, and lets a window of order statistics suffice
-    (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). The law is exact: no float decides it.
+    (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
+    record moves all scores one way, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
 
@@ -122,10 +124,17 @@ differential privacy) for one record replaced (the number of records is public)>
     def cap(self, n: int) -> int:
         """The public number of scores that are told apart for n records: all from here on count alike.
 
-        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases: together they have at most e**-42 of the
-        probability.
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon for epsilon where the exponent
+        is epsilon: together they have at most e**-42 of the probability.
         """
-        return score_cap(self.epsilon, math.log(self.statistic.last(self.grid, n) + 1))
+        return score_cap(self._rate, math.log(self.statistic.last(self.grid, n) + 1))
+
+    @property
+    def _rate(self) -> float:
+        """What a score costs, twice: epsilon, or 2 epsilon where a record moves all scores one way."""
+        if self._private and _level(self.statistic) in (0, 1):
+            return min(2 * self.epsilon, sys.float_info.max)
+        return self.epsilon
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
@@ -149,7 +158,7 @@ differential privacy) for one record replaced (the number of records is public)>
             return grid.value(code)
         lower, upper = self._ranges(values, threads)
         out = np.empty(1, np.int64)
-        _levels.fill(source, lower, upper, self.epsilon, statistic.last(grid, n), out)
+        _levels.fill(source, lower, upper, self._rate, statistic.last(grid, n), out)
         return statistic.value(grid, n, int(out[0]))
 
     @chunked
@@ -177,7 +186,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return NestedIntervals(
             lower,
             upper,
-            epsilon=self.epsilon,
+            epsilon=self._rate,
             last=self.statistic.last(self.grid, n),
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, n),
@@ -223,7 +232,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def _with_public_n(self) -> InverseSensitivity:
         """What has the same error, within a rank: where a rank costs as much as it does here."""
         q = _level(self.statistic)
-        return replace(self, epsilon=float(Fraction(self.epsilon) / max(q, 1 - q)), neighbors="replace-one")
+        return replace(self, epsilon=float(Fraction(self._rate) / max(q, 1 - q)), neighbors="replace-one")
 
     def _ranges(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Least and greatest code of the points of score at most t, for all levels t."""
@@ -264,7 +273,7 @@ differential privacy) for one record replaced (the number of records is public)>
         """What `_groups.draw_quantiles` is told, for groups of at most `largest` records."""
         assert isinstance(self.statistic, OrderStatistic)
         powers = np.empty(largest + 1)
-        _groups.powers(self.epsilon, powers)
+        _groups.powers(self._rate, powers)
         q = ranks = None
         if self._private:
             level = _level(self.statistic)
@@ -276,7 +285,7 @@ differential privacy) for one record replaced (the number of records is public)>
                 ranks[n] = self.statistic.rank(n)
         radius, cap = self._radius_codes(1), self.cap(1)
         return {
-            "epsilon": self.epsilon,
+            "epsilon": self._rate,
             "powers": powers,
             "cap": cap,
             "ranks": ranks,

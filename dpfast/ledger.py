@@ -77,8 +77,8 @@ class Ledger:
         chosen adaptively.
     plan : sequence of Mechanism or PrivacyProfile, optional
         Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
-        (needs ``dp-accounting``). Tightest, and valid for the plan only: releases must follow it, in its order, each
-        with the profile of its place. A BudgetError if the plan does not fit.
+        (needs ``dp-accounting``). Mostly the tightest, and valid for the plan only: releases must follow it, in its
+        order, each with the profile of its place. A BudgetError if the plan does not fit.
     path : path-like, optional
         A file that outlives the process: made if it does not exist, else continued, with the same parameters. Several
         processes may share it; every charge is on disk before the release.
@@ -105,9 +105,9 @@ class Ledger:
     parameters that are seen before cost nothing.
     **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
     ``Fraction(1, 10)``, which mechanisms round down.
-    Privacy: docs/proofs/composition.md. Only releases through this ledger are counted; reading the data otherwise is
-    not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A forked process cannot go on with
-    a ledger without `path`, which would be spent twice.
+    Privacy: docs/proofs/composition.md; docs/ledger.md is a guide. Only releases through this ledger are counted;
+    reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
+    forked process cannot go on with a ledger without `path`, which would be spent twice.
 
     References
     ----------

@@ -524,10 +524,30 @@ class Sum(UnboundedStatistic):
 
 @dataclass(frozen=True)
 class Count(UnboundedStatistic):
-    """The number of records, for mechanisms to which it is private."""
+    """The number of records, for mechanisms to which it is private.
+
+    Parameters
+    ----------
+    within : pair of float, optional
+        Count x with lower <= x <= upper only, compared as float64; NaN never is. Bounds may be infinite.
+    """
+
+    within: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.within is not None:
+            object.__setattr__(self, "within", _checks.interval("within", self.within))
 
     def __str__(self) -> str:
-        return "count"
+        return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
+
+    def kept(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The records that count."""
+        if self.within is None:
+            return values
+        lower, upper = map(np.float64, self.within)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return values[(values >= lower) & (values <= upper)]
 
     def last(self, grid: Grid, n: int) -> int:
         return n

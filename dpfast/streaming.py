@@ -3,6 +3,7 @@
 A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
 
 - `Sums`: exact sums of the codes and of their squares;
+- `Records`: how many there are;
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, where the law needs them all;
@@ -233,6 +234,37 @@ class Sums(Reading):
         last = self._grid.size - 1
         self._total = _whole(total, n * last)
         self._total_squares = _whole(squares, n * last**2)
+
+
+class Records(Reading):
+    """The number of records, which a state holds anyway.
+
+    Parameters
+    ----------
+    kept : callable
+        Those of a chunk that count.
+    """
+
+    def __init__(self, kept: Callable[[Array], Array]) -> None:
+        self._kept = kept
+
+    def records(self, x: Any) -> Array:
+        return self._kept(_checks.vector("x", x))
+
+    def add(self, values: Array, threads: int) -> None:
+        pass
+
+    def merge(self, other: Records) -> None:
+        pass
+
+    def summary(self, n: int) -> CodeSums:
+        return CodeSums(n, 0, 0)
+
+    def pack(self) -> Any:
+        return []
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        _items(packed, 0)
 
 
 class Counts(Reading):
@@ -818,6 +850,8 @@ class State:
             raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
         if other._records != self._records:
             raise ValueError(f"states of {self._records} and {other._records} records do not merge")
+        if self.n + other.n > _MOST_RECORDS:
+            raise ValueError("states of more than 2**62 records together do not merge")
         self._reading.merge(other._reading)
         self.n += other.n
 
@@ -932,6 +966,8 @@ def _restored(data: bytes, mechanism: Mechanism) -> State:
 _MAGIC = b"dpfast\x00S"
 _VERSION = 1
 _MOST_RECORDS = 2**62
+_MOST_SPARSE = 2**22  # entries: what few bytes can stand for in memory
+_MOST_DEEP = 8  # lists in lists
 _DAMAGED = "damaged bytes: not a state of dpfast"
 _HEAD = len(_MAGIC) + 6
 
@@ -951,7 +987,7 @@ def _described(node: Any, blobs: list[bytes]) -> Any:
     if not isinstance(node, np.ndarray):
         return node
     places = np.flatnonzero(node)
-    sparse = 2 * places.size < node.size
+    sparse = 2 * places.size < node.size <= _MOST_SPARSE
     for part in (places, node[places]) if sparse else (node,):
         blobs.append(part.astype("<i8").tobytes())
     return {"size": node.size, "entries": places.size if sparse else None}
@@ -998,12 +1034,15 @@ class _Blobs:
         self._at += 8 * size
         return part
 
-    def tree(self, node: Any) -> Any:
+    def tree(self, node: Any, depth: int = 0) -> Any:
+        if depth > _MOST_DEEP:
+            raise ValueError(_DAMAGED)
         if isinstance(node, list):
-            return [self.tree(part) for part in node]
+            return [self.tree(part, depth + 1) for part in node]
         if not isinstance(node, dict):
             return node
-        size, entries = _whole(node.get("size"), 2**40), node.get("entries")
+        entries = node.get("entries")
+        size = _whole(node.get("size"), len(self._data) if entries is None else _MOST_SPARSE)
         if entries is None:
             return _Blob(size, None, self._next(size))
         entries = _whole(entries, size)

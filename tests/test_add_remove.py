@@ -36,8 +36,24 @@ def slow_law(q, data, epsilon, last):
     """Probabilities straight from the definition of the score."""
     q = Fraction(q)
     scores = [math.ceil(shortfall(q, data, g) / max(q, 1 - q)) for g in range(last + 1)]
-    weights = [math.exp(-epsilon / 2 * score) for score in scores]
+    rate = epsilon if q in (0, 1) else epsilon / 2
+    weights = [math.exp(-rate * score) for score in scores]
     return np.array(weights) / math.fsum(weights)
+
+
+@dataclass(frozen=True)
+class AtFullRate(Mechanism):
+    """The control: each score at the cost of epsilon."""
+
+    q: float
+    grid = GRID
+
+    @property
+    def privacy(self):
+        return Privacy(1.0, 0.0, "add-remove")
+
+    def law(self, x, *, workers=1):
+        return quantile(self.q, 2.0).law(x)
 
 
 class TestQuantiles:
@@ -62,6 +78,20 @@ class TestQuantiles:
         mechanism = quantile(0.5, 4.0, Grid(0, 10_000, step=1))
         p, q = (mechanism.law(x).logpmf(np.arange(10_001)) for x in ([10.0, 10.0], [0.0, 10.0, 10.0]))
         assert 0.95 < np.abs(p - q).max() / 4.0 <= 1.0
+
+    @pytest.mark.parametrize("q", [0.0, 1.0])
+    def test_all_of_epsilon_is_used_at_the_ends(self, q):
+        """A record moves all scores one way there, so that each costs epsilon. The control: at no other q."""
+        found = audit.verify(quantile(q, 1.0), n=3, values=4, ordered=False)
+        assert found.holds
+        assert found.epsilon > 0.85
+        assert quantile(q, 1e308)([3.0, 5.0], rng=PCG64(1)) in ([0, 1, 2, 3] if q == 0 else range(5, 13))
+
+    @pytest.mark.parametrize("q", [5e-324, 2.0**-20, 0.1, 0.5, 0.9, 1 - 2.0**-53])
+    def test_a_score_costs_half_of_epsilon_elsewhere(self, q):
+        assert quantile(q, 1.0).law([3.0]).epsilon == 1.0
+        if 0.01 < q < 0.99:
+            assert not audit.verify(AtFullRate(q), n=3, values=4, ordered=False).holds
 
     def test_order_does_not_matter(self):
         assert audit.verify(quantile(0.3), n=2, values=3).holds
@@ -210,7 +240,7 @@ def ratio(mechanism, x, y):
 
 class TestTotals:
     @pytest.mark.parametrize("grid", GRIDS, ids=repr)
-    @pytest.mark.parametrize("statistic", [Sum(), Count()])
+    @pytest.mark.parametrize("statistic", [Sum(), Count(), Count((-1, 1)), Count((-math.inf, 1))], ids=str)
     def test_one_record_more_or_less(self, statistic, grid):
         mechanism, worst = total(statistic, grid), 0.0
         values = [grid.lower, grid.lower + grid.step, grid.upper]
@@ -250,6 +280,79 @@ class TestTotals:
         assert total(Sum(), GRIDS[0]).privacy == Privacy(1.0, 0.0, "add-remove")
         with pytest.raises(ValueError, match="one of"):
             GlobalSensitivity(Sum(), grid=GRIDS[0], epsilon=1.0, neighbors="local")
+
+
+class TestCount:
+    KINDS = (
+        np.array([0.1, 0.5, np.nan, np.inf, -np.inf, -0.0, 2.0**53]),
+        np.array([0.1, 0.5, 7.0], np.float32),  # 0.1 is above the double 0.1 there
+        np.array([0, 1, 2**62]),
+        np.array([], np.int16),
+        np.array([True, False, True]),
+        [0.1, None, 0.5],
+        np.ma.masked_array([0.25, 0.3], mask=[True, False]),
+        np.arange(10.0)[::-3],
+    )
+
+    @pytest.mark.parametrize("within", [None, (0.1, 0.5), (0, math.inf), (-math.inf, math.inf), (0.5, 0.5), (3, 4)])
+    def test_what_is_counted(self, within):
+        lower, upper = within or (-math.inf, math.inf)
+        mechanism = GlobalSensitivity(Count(within), grid=GRID, epsilon=1.0, neighbors="add-remove")
+        for x in self.KINDS:
+            values = (
+                np.ma.filled(np.ma.asarray(x, np.float64), np.nan) if not isinstance(x, list) else [0.1, np.nan, 0.5]
+            )
+            expected = len(values) if within is None else sum(lower <= float(v) <= upper for v in values)
+            assert mechanism.law(x).center == expected
+            state = mechanism.start()
+            state.update(x)
+            again = type(state).from_bytes(state.to_bytes(), mechanism)
+            assert again.law().center == expected
+            assert dpf.count(x, within=within, epsilon=2.0**20, rng=PCG64(1)) == expected
+
+    def test_chunks_of_all_kinds(self):
+        total = sum(map(len, self.KINDS))
+        assert dpf.count(dpf.Chunks(self.KINDS), epsilon=1e9, rng=PCG64(1), workers=2) == total
+        assert dpf.count(dpf.Chunks([]), epsilon=1e9, rng=PCG64(1)) == 0
+
+    def test_draws_follow_the_law(self):
+        x = np.zeros(20)
+        mechanism = total(Count(), GRID, 0.5)
+        assert all(dpf.count(x, epsilon=0.5, rng=PCG64(i)) == mechanism(x, rng=PCG64(i)) for i in range(20))
+        counts = np.bincount(mechanism.release(x, size=100_000, rng=PCG64(1)).astype(int))
+        for epsilon, wrong in ((0.5, False), (0.45, True), (0.55, True)):
+            p = total(Count(), GRID, epsilon).law(x).pmf(np.arange(len(counts)))
+            assert chi_square_rejects([*counts, 0], [*p, max(0.0, 1 - math.fsum(p))]) == wrong
+
+    def test_a_release(self):
+        released = dpf.count([1.0] * 5, epsilon=0.1)
+        assert type(released) is int
+        assert released >= 0
+        assert "count of values from 0.0 to 1.0: epsilon" in repr(total(Count((0, 1)), GRID))
+        with dpf.Ledger(1.0, neighbors="add-remove") as ledger:
+            dpf.count([1.0], epsilon=0.75)
+        assert ledger.remaining.epsilon == 0.25
+        with dpf.Ledger(1.0), pytest.raises(ValueError, match="neighbors must be 'replace-one'"):
+            dpf.count([1.0], epsilon=0.75)
+
+    def test_of_groups(self):
+        labels = np.array([0, 2, 2, 1, 2, 9, -1])
+        counts = dpf.by_group(total(Count(), GRID, 1e6), np.zeros(7), labels=labels, num_groups=4, rng=PCG64(1))
+        assert counts.tolist() == [1, 1, 3, 0]
+
+    @pytest.mark.parametrize(
+        ("within", "error", "message"),
+        [
+            ((1, 0), ValueError, r"within must be in order, not \(1.0, 0.0\)"),
+            ((math.nan, 1), ValueError, "in order"),
+            (3, TypeError, "within must be a pair"),
+            ((1, 2, 3), TypeError, "within must be a pair"),
+            (("a", "b"), TypeError, "within must be a pair"),
+        ],
+    )
+    def test_parameters(self, within, error, message):
+        with pytest.raises(error, match=message):
+            dpf.count([1.0], within=within, epsilon=1.0)
 
 
 def test_histograms_pass_the_audit_of_added_records():

@@ -33,6 +33,10 @@ class Claiming:
         self.law, self.privacy = mechanism.law, dpf.Privacy(epsilon)
 
 
+def block_median(x):
+    return float(np.median(x))
+
+
 def bernoulli(epsilon=1.0, **options):
     return SampleAndAggregate("bernoulli", bounds=(0, 1), step=0.25, epsilon=epsilon, **{"blocks": 2, **options})
 
@@ -291,6 +295,25 @@ class TestLaw:
         assert law.given(4, 4).center == 3 + 4 + 4 + 5 + 5
         assert law.given(4, 4).noise.scale == 4  # (5 - 3) / (1/2)
 
+    @pytest.mark.parametrize("combine", ["mean", "winsorized"])
+    @pytest.mark.parametrize(
+        ("bounds", "step"), [((0.001, 50.1), None), ((0.1, 0.7), 16.0), ((1 / 3, 1e9 / 7), None), ((0.3, 0.3001), 0.25)]
+    )
+    def test_releases_lie_within_the_bounds(self, combine, bounds, step, monkeypatch):
+        """The grid is widened beyond them: estimates at its ends, and noise as large as the range."""
+        monkeypatch.setattr(SampleAndAggregate, "winsorizes", lambda self, n: (combine == "winsorized",))
+        mechanism = SampleAndAggregate(
+            "exponential", bounds={"mean": bounds}, epsilon=0.5, blocks=3, combine=combine, step=step
+        )
+        [grid] = mechanism.grids
+        assert grid.lower < bounds[0]
+        assert grid.upper > bounds[1]
+        laws = [mechanism.law(np.full(60, value)) for value in (1e-9, 1e12)]
+        ends = [law.value(end) for law in laws for end in law.support]
+        assert ends == [*bounds, *bounds]
+        values = [mechanism(np.full(60, value), rng=PCG64(seed)) for seed in range(6) for value in (1e-9, 1e12)]
+        assert all(bounds[0] <= value <= bounds[1] for value in values)
+
     def test_too_many_pairs(self):
         law = WinsorizedMean(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1), float)
         with pytest.raises(ValueError, match="at most 90 points, not 1001"):
@@ -317,6 +340,28 @@ class TestLaw:
         mechanism = SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "rate": (0.01, 10)}, epsilon=1.0)
         chunks = dpf.Chunks(np.split(x, cuts))
         np.testing.assert_array_equal(mechanism(chunks, rng=PCG64(5), workers=2), mechanism(x, rng=PCG64(5)))
+
+    @pytest.mark.parametrize("cuts", [[0, 7, 7, 999], list(range(0, 1000, 13))])
+    @pytest.mark.parametrize(
+        "options", [{"family": block_median}, {"family": "weibull"}, {"family": "normal", "shuffle": 3}]
+    )
+    def test_chunks_of_families_that_need_whole_blocks(self, cuts, options):
+        x = np.random.default_rng(0).beta(2.0, 3.0, 1000)
+        bounds = {"weibull": {"shape": (0.1, 10)}, "normal": {"mean": (0, 1)}}.get(options["family"], (0, 1))
+        mechanism = SampleAndAggregate(bounds=bounds, epsilon=1.0, blocks=20, **options)
+        pieces = np.split(x, cuts)
+        assert mechanism(dpf.Chunks(pieces), rng=PCG64(5)) == mechanism(x, rng=PCG64(5))
+        with pytest.raises(ValueError, match="x is empty"):
+            mechanism(dpf.Chunks([]))
+
+    def test_chunks_of_a_regression(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(2000, 1))
+        y = X[:, 0] + rng.normal(size=2000)
+        family = families.LinearRegression(1)
+        mechanism = SampleAndAggregate(family, bounds={"x0": (-3, 3)}, epsilon=1.0, blocks=20)
+        pairs = [(X[:700], y[:700]), (X[700:700], y[700:700]), (X[700:], y[700:])]
+        assert mechanism(dpf.Chunks(pairs), rng=PCG64(5)) == mechanism((X, y), rng=PCG64(5))
 
     def test_chunks_keep_their_order(self):
         x = np.sort(np.random.default_rng(0).exponential(1.0, 10_000))

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pickle
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,9 @@ MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.25)
 E = {"epsilon": 0.25}
 B = {"bounds": (0, 100), **E}
 
+# The rows of the table of docs/ledger.md.
+FIT = re.findall(r"^\| m.*1/10+ .*$", (ROOT / "docs" / "ledger.md").read_text(), re.MULTILINE)
+
 # Everything public that releases: how to call it, and for which neighbours.
 RELEASES = {
     "dpf.median": lambda: dpf.median(X, **B),
@@ -58,6 +62,7 @@ RELEASES = {
     "dpf.huber": lambda: dpf.huber(X, 5.0, **B),
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
+    "dpf.count": lambda: dpf.count(X, **E),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
@@ -78,6 +83,7 @@ RELEASES = {
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
 TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
+NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
 # Calling these releases nothing, or what they return is private and says so.
 NO_RELEASE = {
@@ -169,7 +175,7 @@ class TestEverythingIsCharged:
 
     @pytest.mark.parametrize("name", RELEASES)
     def test_functions(self, name):
-        neighbors = "local" if name.startswith("local") else "replace-one"
+        neighbors = NEIGHBORS.get(name, "replace-one")
         ledger = Ledger(100.0, neighbors=neighbors)
         with ledger:
             RELEASES[name]()
@@ -876,6 +882,23 @@ class TestRenyi:
         assert not ledger.affords(Privacy(left * (1 + 1e-9)))
         ledger.reserve(PrivacyProfile(Privacy(left)))
         assert ledger.remaining.epsilon < 1e-4
+
+    @pytest.mark.parametrize("row", [row.strip("|").split("|") for row in FIT], ids=str)
+    def test_the_table_of_the_guide(self, row):
+        """As many releases as it says fit, and not one more; a plan as dp-accounting has it."""
+        assert len(FIT) == 4
+        statistic = dpf.statistics.Mean() if "mean" in row[0] else dpf.statistics.Median()
+        kind = dpf.GlobalSensitivity if "Laplace" in row[0] else dpf.InverseSensitivity
+        mechanism = kind(statistic, grid=dpf.Grid(0, 100), epsilon=Fraction(row[1]))
+        for composition, most in (("basic", int(row[2])), ("renyi", int(row[3]))):
+            ledger = dpf.Ledger(1.0, 1e-6, composition=composition)
+            assert ledger.affords(mechanism, times=most)
+            assert not ledger.affords(mechanism, times=most + 1)
+        pytest.importorskip("dp_accounting")
+        most = int(row[4])
+        dpf.Ledger(1.0, 1e-6, plan=[mechanism] * most)
+        with pytest.raises(dpf.BudgetError):
+            dpf.Ledger(1.0, 1e-6, plan=[mechanism] * (most + max(2, most // 100)))
 
     def test_the_conversion_is_that_of_dp_accounting(self):
         rdp = pytest.importorskip("dp_accounting.rdp")

@@ -4,6 +4,7 @@ import json
 import pickle
 import struct
 import zlib
+from functools import cache
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -249,7 +250,7 @@ def test_codes_are_those_of_the_grid_for_every_dtype_and_stride(grid):
     assert np.array_equal([law.lower, law.upper], [expected.lower, expected.upper])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     x=hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=True, allow_infinity=True)),
     cuts=st.lists(st.integers(0, 40), max_size=4),
@@ -271,7 +272,7 @@ def test_windows_and_sums_of_any_records(x, cuts, bits, trim):
     assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     x=hnp.arrays(np.int16, st.integers(1, 60), elements=st.integers(-5, 520), fill=st.nothing()),
     cuts=st.lists(st.integers(0, 60), max_size=3),
@@ -591,6 +592,12 @@ def second_pass(mechanism, n=80):
     return state
 
 
+@cache
+def sound(at):
+    """The bytes of a state in its second pass, or the only one."""
+    return second_pass(ALL[at]).to_bytes()
+
+
 def test_versions_and_other_mechanisms_are_refused():
     mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
     data = second_pass(mechanism).to_bytes()
@@ -604,11 +611,11 @@ def test_versions_and_other_mechanisms_are_refused():
         State.from_bytes(b"", mechanism)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_are_a_value_error(data):
-    mechanism = ALL[data.draw(st.integers(0, len(ALL) - 1))]
-    good = second_pass(mechanism).to_bytes()
+    at = data.draw(st.integers(0, len(ALL) - 1))
+    mechanism, good = ALL[at], sound(at)
     kind = data.draw(st.sampled_from(["flip", "cut", "more", "noise"]))
     if kind == "flip":
         at = data.draw(st.integers(0, len(good) - 1))
@@ -637,11 +644,11 @@ def paths(node, path=()):
         yield from paths(part, (*path, key))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_forged_bytes_are_a_value_error_or_a_state(data):
-    mechanism = ALL[data.draw(st.integers(0, len(ALL) - 1))]
-    good = second_pass(mechanism).to_bytes()
+    at = data.draw(st.integers(0, len(ALL) - 1))
+    mechanism, good = ALL[at], sound(at)
 
     def change(header):
         places = [path for path in paths(header) if path and path[0] != "mechanism"]
@@ -657,13 +664,92 @@ def test_forged_bytes_are_a_value_error_or_a_state(data):
         at = data.draw(st.integers(300, len(body) - 8))
         body = body[:at] + struct.pack("<q", data.draw(st.integers(-(2**63), 2**63 - 1))) + body[at + 8 :]
         body = body[:10] + struct.pack("<I", zlib.crc32(body[HEAD:])) + body[HEAD:]
+    use(body, mechanism)
+
+
+def use(body, mechanism):
+    """Whatever a state is made of, it is refused by a ValueError or works."""
+    try:
+        state = State.from_bytes(body, mechanism)
+        assert state.to_bytes()
+        other = State.from_bytes(body, mechanism)
+        other.merge(second_pass(mechanism) if state.number == mechanism.start().passes else mechanism.start())
+    except ValueError:
+        pass
     try:
         state = State.from_bytes(body, mechanism)
         while state.number < state.passes:
             state.next_pass()
         state.law()
-    except (ValueError, MemoryError):
+    except ValueError:
         pass
+
+
+def sealed(body):
+    """Any header and arrays, with the right magic, version and checksum."""
+    return b"dpfast\x00S\x01\x00" + struct.pack("<I", zlib.crc32(body)) + body
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_bits_that_flip_under_a_right_checksum(data):
+    at = data.draw(st.integers(0, len(ALL) - 1))
+    mechanism, body = ALL[at], bytearray(sound(at)[HEAD:])
+    for _ in range(data.draw(st.integers(1, 4))):
+        first = data.draw(st.sampled_from([0, len(body) - 64]))  # the header, and the arrays
+        at = data.draw(st.integers(max(first, 0), len(body) - 1))
+        body[at] = data.draw(st.integers(0, 255) | st.sampled_from(list(b'0123456789[]{},:"-nulE.')))
+    use(sealed(bytes(body)), mechanism)
+
+
+@pytest.mark.parametrize("depth", [9, 300, 500, 990, 100_000])
+@pytest.mark.parametrize("brackets", ["[]", ('{"x":', "}")])
+def test_deep_json(depth, brackets):
+    for mechanism in (ALL[0], dpf.NestedBoxes(grid=DEFAULT, epsilon=4.0)):
+        header = second_pass(mechanism).to_bytes()
+        (length,) = struct.unpack("<Q", header[HEAD : HEAD + 8])
+        text = header[HEAD + 8 : HEAD + 7 + length].decode()
+        text += ',"held":' + brackets[0] * depth + "1" + brackets[1] * depth + "}"  # said twice: the last one holds
+        with pytest.raises(ValueError, match="damaged"):
+            State.from_bytes(sealed(struct.pack("<Q", len(text)) + text.encode()), mechanism)
+
+
+@pytest.mark.parametrize("n", [2**22 + 1, 2**30, 2**40, 2**62])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpf.MEstimator(dpf.psi.Huber(2.0), grid=DEFAULT, epsilon=1.0),
+        dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0),
+        PerturbedHistogram(7, grid=DEFAULT, epsilon=1.0),
+    ],
+    ids=name,
+)
+def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
+    """As many zeros as a header says there are."""
+
+    def change(header):
+        return {**header, "n": n, "held": [{"size": n, "entries": 0}]}
+
+    with pytest.raises(ValueError, match="damaged"):
+        State.from_bytes(forged(mechanism.start().to_bytes(), change), mechanism)
+
+
+def test_codes_that_are_mostly_zero_are_few_bytes_up_to_a_limit():
+    mechanism = dpf.MEstimator(dpf.psi.Huber(2.0), grid=dpf.Grid(0, 1), epsilon=1.0)
+    for n, dense in ((2**22, False), (2**22 + 1, True)):
+        state = mechanism.start()
+        state.update(np.zeros(n, np.int8))
+        data = state.to_bytes()
+        assert (len(data) > 8 * n) == dense
+        assert State.from_bytes(data, mechanism).n == n
+
+
+def test_more_records_than_can_be_counted():
+    mechanism = dpf.GlobalSensitivity(Sum(), grid=INTEGERS, epsilon=1.0, neighbors="add-remove")
+    data = forged(mechanism.start().to_bytes(), lambda header: {**header, "n": 2**62})
+    state = State.from_bytes(data, mechanism)
+    with pytest.raises(ValueError, match=r"more than 2\*\*62 records"):
+        state.merge(State.from_bytes(data, mechanism))
 
 
 # ---- the kernel ----

@@ -365,7 +365,10 @@ def traced(mechanism, x, seed=1):
 
 
 class TestT15:
-    """T15: run D and D' with the same words: all metadata equal; budgets add up to the declared one."""
+    """T15: run D and D' with the same words: all metadata equal; budgets add up to the declared one.
+
+    Here the median in detail; every central mechanism, for T5, T10 and T25, too, in test_central.py.
+    """
 
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
     @pytest.mark.parametrize("statistic", [Median(), Quantile(0.0), Quantile(0.9)], ids=str)

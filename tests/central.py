@@ -1,0 +1,129 @@
+"""Every central mechanism, found by what the library defines: what tests of the promises of all of them run over."""
+
+import dataclasses
+import inspect
+
+import numpy as np
+
+import dpfast as dpf
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.robust import RangeFreeBoxes
+from dpfast.statistics import (
+    Count,
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+
+STATISTICS = [
+    Count(),
+    Count((20.0, 35.0)),
+    Huber(2.0),
+    InterquartileRange(),
+    Mean(),
+    Median(),
+    Quantile(0.0),
+    Quantile(0.9),
+    Sum(),
+    TrimmedMean(0.1),
+    Variance(),
+    WinsorizedMean(0.2),
+]
+# The parameters that a kind needs; one that is not here fails `test_nothing_is_missing`.
+OPTIONS = {
+    dpf.GlobalSensitivity: [{}],
+    dpf.InverseSensitivity: [{}, {"radius": 0.5}],
+    dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
+    dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
+    dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],
+    dpf.SampleAndAggregate: [
+        {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
+        {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
+        {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
+        {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
+    ],
+    dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    KolmogorovSmirnov: [{"k": 4}],
+    PerturbedHistogram: [{"bins": 7}],
+    RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
+    SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
+    SmoothedHistogram: [{"bins": 7, "k": 5}],
+}
+ROWS = (dpf.NestedBoxes, RangeFreeBoxes)  # a record is a row
+
+
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def defined(kind):
+    """The concrete classes of a kind that the library defines."""
+    ours = {child for child in subclasses(kind) if child.__module__.startswith("dpfast.")}
+    return {child for child in ours if not inspect.isabstract(child) and not child.__name__.startswith("_")}
+
+
+KINDS = {kind for kind in defined(dpf.Mechanism) if kind.reads_records}
+
+
+def central(grid, epsilon=3.0, kinds=None):
+    """Every mechanism, with every statistic and every relation of neighbours that its constructor takes."""
+    for kind in sorted(OPTIONS if kinds is None else kinds, key=lambda kind: kind.__name__):
+        names = {field.name for field in dataclasses.fields(kind)}
+        given = {"grid": grid} if "grid" in names else {}
+        for statistic in STATISTICS if "statistic" in names else [None]:
+            for neighbors in ("replace-one", "add-remove") if "neighbors" in names else [None]:
+                for options in OPTIONS[kind]:
+                    chosen = {"statistic": statistic, "neighbors": neighbors}
+                    chosen = {key: value for key, value in chosen.items() if value is not None}
+                    try:
+                        mechanism = kind(**{"epsilon": epsilon, **given, **chosen, **options})
+                    except (TypeError, ValueError):
+                        if statistic is None:
+                            raise
+                    else:
+                        yield mechanism
+
+
+def name(mechanism):
+    if not isinstance(mechanism, dpf.Mechanism):
+        return None
+    statistic = getattr(mechanism, "statistic", "")
+    return f"{type(mechanism).__name__} {statistic} {mechanism.privacy.neighbors}".replace(" ", "-")
+
+
+def takes_rows(mechanism):
+    return isinstance(mechanism, ROWS)
+
+
+def shaped(mechanism, x):
+    """Numbers as the records that a mechanism takes: two columns for one of rows."""
+    return np.stack([x, x[::-1]], axis=1) if takes_rows(mechanism) else x
+
+
+def plain(release):
+    """A release as an array; its counts or coefficients, of an object."""
+    return getattr(release, "counts", release)
+
+
+def same(a, b):
+    return type(a) is type(b) and np.array_equal(plain(a), plain(b))
+
+
+def outcome(release, *args, **options):
+    """A release, or the message for a public number of records that it is not made for."""
+    try:
+        return release(*args, **options)
+    except ValueError as error:
+        return str(error)
+
+
+STATISTIC_CLASSES = defined(Statistic)
