@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -27,11 +27,14 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, refused
 from dpfast.statistics import Mean
 from dpfast.streaming import Chunks, Reading
-from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin
+from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
+_BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
+_MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
+_SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _IQR = 1.349  # of a normal distribution, in standard deviations
 _MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
@@ -54,8 +57,9 @@ class SampleAndAggregate(Mechanism):
     epsilon : float
         Positive; rounded down to a double. For all parameters together: each gets an equal share.
     blocks : int or "auto"
-        k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`,
-        with at least 20 records in a block (more for some families); needs two such blocks.
+        k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
+        (beyond 2**16 the fewest within 1/200 of that), with at least 20 records in a block (more for some families);
+        needs two such blocks.
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
@@ -272,10 +276,7 @@ class SampleAndAggregate(Mechanism):
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
                 f"number is public): say how many blocks"
             )
-        with self._computable("guess", self.guess):
-            counts = [self._count(n, name) for name in self.box.names]
-        together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
-        return int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
+        return _best_count(self, n)
 
     def winsorizes(self, n: SupportsIndex) -> tuple[bool, ...]:
         """For each parameter whether a release of n records is a Winsorized mean. Public.
@@ -395,12 +396,12 @@ class SampleAndAggregate(Mechanism):
     def _combined(self, noise: list[tuple[Grid, Fraction, bool]], estimates: NDArray[np.float64]) -> Law:
         laws: list[ScalarLaw] = []
         for (name, bounds), column, (grid, scale, winsorizes) in zip(self.bounds, estimates.T, noise, strict=True):
-            codes = grid.encode(np.ascontiguousarray(column))
-            decode = partial(_parameter, grid, len(codes), bounds, name in self.box.logs)
+            decode = partial(_parameter, grid, len(column), bounds, name in self.box.logs)
             if winsorizes:
+                codes = grid.encode(column)
                 laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share, decode))
             else:
-                laws.append(_noisy_mean(codes, grid, scale, decode))
+                laws.append(_noisy_sum(_sum_of_codes(grid, column), len(column), grid, scale, decode))
         return laws[0] if len(laws) == 1 else IndependentLaws(laws)
 
     @property
@@ -476,7 +477,11 @@ class SampleAndAggregate(Mechanism):
                 k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
             return k
         points = self._points(name)
-        return best_near(k, lambda k: max(self._excess(n, k, name, point) for point in points), most=n // least)
+
+        def error(k: int) -> float:
+            return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
+
+        return fewest_near(best_near(k, error, most=n // least), error, _SLACK, _MANY)
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -632,6 +637,14 @@ def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], 
     return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
 
 
+@lru_cache(maxsize=256)
+def _best_count(mechanism: SampleAndAggregate, n: int) -> int:
+    with mechanism._computable("guess", mechanism.guess):
+        counts = [mechanism._count(n, name) for name in mechanism.box.names]
+    together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
+    return int(min(max(round(together), 1), n // mechanism.family.least_block, _MOST_BLOCKS))
+
+
 class _Scale(NamedTuple):
     """On which a parameter is averaged, itself or its logarithm: bounds, where estimates can be, deviations there."""
 
@@ -661,10 +674,16 @@ def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, code
     return np.clip(np.exp(means) if logs else means, *bounds)
 
 
-def _noisy_mean(codes: NDArray[np.int64], grid: Grid, scale: Fraction, decode: Callable[..., Any]) -> ClampedNoise:
-    """The mean of the codes of the blocks, as of a sum with Laplace noise of that scale."""
-    last = _checks.code_range(codes.shape[0] * (grid.size - 1))
-    return ClampedNoise(RoundedLaplace(scale), center=int(codes.sum()), last=last, decode=decode)
+def _sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:
+    """In batches, whose memory is used again."""
+    batches = range(0, len(values), _BATCH)
+    return sum(int(grid.encode(values[start : start + _BATCH]).sum()) for start in batches)
+
+
+def _noisy_sum(total: int, k: int, grid: Grid, scale: Fraction, decode: Callable[..., Any]) -> ClampedNoise:
+    """The law of a sum of k codes with Laplace noise of that scale, which `decode` turns into values."""
+    last = _checks.code_range(k * (grid.size - 1))
+    return ClampedNoise(RoundedLaplace(scale), center=total, last=last, decode=decode)
 
 
 def _widening(k: int) -> float:
@@ -751,7 +770,8 @@ class WinsorizedMean(ScalarLaw):
     def given(self, first: int, third: int) -> ClampedNoise:
         """The law of the release once the quartiles are drawn."""
         low, high = self.window(first, third)
-        return _noisy_mean(np.clip(self._codes, low, high), self._grid, (high - low) / self._half, self._decode)
+        total = int(np.clip(self._codes, low, high).sum())
+        return _noisy_sum(total, len(self._codes), self._grid, (high - low) / self._half, self._decode)
 
     @cached_property
     def _mixture(self) -> list[tuple[float, ClampedNoise]]:

@@ -49,10 +49,12 @@ cdef extern from "blocks.h" nogil:
     void blocks_scan(const blocks_plan *plan, const select_keys *keys, Py_ssize_t start, Py_ssize_t stop,
                      int64_t position, uint64_t *counts, uint64_t *cells)
     void blocks_add_cells(uint64_t *cells, const uint64_t *other, Py_ssize_t n)
-    void blocks_total(const uint64_t *cells, uint64_t count, bint squares, double *total, double *deviations)
+    void blocks_totals(const blocks_plan *plan, const uint64_t *counts, const uint64_t *cells, Py_ssize_t k, int c,
+                       double unit, double center, double *sums, double *deviations)
     double blocks_gamma_shape(double s)
     double blocks_c4(double m)
     double dpfast_log(double x)
+    void blocks_log_each(const double *x, Py_ssize_t count, double *out)
 
 
 cdef enum:
@@ -126,6 +128,19 @@ cdef class BlockSums:
         self.plan.words = 4 if any(kind in ("square", "log-square") for kind, _, _ in self.columns) else 2
         self.counts = np.zeros(last - first, np.uint64)
         self.cells = np.zeros((last - first, self.plan.columns, self.plan.words), np.uint64)
+        self.room = blocks_start(&self.plan, last) - self.position
+
+    def restart(self, int64_t first, int64_t last):
+        """Forget all, and hold the blocks from `first` to `last`, that one not included: in the same memory if it has room."""
+        if not 0 <= first < last <= self.plan.blocks:
+            raise ValueError("a part of the blocks is a first and a last of them, the last not included")
+        if last - first > self.counts.shape[0]:
+            self.counts = np.empty(last - first, np.uint64)
+            self.cells = np.empty((last - first, self.plan.columns, self.plan.words), np.uint64)
+        self.counts, self.cells = self.counts[:last - first], self.cells[:last - first]
+        self.counts[:] = 0
+        self.cells[:] = 0
+        self.plan.first, self.position, self.seen = first, blocks_start(&self.plan, first), 0
         self.room = blocks_start(&self.plan, last) - self.position
 
     @property
@@ -204,25 +219,24 @@ cdef class BlockSums:
     def totals(self):
         """For each block: how many records are in the support, as float64; then for each column its sum in the units of
         the records, centers added again, and with squares the sum of squared deviations from the mean."""
-        cdef Py_ssize_t j, k = self.counts.shape[0]
+        cdef Py_ssize_t k = self.counts.shape[0]
         cdef int c
-        cdef bint squares
-        cdef double unit, center, total, deviations
+        cdef double unit, center
+        cdef double *deviations
         cdef double[::1] sums, seconds
-        count = np.asarray(self.counts).astype(np.float64)
-        out = [count]
+        out = [np.asarray(self.counts).astype(np.float64)]
         for c, (kind, middle, step) in enumerate(self.columns):
-            squares = kind in ("square", "log-square")
             unit = 2.0**-37 if kind.startswith("log") else step * 2.0**-50 if kind == "wide" else step
             center = 0.0 if kind.startswith("log") else middle
-            sums, seconds = np.empty(k), np.empty(k if squares else 1)
+            sums = np.empty(k)
+            out.append(np.asarray(sums))
+            deviations = NULL
+            if kind in ("square", "log-square"):
+                seconds = np.empty(k)
+                out.append(np.asarray(seconds))
+                deviations = &seconds[0]
             with nogil:
-                for j in range(k):
-                    blocks_total(&self.cells[j, c, 0], self.counts[j], squares, &total, &deviations)
-                    sums[j] = total * unit + center * <double> self.counts[j]
-                    if squares:
-                        seconds[j] = deviations * unit * unit
-            out += [np.asarray(sums), np.asarray(seconds)] if squares else [np.asarray(sums)]
+                blocks_totals(&self.plan, &self.counts[0], &self.cells[0, 0, 0], k, c, unit, center, &sums[0], deviations)
         return out
 
     def integers(self):
@@ -299,14 +313,14 @@ def polygammas(const double[::1] x not None):
 
 
 def logs(const double[::1] x not None):
-    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise.
+    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise; -inf for
+    what is not positive and normal, inf for inf, NaN for NaN.
 
-    **Law** deterministic, each by itself: in error by at most 2**-50 (|log x| + 1). **Assumes** x normal and finite.
-    **Cost** about 10 ns each.
+    **Law** deterministic, each by itself: in error by at most 2**-50 (|log x| + 1). **Cost** about 2 ns each.
     """
-    cdef Py_ssize_t i
     out = np.empty(x.shape[0])
     cdef double[::1] view = out
-    for i in range(x.shape[0]):
-        view[i] = dpfast_log(x[i])
+    if x.shape[0]:
+        with nogil:
+            blocks_log_each(&x[0], x.shape[0], &view[0])
     return out

@@ -134,6 +134,23 @@ DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *
         steps[i] = dpfast_log(steps[i]) * (1 / BLOCKS_LOG_STEP);
 }
 
+/* Logarithms of any x: -inf for what is below 2^-1022, inf for inf, NaN for NaN. */
+DPFAST_CLONES static void blocks_log_part(const double *x, ptrdiff_t count, double *restrict out)
+{
+    const double infinity = __builtin_inf();
+    blocks_logs(x, count, out);
+    for (ptrdiff_t i = 0; i < count; i++) {
+        double log = out[i] * BLOCKS_LOG_STEP, special = x[i] > 1.0 ? infinity : x[i] == x[i] ? -infinity : x[i];
+        out[i] = (x[i] >= 0x1p-1022) & (x[i] <= 0x1.fffffffffffffp1023) ? log : special;
+    }
+}
+
+static void blocks_log_each(const double *x, ptrdiff_t count, double *out)
+{
+    for (ptrdiff_t i = 0; i < count; i += BLOCKS_PART)
+        blocks_log_part(x + i, count - i < BLOCKS_PART ? count - i : BLOCKS_PART, out + i);
+}
+
 DPFAST_CLONES static void blocks_complements(const double *x, ptrdiff_t count, double *restrict out)
 {
     for (ptrdiff_t i = 0; i < count; i++)
@@ -316,21 +333,32 @@ static inline double blocks_double(blocks_wide value)
     return number == (int64_t)number ? (double)(int64_t)number : (double)number;
 }
 
-/* The sum of a column, in steps (a wide one in 2^-50 steps), and, with squares, the sum of squared deviations from the
- * mean. That is s2 - 2 q s + m q^2 - (s - m q)^2 / m for any q: near the mean, all but the last term is an integer below
- * 2^128, taken modulo 2^128, and the last one small. */
-static void blocks_total(const uint64_t *cells, uint64_t count, int squares, double *sum, double *deviations)
+/* The sum of squared deviations from the mean of m numbers, s their sum, s2 that of their squares. It is s2 - 2 q s + m q^2
+ * - (s - m q)^2 / m for any q: near the mean, all but the last term is an integer below 2^128, taken modulo 2^128, and the
+ * last one small. */
+static double blocks_deviations(blocks_wide s, blocks_wide s2, uint64_t m)
 {
-    blocks_wide s = blocks_cell(cells);
-    double m = (double)count;
-    *sum = blocks_double(s);
-    if (!squares)
-        return;
-    int64_t q = count ? (int64_t)(*sum / m) : 0; /* |c| < 2^47 */
-    blocks_wide u = (blocks_wide)(__int128)q, rest = s - (blocks_wide)count * u;
-    double about = blocks_double(blocks_cell(cells + 2) - 2 * u * s + (blocks_wide)count * u * u);
-    double left = blocks_double(rest);
-    *deviations = count ? about - left * (left / m) : 0.0;
+    if (!m)
+        return 0.0;
+    int64_t q = (int64_t)(blocks_double(s) / (double)m); /* |c| < 2^47 */
+    blocks_wide u = (blocks_wide)(__int128)q;
+    double left = blocks_double(s - (blocks_wide)m * u);
+    return blocks_double(s2 - 2 * u * s + (blocks_wide)m * u * u) - left * (left / (double)m);
+}
+
+/* Of column c of each of k blocks: the sum, of `count` numbers that are `unit` from one another and start at `center`; and
+ * the sum of squared deviations from the mean, unless `deviations` is NULL. */
+static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts, const uint64_t *cells, ptrdiff_t k, int c,
+                          double unit, double center, double *sums, double *deviations)
+{
+    const ptrdiff_t stride = plan->words * plan->columns;
+    cells += plan->words * c;
+    for (ptrdiff_t j = 0; j < k; j++)
+        sums[j] = blocks_double(blocks_cell(cells + j * stride)) * unit + center * (double)(int64_t)counts[j];
+    for (ptrdiff_t j = 0; deviations && j < k; j++) {
+        const uint64_t *cell = cells + j * stride;
+        deviations[j] = blocks_deviations(blocks_cell(cell), blocks_cell(cell + 2), counts[j]) * unit * unit;
+    }
 }
 
 /* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, nothing private decided ---- */

@@ -301,11 +301,11 @@ class TestLaw:
     )
     def test_releases_lie_within_the_bounds(self, combine, bounds, step, monkeypatch):
         """The grid is widened beyond them: estimates at its ends, and noise as large as the range."""
-        monkeypatch.setattr(SampleAndAggregate, "winsorizes", lambda self, n: (combine == "winsorized",))
+        monkeypatch.setattr(SampleAndAggregate, "_winsorizes", lambda self, n, k: (combine == "winsorized",))
         mechanism = SampleAndAggregate(
             "exponential", bounds={"mean": bounds}, epsilon=0.5, blocks=3, combine=combine, step=step
         )
-        [grid] = mechanism.grids
+        [grid] = mechanism.grids(60)
         assert grid.lower < bounds[0]
         assert grid.upper > bounds[1]
         laws = [mechanism.law(np.full(60, value)) for value in (1e-9, 1e12)]
@@ -622,6 +622,18 @@ class TestEfficiency:
                 worst = [max(mechanism._excess(n, k, parameter, point) for point in points) for k in tried]
                 k = mechanism.block_count(n)
                 assert max(mechanism._excess(n, k, parameter, point) for point in points) < 1.01 * min(worst)
+
+    def test_many_blocks_are_spared(self):
+        """Beyond 2**16 the fewest whose mean squared error is within 1/200 of the least one."""
+        n = 10**8
+        mechanism = SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0, combine="mean", margin=0)
+        k, best = mechanism.block_count(n), theory.block_count(n, width=4.8, epsilon=1.0, v2=2.0)
+
+        def efficiency(blocks):
+            return theory.aggregate_efficiency(n, information=1.0, width=4.8, epsilon=1.0, v2=2.0, blocks=blocks)
+
+        assert 2**16 <= k < 0.7 * best
+        assert efficiency(k) <= 1.0051 * efficiency(best) < efficiency(k * 16 // 18)
 
     def test_the_worst_of_the_bounds(self):
         """The greatest error is less than with another guess; an end where the family degenerates does not count."""

@@ -82,15 +82,30 @@ class Exponential(AdditiveFamily):
         return (2 * theta["rate"] ** 2 if name == "rate" else 0.0), 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _rate_log_bias(count) if name == "rate" else -for_counts(digamma_deficits, count)
+        return for_counts(_rate_log_bias if name == "rate" else _mean_log_bias, count)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return 0.5, 0.0
 
 
-def _rate_log_bias(count: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rate_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of (m - 1) / S, S a gamma number of shape m: exact."""
-    return for_counts(lambda m: digamma_deficits(m) + logarithms((m - 1) / m), count)
+    return digamma_deficits(m) + logarithms((m - 1) / m)
+
+
+def _mean_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of S / m, S a gamma number of shape m: exact."""
+    return -digamma_deficits(m)
+
+
+def _variance_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the unbiased variance of m normal numbers: exact."""
+    return -digamma_deficits((m - 1) / 2)
+
+
+def _deviation_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of their standard deviation, unbiased: exact."""
+    return _variance_log_bias(m) / 2 - logarithms(_blocks.normal_corrections(m))
 
 
 class _Gaussian(AdditiveFamily):
@@ -142,11 +157,7 @@ class _Gaussian(AdditiveFamily):
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """Exact: the sum of squared deviations is that of m - 1 squared normal numbers."""
-        if name != self.deviation:
-            return -for_counts(lambda m: digamma_deficits((m - 1) / 2), count)
-        return for_counts(
-            lambda m: -digamma_deficits((m - 1) / 2) / 2 - logarithms(_blocks.normal_corrections(m)), count
-        )
+        return for_counts(_deviation_log_bias if name == self.deviation else _variance_log_bias, count)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return (1.0 if name == self.deviation else 4.0), 0.0
@@ -250,7 +261,7 @@ class Pareto(AdditiveFamily):
         return 2 * theta["shape"] ** 2, 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _rate_log_bias(count)
+        return for_counts(_rate_log_bias, count)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return 0.5, 0.0
@@ -334,7 +345,8 @@ class Gamma(AdditiveFamily):
         _, spread = _gamma_bias(estimate)
         u = spread / estimate**2 - 1
         second = 2.33 + 1.06 * u - 0.75 / np.sqrt(np.maximum(u, 0.01)) + 7 * u / count
-        return -((1 + u) / 2 + second / count) / count
+        bias = -((1 + u) / 2 + second / count) / count
+        return np.where(np.isfinite(bias), bias, 0.0)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         _, spread = _gamma_bias(np.array([theta["shape"]]))

@@ -19,6 +19,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ Theta = Mapping[str, float]
 NOTHING: Theta = MappingProxyType({})
 
 LARGEST = sys.float_info.max
+_MOST_SIZES = 2**12  # of blocks, for which values are kept
 _BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
 
 
@@ -153,7 +155,7 @@ class Family(ABC):
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The bias of the logarithms of corrected estimates, each from so many records, to second order."""
+        """The bias of the logarithms of corrected estimates, each from so many records, to second order; finite."""
         raise TypeError(f"the logarithm of an estimate of {name} has a bias that {type(self).__name__} does not know")
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
@@ -169,8 +171,8 @@ class Family(ABC):
         logs = logarithms(estimate)
         if not corrected:
             return logs
-        bias = self.log_bias(name, estimate, count)
-        return logs - (bias if np.isfinite(bias).all() else np.where(np.isfinite(bias), bias, 0.0))
+        logs -= self.log_bias(name, estimate, count)
+        return logs
 
 
 def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
@@ -191,23 +193,32 @@ def reciprocal(x: float) -> float:
 
 def logarithms(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each by itself, bit for bit: -inf for what is not positive, inf for inf, NaN for NaN."""
-    if x.size and x.min() >= sys.float_info.min and x.max() <= LARGEST:  # most often; the same numbers, sooner
-        return np.asarray(_blocks.logs(np.ascontiguousarray(x)))
-    inside = (x >= sys.float_info.min) & (x <= LARGEST)
-    logs = _blocks.logs(np.ascontiguousarray(np.where(inside, x, 1.0)))
-    return np.where(inside, logs, np.where(x > 1, np.inf, np.where(np.isnan(x), np.nan, -np.inf)))
+    return np.asarray(_blocks.logs(np.ascontiguousarray(x)))
 
 
-def for_counts(
-    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], count: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """A function of each count by itself, computed once for every whole number from the least to the greatest."""
-    least = count.min()
+Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def for_counts(function: Function, count: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A function of each count by itself, computed once for every whole number from the least to the greatest.
+
+    What it returns is kept, so it is one of a module, no lambda.
+    """
+    least = float(count.min())
     sizes = int(count.max() - least) + 1
-    if sizes > count.size:
+    if sizes > _MOST_SIZES:
         return function(count)
-    values = function(least + np.arange(sizes))
-    return values[(count - least).astype(np.intp)] if sizes > 1 else np.broadcast_to(values, count.shape)
+    values = _for_sizes(function, least, sizes)
+    # Most often blocks are of n // k records and of one more.
+    few = sizes <= 2
+    out: NDArray[np.float64]
+    out = np.where(count == least, values[0], values[-1]) if few else values[(count - least).astype(np.intp)]
+    return out
+
+
+@lru_cache(maxsize=64)
+def _for_sizes(function: Function, least: float, sizes: int) -> NDArray[np.float64]:
+    return function(least + np.arange(float(sizes)))
 
 
 def digamma_deficits(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -285,27 +296,32 @@ class AdditiveFamily(Family):
     ) -> NDArray[np.float64]:
         [x], n = data, data[0].shape[0]
         out = np.empty((blocks, len(box.names)))
-        cuts = [*range(0, blocks, _BATCH), blocks]
-        starts = [-(-n * cut // blocks) for cut in cuts]
-        few = len(cuts) - 1 < workers
+        batches = -(-blocks // _BATCH)
+        threads = min(workers, batches)
 
         def run(i: int) -> None:
-            state = self.state(n, blocks, box, part=(cuts[i], cuts[i + 1]))
-            state.update(x[starts[i] : starts[i + 1]], workers=workers if few else 1)
-            out[cuts[i] : cuts[i + 1]] = self.finish(state, box, corrected=corrected)
+            cuts = [*range(batches * i // threads * _BATCH, min(batches * (i + 1) // threads * _BATCH, blocks), _BATCH)]
+            state = self.state(n, blocks, box, part=(cuts[0], min(cuts[0] + _BATCH, blocks)))
+            for first in cuts:
+                last = min(first + _BATCH, blocks)
+                state.restart(first, last)
+                state.update(x[-(-n * first // blocks) : -(-n * last // blocks)], workers=workers // threads)
+                out[first:last] = self.finish(state, box, corrected=corrected)
 
-        each(run, range(len(cuts) - 1), 1 if few else workers)
+        each(run, range(threads), threads)
         return out
 
     def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
         """The estimates of the blocks of a state, once it has seen their records."""
         count, *sums = state.totals()
+        few = count < self.least if count.min() < self.least else None
+        counted = count if few is None else np.maximum(count, self.least)
         with np.errstate(all="ignore"):
-            counted = np.maximum(count, self.least)
             columns = zip(box.names, self.estimate(counted, tuple(sums), box, corrected=corrected), strict=True)
             averaged = [self.averaged(name, column, counted, box, corrected=corrected) for name, column in columns]
-            out = np.stack(averaged, axis=1)
-        out[count < self.least] = np.nan
+        out = np.stack(averaged, axis=1) if len(averaged) > 1 else averaged[0][:, None]
+        if few is not None:
+            out[few] = np.nan
         return out
 
 

@@ -204,6 +204,14 @@ def best_near(first: int, cost: Callable[[int], float], most: int) -> int:
     return best
 
 
+def fewest_near(best: int, cost: Callable[[int], float], slack: float, least: int) -> int:
+    """The fewest blocks, at least `least`, to which steps of 1/16 lead while the cost is within a share of the best."""
+    allowed = cost(best) * (1 + slack)
+    while (k := _down(best)) >= least and cost(k) <= allowed:
+        best = k
+    return best
+
+
 def _up(k: int) -> int:
     return max(k * 17 // 16, k + 1)
 
