@@ -35,6 +35,7 @@ _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
+_MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
 _IQR = 1.349  # of a normal distribution, in standard deviations
 _MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
@@ -73,7 +74,8 @@ class SampleAndAggregate(Mechanism):
     margin : float or "auto"
         How far beyond the bounds an estimate of a block may lie, in its standard deviations there (as the family knows
         them): what is clamped at the bounds themselves is biased where the parameter is near one. "auto": so that this
-        bias is at most half of the standard deviation of the release. What is released lies within the bounds.
+        bias is at most half of the standard deviation of the release, and at most a quarter of the range, for the noise
+        grows with it. What is released lies within the bounds.
     shuffle : int, optional
         Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
     step : float, optional
@@ -228,7 +230,8 @@ class SampleAndAggregate(Mechanism):
                 margins.append(float(self.margin) * deviation * math.sqrt(k / n))
             elif deviation:
                 bias = math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2
-                margins.append(clamp_margin(bias, deviation * math.sqrt(k / n)))
+                margin = clamp_margin(bias, deviation * math.sqrt(k / n))
+                margins.append(min(margin, scale.width * _MOST_MARGIN))
             else:
                 margins.append(0.0)
         return max(scale.low - margins[0], scale.least), min(scale.high + margins[1], scale.most)

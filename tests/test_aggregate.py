@@ -107,6 +107,9 @@ class TestPrivacy:
         assert (grid.lower, grid.upper) == (0.0, 3.0)
         [grid] = SampleAndAggregate("bernoulli", bounds=(0.25, 1), epsilon=1.0, blocks=2, margin=9).grids(8)
         assert (grid.lower, grid.upper) == (0.0, 1.0)  # no estimate is beyond
+        certain = SampleAndAggregate(families.LogisticRegression(columns=1), bounds={"x0": (-32, 32)}, epsilon=1.0)
+        [grid] = certain.grids(10**5)
+        assert (grid.lower, grid.upper) == (-48.0, 48.0)  # at the ends a label tells next to nothing: a quarter
 
     def test_a_callable(self):
         """Whatever it does: this one fails, or returns junk, on some blocks."""
