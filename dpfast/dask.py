@@ -35,7 +35,7 @@ def release(
     ----------
     mechanism : Mechanism
         Any that has a state (`Mechanism.start`), and `SampleAndAggregate` of a family that is made of sums.
-    x : dask.array.Array, dask.dataframe.Series or DataFrame, or sequence of Delayed
+    x : dask.array.Array, dask.dataframe.Series or DataFrame, Delayed or sequence of Delayed
         Private records, of shape (n,) or (n, d) as the mechanism takes them, in chunks of rows.
     size, rng
         As for `Mechanism.release`.
@@ -73,10 +73,11 @@ def release(
         mechanism.block_sums(least)
     else:
         mechanism.start()
+    chunks = _chunks(x)
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism)):
         if isinstance(mechanism, SampleAndAggregate):
-            return mechanism._drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, many)), size, rng)
-        return state(mechanism, x, branches=many).release(size=size, rng=rng)
+            return mechanism._drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), size, rng)
+        return state(mechanism, chunks, branches=many).release(size=size, rng=rng)
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:
@@ -120,11 +121,10 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
     return Aggregate.from_bytes(_reduced(parts, delayed(_added), many))
 
 
-def _block_sums(mechanism: SampleAndAggregate, x: Any, branches: int) -> BlockState:
+def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branches: int) -> BlockState:
     """The sums over blocks of a collection, each chunk at its position. PRIVATE."""
     from dask.delayed import delayed
 
-    chunks = _chunks(x)
     *starts, end = itertools.accumulate(_lengths(x, chunks), initial=0)
     n = _checks.records(end)
     read, merge = (delayed(partial(task, mechanism, n), pure=False) for task in (_summed, _together))
@@ -135,17 +135,21 @@ def _block_sums(mechanism: SampleAndAggregate, x: Any, branches: int) -> BlockSt
 
 def _chunks(x: Any) -> list[Any]:
     """The chunks of a collection, in the order of their rows."""
-    if hasattr(x, "rechunk"):
+    from dask.delayed import Delayed
+
+    if isinstance(x, Delayed):
+        return [x]
+    if hasattr(type(x), "rechunk"):  # of the type: a frame has its columns as attributes
         rows = x.rechunk(dict.fromkeys(range(1, x.ndim), -1)) if x.ndim > 1 else x
         return list(rows.to_delayed().ravel())
-    return list(x.to_delayed() if hasattr(x, "to_delayed") else x)
+    return list(x.to_delayed() if hasattr(type(x), "to_delayed") else x)
 
 
 def _lengths(x: Any, chunks: list[Any]) -> list[int]:
     """The numbers of rows of the chunks: computed if the collection does not know them."""
     import dask
 
-    known = x.chunks[0] if hasattr(x, "chunks") else (math.nan,)
+    known = x.chunks[0] if hasattr(type(x), "chunks") else (math.nan,)
     if any(map(math.isnan, known)):
         known = dask.compute(*(dask.delayed(len)(chunk) for chunk in chunks))
     return list(map(int, known))

@@ -32,7 +32,8 @@ class InverseSensitivity(StatisticMechanism):
     score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the
     least t with g in the statistic's attack range. Pure epsilon-differential privacy under one replaced record; the
     number of records is public. For quantiles also under one record added or removed, the number of records private:
-    score(g) is then the least number of records to add or remove so that g is a q-quantile.
+    score(g) is then the least number of records to add or remove so that g is a q-quantile (and, for the 0- and the
+    1-quantile, its weight ``exp(-epsilon * score(g))``).
 
     Parameters
     ----------

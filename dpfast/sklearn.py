@@ -123,6 +123,8 @@ def _classes(classes: Any) -> NDArray[Any]:
             if not isinstance(label, (bool, np.bool_)):
                 _checks.real("each of classes", label)
     pair = np.unique(np.asarray(classes))
+    if pair.dtype.kind not in "biufU":
+        raise ValueError(f"classes must be two strings, or numbers of a type of NumPy's, not {classes!r}")
     if len(pair) != 2:
         raise ValueError(f"classes must be different, not {classes!r}")
     return pair
@@ -131,9 +133,12 @@ def _classes(classes: Any) -> NDArray[Any]:
 def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
     if classes.dtype.kind != "U":
+        if isinstance(y, (list, tuple)):  # a label that is a list would decide the shape of all
+            y = [None if isinstance(label, (list, tuple)) else label for label in y]
         values = _checks.numbers("y", y)
+        zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
         with np.errstate(all="ignore"):  # a signalling NaN
-            return np.where(values == classes[1], 1.0, np.where(values == classes[0], 0.0, np.nan))
+            return np.where(values == one, 1.0, np.where(values == zero, 0.0, np.nan))
     shape: tuple[int, ...]
     if isinstance(y, (list, tuple)):
         labels, shape = y, (len(y),)
@@ -492,8 +497,9 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
     docs/proofs/local-glm.md). It is charged to an active `dpfast.Ledger`, "local" to one for "local". There is no
     ``sample_weight``: weights would multiply what one row may change. No error depends on labels: there may be one
     class, or more than two.
-    Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label. For "local" a missing label
-    counts as ``classes_[0]``; a row with NaN has no features ("l2"), or a NaN is 0 ("linf").
+    Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one
+    that is a list). For "local" a missing label counts as ``classes_[0]``; a row with NaN has no features ("l2"), or a
+    NaN is 0 ("linf").
     `predict` takes ``classes_[0]`` for a row with NaN.
     Accuracy: "aggregate" adds noise of standard deviation ``sqrt(2) p width / (k epsilon)`` to each of p coefficients,
     k the blocks: at most ``n / (20 + 10 p)`` with "auto", for it takes fits to so many rows, whose bias is small.

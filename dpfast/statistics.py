@@ -545,7 +545,7 @@ class Count(UnboundedStatistic):
         """The records that count."""
         if self.within is None:
             return values
-        lower, upper = map(np.float64, self.within)
+        lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32
         with np.errstate(invalid="ignore"):  # a signalling NaN
             return values[(values >= lower) & (values <= upper)]
 

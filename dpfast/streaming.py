@@ -764,7 +764,7 @@ class State:
     number : int
         The present pass, from 1.
     n : int
-        Records read in the present pass: as public as the number of records is.
+        Records read in the present pass (of `Count`, those that count): as public as the number of records is.
 
     Notes
     -----
@@ -1067,10 +1067,11 @@ def _array(node: Any, most: int) -> Integers:
         raise ValueError(_DAMAGED)
     if node.places is None:
         return node.entries
-    if np.any(np.diff(node.places, prepend=-1, append=node.size) < 1):
+    places = node.places
+    if np.any((places < 0) | (places >= node.size)) or np.any(places[1:] <= places[:-1]):
         raise ValueError(_DAMAGED)
     array = np.zeros(node.size, np.int64)
-    array[node.places] = node.entries
+    array[places] = node.entries
     return array
 
 

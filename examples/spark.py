@@ -21,6 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import dpfast as dpf
+from dpfast.random import bit_generator
+from dpfast.spending import spending
 from dpfast.streaming import State
 
 MERGERS = 8  # tasks that merge states: the driver is given one from each
@@ -31,32 +33,37 @@ def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str],
 
     For a mechanism of several columns give a list of their names. Nulls are missing, as NaN is. The frame is computed
     once for each pass of the mechanism, and must have the same records each time: persist it if it is dear, or random.
-    The one draw is made here, on the driver, and charged to the active `dpfast.Ledger`.
+    An active `dpfast.Ledger` is charged before anything is computed; the one draw is made here, on the driver.
     """
-    names = [column] if isinstance(column, str) else column
-    state = mechanism.start()
-    while True:
-        blank = state.to_bytes()
+    bit_generator(rng)  # a wrong one costs nothing
+    state, names = mechanism.start(), [column] if isinstance(column, str) else column
+    with spending(mechanism.privacy_profile, label=repr(mechanism)):
+        while True:
+            for part in _states(mechanism, state.to_bytes(), frame.select(*names), several=names is column):
+                state.merge(State.from_bytes(part, mechanism))
+            if state.number == state.passes:
+                return state.release(rng=rng)
+            state.next_pass()
 
-        def read(batches: Iterable[pa.RecordBatch], blank: bytes = blank) -> Iterator[pa.RecordBatch]:
-            mine = State.from_bytes(blank, mechanism)
-            for batch in batches:
-                mine.update(batch.column(0) if isinstance(column, str) else batch)
-            yield pa.record_batch({"state": [mine.to_bytes()]})
 
-        def merge(batches: Iterable[pa.RecordBatch], blank: bytes = blank) -> Iterator[pa.RecordBatch]:
-            mine = State.from_bytes(blank, mechanism)
-            for batch in batches:
-                for state in batch.column(0):
-                    mine.merge(State.from_bytes(state.as_py(), mechanism))
-            yield pa.record_batch({"state": [mine.to_bytes()]})
+def _states(mechanism: dpf.Mechanism, blank: bytes, rows: DataFrame, several: bool) -> list[bytes]:
+    """The states of `MERGERS` tasks, which have read all rows together."""
 
-        states = frame.select(*names).mapInArrow(read, "state binary")
-        for row in states.repartition(MERGERS).mapInArrow(merge, "state binary").collect():
-            state.merge(State.from_bytes(row.state, mechanism))
-        if state.number == state.passes:
-            return state.release(rng=rng)
-        state.next_pass()
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = State.from_bytes(blank, mechanism)
+        for batch in batches:
+            mine.update(batch if several else batch.column(0))
+        yield pa.record_batch({"state": [mine.to_bytes()]})
+
+    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = State.from_bytes(blank, mechanism)
+        for batch in batches:
+            for state in batch.column(0):
+                mine.merge(State.from_bytes(state.as_py(), mechanism))
+        yield pa.record_batch({"state": [mine.to_bytes()]})
+
+    states = rows.mapInArrow(read, "state binary").repartition(MERGERS).mapInArrow(merge, "state binary")
+    return [row.state for row in states.collect()]
 
 
 def main(arguments: list[str] | None = None) -> None:

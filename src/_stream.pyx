@@ -43,7 +43,7 @@ def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, 
     cdef select_keys keys
     describe(&keys, values)
     select_set_grid(&keys, lower, upper, step, missing)
-    if (upper - lower) / step >= <double> counts.shape[0] * 2.0 ** shift:
+    if upper / step - lower / step >= <double> counts.shape[0] * 2.0 ** shift:
         raise ValueError("fewer counts than leading digits")
     with nogil:
         stream_count(&keys, &grid, shift, &counts[0])
@@ -81,7 +81,7 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
         if marks.shape[0]:
             described[i].marks = &marks[0, 0]
     marks = levels[0][0]
-    if marks.shape[1] != any.shape[0] or (upper - lower) / step >= <double> any.shape[0] * 2.0 ** described[0].shift:
+    if marks.shape[1] != any.shape[0] or upper / step - lower / step >= <double> any.shape[0] * 2.0 ** described[0].shift:
         raise ValueError("fewer marks than leading digits")
     sink.last = stream_level(NULL, shift, _bits(counts.shape[1]))
     if counts.shape[0] << sink.last.bits >> 32:

@@ -294,7 +294,9 @@ class TestCount:
         np.arange(10.0)[::-3],
     )
 
-    @pytest.mark.parametrize("within", [None, (0.1, 0.5), (0, math.inf), (-math.inf, math.inf), (0.5, 0.5), (3, 4)])
+    @pytest.mark.parametrize(
+        "within", [None, (0.1, 0.5), (0, 0.1), (0, math.inf), (-math.inf, math.inf), (0.5, 0.5), (3, 4)]
+    )
     def test_what_is_counted(self, within):
         lower, upper = within or (-math.inf, math.inf)
         mechanism = GlobalSensitivity(Count(within), grid=GRID, epsilon=1.0, neighbors="add-remove")

@@ -184,9 +184,12 @@ def test_a_release_is_charged_before_the_chunks_are_read():
             dpf.dask.release(dpf.Selection(epsilon=1.0), chunks)
         with pytest.raises(dpf.BudgetError, match="do not fit"):
             dpf.dask.release(MECHANISMS[0], chunks, size=2)
+        for wrong in (5, None, dask.delayed):
+            with pytest.raises(TypeError, match="not iterable"):
+                dpf.dask.release(MECHANISMS[0], wrong)
         assert ledger.charges == ()
         with dask.config.set(scheduler="threads"):
-            release = dpf.dask.release(MECHANISMS[0], [dask.delayed(RECORDS)], rng=PCG(1))
+            release = dpf.dask.release(MECHANISMS[0], dask.delayed(RECORDS), rng=PCG(1))
             with pytest.raises(dpf.BudgetError, match="does not fit"):
                 dpf.dask.release(SUMS, chunks)
     assert release == MECHANISMS[0](RECORDS, rng=PCG(1))

@@ -390,6 +390,12 @@ class TestBothLogistic:
             for i, label in enumerate(y):
                 objects[i] = label
             assert learnt(("no", "yes"), objects) == missing
+        for other in (None, "maybe", [1], [], (1, 2), 10**400):
+            y = TARGETS.tolist()
+            y[::3] = [other] * len(y[::3])
+            assert learnt((0, 1), y) == missing
+        fractions = np.where(TARGETS == 1, 0.2, 0.1)
+        assert learnt((0.1, 0.2), fractions) == learnt((0.1, 0.2), fractions.astype(np.float32)) == expected
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_data_frames(self, options, library):

@@ -96,7 +96,7 @@ def test_a_release_is_charged(session):
     with dpf.Ledger(1.5) as ledger:
         spark.release(mechanism, frame, "a")
         with pytest.raises(dpf.BudgetError, match="does not fit"):
-            spark.release(mechanism, frame, "a")
+            spark.release(mechanism, None, "a")  # before the frame is looked at
     assert ledger.spent.epsilon == 1.0
 
 

@@ -734,6 +734,21 @@ def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
         State.from_bytes(forged(mechanism.start().to_bytes(), change), mechanism)
 
 
+@pytest.mark.parametrize(
+    "places", [[1, -(2**63), -1], [-1, 0, 1], [0, 0, 1], [2, 1, 3], [99, 100, 101], [1, 2, 2**63 - 1]]
+)
+def test_places_that_are_no_places(places):
+    mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
+    state = mechanism.start()
+    state.update([1, 2, 3])
+
+    body = state.to_bytes()
+    good = struct.pack("<6q", 1, 2, 3, 1, 1, 1)
+    assert body.endswith(good)
+    with pytest.raises(ValueError, match="damaged"):
+        State.from_bytes(sealed(body[HEAD : -len(good)] + struct.pack("<6q", *places, 1, 1, 1)), mechanism)
+
+
 def test_codes_that_are_mostly_zero_are_few_bytes_up_to_a_limit():
     mechanism = dpf.MEstimator(dpf.psi.Huber(2.0), grid=dpf.Grid(0, 1), epsilon=1.0)
     for n, dense in ((2**22, False), (2**22 + 1, True)):
@@ -785,6 +800,7 @@ SHIFTED = [
     dpf.Grid(0, 2.0**51 + 2, step=1),  # and the first beyond
     dpf.Grid(2.0**53 - 2.0**20, 2.0**53, step=1),
     dpf.Grid(-(2.0**-1000), 2.0**-1000, step=2.0**-1022),
+    dpf.Grid(-1.5e308, 1.5e308),  # wider than the largest double
 ]
 
 
