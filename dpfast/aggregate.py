@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -31,6 +31,7 @@ from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
+_MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
 _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
@@ -69,8 +70,8 @@ class SampleAndAggregate(Mechanism):
         parameter the geometric mean where there is one and its noise is less at `guess`, else the mean.
     guess : mapping from names to float, or "worst", optional
         Public guess of the parameters, for what is "auto" and for "winsorized" only. Default: the geometric mean of
-        positive bounds, the midpoint of others. "worst": the greatest error of the ends and that of the bounds counts,
-        on the scale of the mean (of relative errors, for a geometric one).
+        positive bounds, the midpoint of others. "worst", not for "winsorized": what counts is the greatest of the
+        errors at both ends of the bounds and at their middle (of relative errors, for a geometric mean).
     margin : float or "auto"
         How far beyond the bounds an estimate of a block may lie, in its standard deviations there (as the family knows
         them): what is clamped at the bounds themselves is biased where the parameter is near one. "auto": so that this
@@ -209,7 +210,7 @@ class SampleAndAggregate(Mechanism):
         deviations = []
         for end in (low, high):
             try:
-                theta = self.family.reference(self.box, {**self._known, name: end})
+                theta = self.family.reference(self.box, {**self._others(name), name: end})
                 deviations.append(self._deviation(name, theta))
             except (ArithmeticError, np.linalg.LinAlgError):
                 deviations.append(0.0)
@@ -219,6 +220,15 @@ class SampleAndAggregate(Mechanism):
         return _Scale(
             math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *deviations
         )
+
+    def _others(self, name: str) -> dict[str, float]:
+        """What the guess says of other parameters, without those that determine this one."""
+
+        def implied(known: dict[str, float]) -> float:
+            return float(self.family.reference(self.box, known)[name])
+
+        known = {other: value for other, value in self._known.items() if other != name}
+        return {k: v for k, v in known.items() if implied({**known, k: 0.75 * v}) == implied(known)}
 
     def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
         """What the estimates of a parameter are clamped to, on the scale of the average: the bounds and a margin."""
@@ -279,7 +289,19 @@ class SampleAndAggregate(Mechanism):
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
                 f"number is public): say how many blocks"
             )
-        return _best_count(self, n)
+        if n not in self._counts:
+            with self._computable("guess", self.guess):
+                counts = [self._count(n, name) for name in self.box.names]
+            together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
+            if len(self._counts) >= _MOST_COUNTS:
+                self._counts.clear()
+            self._counts[n] = int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
+        return self._counts[n]
+
+    @cached_property
+    def _counts(self) -> dict[int, int]:
+        """The numbers of blocks for some numbers of records: they take a millisecond to find."""
+        return {}
 
     def winsorizes(self, n: SupportsIndex) -> tuple[bool, ...]:
         """For each parameter whether a release of n records is a Winsorized mean. Public.
@@ -426,7 +448,9 @@ class SampleAndAggregate(Mechanism):
         try:
             if name in self.box.logs:
                 v2, b2 = self.family.log_second_order(name, theta)
-                b1 = self.family.bias(name, theta) / theta[name] - self._deviation(name, theta) ** 2 / 2
+                b1 = 0.0
+                if not self.bias_correction:
+                    b1 = self.family.bias(name, theta) / theta[name] - self._deviation(name, theta) ** 2 / 2
             else:
                 v2, b2 = self.family.second_order(name, theta)
                 b1 = 0.0 if self.bias_correction else self.family.bias(name, theta)
@@ -567,7 +591,8 @@ class SampleAndAggregate(Mechanism):
             error = bias + normal_plus_laplace_error(deviation, scale, confidence)
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
-            errors.append(min(high - low, error))
+            outside = max(low - assumed[name], assumed[name] - high, 0.0)
+            errors.append(max(outside, min(high - low, error)))
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
@@ -638,14 +663,6 @@ def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], 
     for key, _ in items:
         _known(family, key)
     return tuple((key, _checks.real(f"{name} of {key}", value)) for key, value in items)
-
-
-@lru_cache(maxsize=256)
-def _best_count(mechanism: SampleAndAggregate, n: int) -> int:
-    with mechanism._computable("guess", mechanism.guess):
-        counts = [mechanism._count(n, name) for name in mechanism.box.names]
-    together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
-    return int(min(max(round(together), 1), n // mechanism.family.least_block, _MOST_BLOCKS))
 
 
 class _Scale(NamedTuple):

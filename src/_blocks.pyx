@@ -131,7 +131,7 @@ cdef class BlockSums:
         self.room = blocks_start(&self.plan, last) - self.position
 
     def restart(self, int64_t first, int64_t last):
-        """Forget all, and hold the blocks from `first` to `last`, that one not included: in the same memory if it has room."""
+        """Forget all, and hold the blocks from `first` to before `last`: in the same memory if it will do."""
         if not 0 <= first < last <= self.plan.blocks:
             raise ValueError("a part of the blocks is a first and a last of them, the last not included")
         if last - first > self.counts.shape[0]:
@@ -236,7 +236,8 @@ cdef class BlockSums:
                 out.append(np.asarray(seconds))
                 deviations = &seconds[0]
             with nogil:
-                blocks_totals(&self.plan, &self.counts[0], &self.cells[0, 0, 0], k, c, unit, center, &sums[0], deviations)
+                blocks_totals(&self.plan, &self.counts[0], &self.cells[0, 0, 0], k, c, unit, center, &sums[0],
+                              deviations)
         return out
 
     def integers(self):
@@ -313,8 +314,9 @@ def polygammas(const double[::1] x not None):
 
 
 def logs(const double[::1] x not None):
-    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise; -inf for
-    what is not positive and normal, inf for inf, NaN for NaN.
+    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise.
+
+    -inf for what is not positive and normal, inf for inf, NaN for NaN.
 
     **Law** deterministic, each by itself: in error by at most 2**-50 (|log x| + 1). **Cost** about 2 ns each.
     """

@@ -81,7 +81,8 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
         if marks.shape[0]:
             described[i].marks = &marks[0, 0]
     marks = levels[0][0]
-    if marks.shape[1] != any.shape[0] or upper / step - lower / step >= <double> any.shape[0] * 2.0 ** described[0].shift:
+    cells = <double> any.shape[0] * 2.0 ** described[0].shift
+    if marks.shape[1] != any.shape[0] or upper / step - lower / step >= cells:
         raise ValueError("fewer marks than leading digits")
     sink.last = stream_level(NULL, shift, _bits(counts.shape[1]))
     if counts.shape[0] << sink.last.bits >> 32:

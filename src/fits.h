@@ -64,7 +64,7 @@ static inline double fits_log(double x)
     return exponent * 0x1.62e42fefa38p-1 + (exponent * 0x1.ef35793c7673p-45 + (2.0 * s + 2.0 * s * (p * v)));
 }
 
-/* exp(-y) for y >= 0; 0 for y > 708, 1 for NaN. As dpfast_exp_neg, but by a shorter series (the rest is < 2^-47 of it) in
+/* exp(-y) for y >= 0; 0 for y > 708 and for NaN. As dpfast_exp_neg, but by a shorter series (the rest is < 2^-47 of it) in
  * Estrin's order, whose chain of dependent steps, which loops of it wait for, is a third as long. */
 FITS_INLINE double fits_exp_neg(double y)
 {

@@ -1,5 +1,6 @@
 """Sample and aggregate: privacy of the release on tiny cases, blocks by position, efficiency, every bad input."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -637,6 +638,38 @@ class TestEfficiency:
 
         assert 2**16 <= k < 0.7 * best
         assert efficiency(k) <= 1.0051 * efficiency(best) < efficiency(k * 16 // 18)
+
+    def test_ends_of_the_bounds_and_another_parametrisation(self):
+        """The deviations at the ends are those of the ends, whatever is guessed."""
+        options = {"bounds": {"variance": (0.1, 10)}, "combine": "mean", "epsilon": 1.0, "blocks": 5000}
+        guesses = ({"sd": 1.0}, {"variance": 1.0}, {"variance": 1.0, "mean": 3.0})
+        scales = [SampleAndAggregate("normal", guess=guess, **options)._scales for guess in guesses]
+        assert scales[0] == scales[1] == scales[2]
+        assert scales[0]["variance"].above == pytest.approx(10 * math.sqrt(2))
+        counts = SampleAndAggregate(
+            "negativebinomial", bounds={"mean": (0.1, 50)}, guess={"r": 2, "p": 0.5}, epsilon=1.0
+        )
+        assert counts._scales["mean"].above > 10 * counts._scales["mean"].below
+
+    def test_extreme_ranges_of_counts(self):
+        for bounds in ((1, 1e16), (1e-300, 1e300), (1e-12, 1)):
+            mechanism = SampleAndAggregate("negativebinomial", bounds={"r": bounds}, epsilon=1.0, blocks=50)
+            assert bounds[0] <= mechanism(np.zeros(1000), rng=PCG64(1)) <= bounds[1]
+
+    def test_beyond_the_bounds_the_error_is_the_distance_at_least(self):
+        mechanism = SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
+        assert mechanism.error(10**6, 6.0) == pytest.approx(1.0)
+        assert mechanism.error(10**6, 5.2) >= 0.2 - 1e-12
+
+    def test_families_that_are_not_hashable(self):
+        @dataclasses.dataclass
+        class Trim:
+            share: float = 0.1
+
+            def __call__(self, x):
+                return np.mean(x)
+
+        assert 0 <= SampleAndAggregate(Trim(), bounds=(0, 1), epsilon=1.0)(np.full(1000, 0.5), rng=PCG64(1)) <= 1
 
     def test_the_worst_of_the_bounds(self):
         """The greatest error is less than with another guess; an end where the family degenerates does not count."""

@@ -1,6 +1,7 @@
 """Families: sums over blocks in exact fixed point, estimates, their bias and their information."""
 
 import itertools
+import math
 import pickle
 import threading
 from fractions import Fraction
@@ -13,6 +14,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpfast as dpf
 from dpfast import families
 from dpfast._kernels import _blocks
 from dpfast.families import BlockFamily, Box, Custom, Scipy
@@ -529,3 +531,44 @@ class TestNames:
             family_of(3)
         with pytest.raises(ValueError, match="minimum must be positive"):
             families.Pareto(0.0)
+
+
+@pytest.mark.parametrize(
+    "estimate", [lambda sums: np.array([sums.max()]), lambda sums: sums.max(), lambda sums: sums[1:]]
+)
+def test_an_estimate_is_one_number_for_each_block(estimate):
+    """Another shape could be broadcast: one record would change all blocks."""
+
+    class Mixed(families.AdditiveFamily):
+        names = ("location",)
+
+        def columns(self, box):
+            return (families.Column("value", step=2.0**-20),)
+
+        def estimate(self, count, sums, box, *, corrected):
+            return [estimate(sums[0])]
+
+    mechanism = dpf.SampleAndAggregate(Mixed(), bounds={"location": (0, 9)}, epsilon=1.0, blocks=10)
+    with pytest.raises(ValueError, match=r"Mixed\.estimate must give one number for each block"):
+        mechanism(np.arange(1000.0))
+
+
+def test_estimates_are_copied():
+    """Blocks without an estimate are NaN in an array of our own, whatever a family returns."""
+    kept = np.arange(10)
+    kept.setflags(write=False)
+
+    class Constant(families.AdditiveFamily):
+        names = ("location",)
+
+        def columns(self, box):
+            return (families.Column("value"),)
+
+        def estimate(self, count, sums, box, *, corrected):
+            return [kept]
+
+    x = np.zeros(1000)
+    x[:200] = math.nan
+    box = families.Box(("location",), (0.0,), (9.0,))
+    got = Constant().estimates((x,), 10, box, corrected=True, workers=1)[:, 0]
+    np.testing.assert_array_equal(got, [math.nan, math.nan, *range(2, 10)])

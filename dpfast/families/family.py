@@ -314,14 +314,16 @@ class AdditiveFamily(Family):
     def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
         """The estimates of the blocks of a state, once it has seen their records."""
         count, *sums = state.totals()
-        few = count < self.least if count.min() < self.least else None
-        counted = count if few is None else np.maximum(count, self.least)
+        few = count < self.least
+        counted = np.maximum(count, self.least) if few.any() else count
+        out = np.empty((len(count), len(box.names)))
         with np.errstate(all="ignore"):
-            columns = zip(box.names, self.estimate(counted, tuple(sums), box, corrected=corrected), strict=True)
-            averaged = [self.averaged(name, column, counted, box, corrected=corrected) for name, column in columns]
-        out = np.stack(averaged, axis=1) if len(averaged) > 1 else averaged[0][:, None]
-        if few is not None:
-            out[few] = np.nan
+            estimates = self.estimate(counted, tuple(sums), box, corrected=corrected)
+            for i, (name, estimate) in enumerate(zip(box.names, estimates, strict=True)):
+                if np.shape(estimate) != count.shape:  # it could be broadcast: one number for all
+                    raise ValueError(f"{type(self).__name__}.estimate must give one number for each block")
+                out[:, i] = self.averaged(name, estimate, counted, box, corrected=corrected)
+        out[few] = np.nan
         return out
 
 
@@ -418,5 +420,10 @@ class BlockFamily(Family):
 
         run = fit if self.many else one_by_one
         each(lambda cut: run(*cut), list(pairwise(cuts)), workers)
-        out[np.diff(offsets) < self.least] = np.nan
+        count = np.diff(offsets).astype(np.float64)
+        with np.errstate(all="ignore"):
+            for i, name in enumerate(box.names):
+                counted = np.maximum(count, self.least)
+                out[:, i] = self.averaged(name, out[:, i], counted, box, corrected=corrected)
+        out[count < self.least] = np.nan
         return out

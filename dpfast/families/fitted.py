@@ -35,6 +35,7 @@ _LOG_DEVIATION_BIAS_2, _LOG_DEVIATION_V2 = 0.35, 1.1
 _BINOMIAL_B2 = 1.5  # b2 / b1, by simulation: 0.9 to 2.1 for r from 0.5 to 8
 
 _EXACT_SIZES = 4096
+_LARGEST_COUNTS = 1e10
 
 Estimates = dict[str, NDArray[np.float64]]
 
@@ -240,6 +241,8 @@ class NegativeBinomial(Fitted):
 @lru_cache(maxsize=64)
 def _binomial(r: float, m: float) -> tuple[float, float]:
     """The information of a record about r and its bias of first order, by sums over the distribution of mean m."""
+    if max(r, m) > _LARGEST_COUNTS or min(r, m) < 1 / _LARGEST_COUNTS:
+        raise OverflowError("counts that are too large, or too rarely not 0, for sums over their distribution")
     law = stats.nbinom(r, r / (r + m))
     x = np.arange(min(int(law.isf(1e-14)) + 2, 10**6), dtype=np.float64)
     mass, t = law.pmf(x), 1 / (r + m)
