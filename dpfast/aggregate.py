@@ -60,8 +60,8 @@ class SampleAndAggregate(Mechanism):
         Positive; rounded down to a double. For all parameters together: each gets an equal share.
     blocks : int or "auto"
         k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
-        (beyond 2**16 the fewest within 1/200 of that), with at least 20 records in a block (more for some families);
-        needs two such blocks.
+        (beyond 2**16 the fewest within 1/200 of that, and within half of what it exceeds the best possible by), with at
+        least 20 records in a block (more for some families); needs two such blocks.
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
@@ -508,7 +508,9 @@ class SampleAndAggregate(Mechanism):
         def error(k: int) -> float:
             return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
 
-        return fewest_near(best_near(k, error, most=n // least), error, _SLACK, _MANY)
+        best = best_near(k, error, most=n // least)
+        excess = max(self._excess(n, best, name, point) for point in points)  # it tends to 0: so does what is spared
+        return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""

@@ -638,6 +638,8 @@ class TestEfficiency:
 
         assert 2**16 <= k < 0.7 * best
         assert efficiency(k) <= 1.0051 * efficiency(best) < efficiency(k * 16 // 18)
+        proportion = SampleAndAggregate("bernoulli", bounds=(0, 1), epsilon=1.0)
+        assert proportion.error(10**9, 0.5) < 1.001 * 1.96 / math.sqrt(4 * 10**9)  # efficient in the end
 
     def test_ends_of_the_bounds_and_another_parametrisation(self):
         """The deviations at the ends are those of the ends, whatever is guessed."""
