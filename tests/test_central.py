@@ -6,7 +6,6 @@ Streams are arrays, bit for bit; T5 (order and machine arithmetic), T10, T15 and
 import os
 import pickle
 import select as waiting
-import threading
 import warnings
 
 import numpy as np
@@ -31,6 +30,7 @@ from tests.central import (
     shaped,
     takes_rows,
 )
+from tests.threads import in_threads
 
 GRID = dpf.Grid(0, 100)  # two passes
 FINE = dpf.Grid(-(2.0**17), 2.0**17, step=2.0**-30)  # three
@@ -302,30 +302,10 @@ def drawn(mechanisms, seed=None):
     ]
 
 
-def together(function, threads):
-    start, results, errors = threading.Barrier(threads), [None] * threads, []
-
-    def run(i):
-        try:
-            start.wait()
-            results[i] = function(i)
-        except BaseException as error:
-            errors.append(error)
-
-    workers = [threading.Thread(target=run, args=(i,)) for i in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if errors:
-        raise errors[0]
-    return results
-
-
 def test_many_threads_share_every_mechanism():
     """With a generator each, they draw what one thread does; what mechanisms keep to themselves is the same."""
     fresh = list(central(GRID))
-    found = together(lambda i: drawn(fresh, seed=1000 * i), 6)
+    found = in_threads(lambda i: drawn(fresh, seed=1000 * i), 6)
     assert found == [drawn(EVERY, seed=1000 * i) for i in range(6)]
 
 
@@ -338,7 +318,7 @@ def test_states_of_one_mechanism_in_many_threads():
         while True:
             blank = state.to_bytes()
             parts = [State.from_bytes(blank, mechanism) for _ in chunks]
-            together(lambda i, parts=parts: parts[i].update(chunks[i], workers=2), len(chunks))
+            in_threads(lambda i, parts=parts: parts[i].update(chunks[i], workers=2), len(chunks))
             for part in parts:
                 state.merge(part)
             if state.number == state.passes:
@@ -357,7 +337,7 @@ RELEASING = [m for m in EVERY if not isinstance(outcome(m, shaped(m, NEAR)), str
 
 
 def test_threads_draw_different_words():
-    found = together(lambda i: secretly(RELEASING), 4)
+    found = in_threads(lambda i: secretly(RELEASING), 4)
     for releases in zip(*found, strict=True):
         assert len(set(releases)) == 4
 

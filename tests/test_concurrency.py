@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.statistics import Mean, Median, TrimmedMean
+from tests.threads import in_threads
 
 X = np.random.default_rng(0).normal(50, 10, 999)
 GRID = dpf.Grid(0, 100)
@@ -25,27 +26,6 @@ SCALARS = [
     dpf.MEstimator(dpf.psi.Huber(5.0), grid=GRID, epsilon=0.01),
 ]
 THREADS, CALLS = 8, 40
-
-
-def in_threads(function, count=THREADS):
-    """What `function` gives in each of many threads that start together; raises what one of them raised."""
-    start, results, errors = threading.Barrier(count), [None] * count, []
-
-    def run(i):
-        try:
-            start.wait()
-            results[i] = function(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
 
 
 @pytest.mark.parametrize("mechanism", SCALARS, ids=repr)
@@ -77,6 +57,15 @@ class TestThreads:
         assert copy == mechanism
         assert hash(copy) == hash(mechanism)
         assert copy(X, rng=PCG64(1)) == mechanism(X, rng=PCG64(1))
+
+
+def test_block_counts_in_threads(monkeypatch):
+    """More numbers of records than a mechanism keeps: no thread loses one that another forgets."""
+    monkeypatch.setattr("dpfast.aggregate._MOST_COUNTS", 2)
+    sizes = range(40, 60)
+    expected = [dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0).block_count(n) for n in sizes]
+    shared = dpf.SampleAndAggregate("normal", bounds=(0, 1), epsilon=1.0)
+    assert in_threads(lambda i: [shared.block_count(n) for n in sizes]) == [expected] * THREADS
 
 
 def test_arrays_and_selections_in_threads():

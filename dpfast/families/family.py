@@ -304,7 +304,8 @@ class AdditiveFamily(Family):
             state = self.state(n, blocks, box, part=(cuts[0], min(cuts[0] + _BATCH, blocks)))
             for first in cuts:
                 last = min(first + _BATCH, blocks)
-                state.restart(first, last)
+                if first > cuts[0]:
+                    state.restart(first, last)
                 state.update(x[-(-n * first // blocks) : -(-n * last // blocks)], workers=workers // threads)
                 out[first:last] = self.finish(state, box, corrected=corrected)
 
@@ -421,9 +422,9 @@ class BlockFamily(Family):
         run = fit if self.many else one_by_one
         each(lambda cut: run(*cut), list(pairwise(cuts)), workers)
         count = np.diff(offsets).astype(np.float64)
+        counted = np.maximum(count, self.least)
         with np.errstate(all="ignore"):
             for i, name in enumerate(box.names):
-                counted = np.maximum(count, self.least)
                 out[:, i] = self.averaged(name, out[:, i], counted, box, corrected=corrected)
         out[count < self.least] = np.nan
         return out
