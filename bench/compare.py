@@ -369,11 +369,13 @@ def dask(size) -> Iterator[Job]:
     """
     if find_spec("distributed") is None:
         return
-    n, limits = size(10**8), {"generated": WORKERS_LIMIT, "mapped": None}
+    n, middle, deciles = size(2 * 10**8), ("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())
+    jobs = {"generated": (WORKERS_LIMIT, (middle, deciles)), "mapped": (None, (middle,))}
     with tempfile.TemporaryDirectory() as folder, clusters.client(1) as one, clusters.client(2) as two:
         for name, chunks in clusters.collections(n, folder).items():
-            for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
-                floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), limits[name])
+            limit, mechanisms = jobs[name]
+            for what, mechanism in mechanisms:
+                floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), limit)
                 run = partial(clusters.release, two, mechanism, chunks)
                 yield Job(f"Dask, 2 processes, {what}, {name}, n = {_power(n)}", run, (floor,))
             floor = Floor("1 process", partial(clusters.total, one, chunks))

@@ -289,16 +289,16 @@ class SampleAndAggregate(Mechanism):
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
                 f"number is public): say how many blocks"
             )
-        k = self._counts.get(n)
-        if k is None:
-            with self._computable("guess", self.guess):
-                counts = [self._count(n, name) for name in self.box.names]
-            together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
-            k = int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
-            if len(self._counts) >= _MOST_COUNTS:
-                self._counts.clear()
-            self._counts[n] = k
-        return k
+        kept = self._counts.get(n)
+        if kept is not None:
+            return kept
+        with self._computable("guess", self.guess):
+            counts = [self._count(n, name) for name in self.box.names]
+        together = math.exp(math.fsum(map(math.log, counts)) / len(counts))
+        if len(self._counts) >= _MOST_COUNTS:
+            self._counts.clear()
+        count = self._counts[n] = int(min(max(round(together), 1), n // least, _MOST_BLOCKS))
+        return count
 
     @cached_property
     def _counts(self) -> dict[int, int]:

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-_DIGIT = 18  # bits of a code that one pass counts: 2 MB of counts
+_DIGIT = 18  # bits of a code that one pass counts: 3 MB of counts, in 64 and in 32 bits
 _THREAD = 2**18  # records for which a thread pays
+_PIECE = 2**31  # records that are added at once: fewer than twice as many to counts of 32 bits
 
 
 class Chunks:
@@ -358,6 +359,39 @@ class Codes(Reading):
         self._parts = [np.stack(columns, axis=1)]
 
 
+class _Tally:
+    """A table of counts of 64 bits, with one of 32 for the newest: kernels add to that faster."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._counts = np.zeros(shape, np.int64)
+        self._newest = np.zeros(shape, np.uint32)
+        self._added = 0
+
+    def newest(self, n: int) -> NDArray[np.uint32]:
+        """The table that n records more, at most `_PIECE`, are to be added to."""
+        if self._added + n >= 2 * _PIECE:
+            self.folded()
+        self._added += n
+        return self._newest
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, digits = self._counts.shape
+        return rows, digits
+
+    @property
+    def size(self) -> int:
+        return self._counts.size
+
+    def folded(self) -> Integers:
+        """All counts, to be read or written."""
+        if self._added:
+            self._counts += self._newest
+            self._newest[:] = 0
+            self._added = 0
+        return self._counts
+
+
 class _Level(NamedTuple):
     """Tables of counts by one digit of the codes, a row for each cell of the level above that is looked into."""
 
@@ -365,17 +399,83 @@ class _Level(NamedTuple):
     starts: Integers  # of each row: the first code,
     befores: Integers  # the records with lesser codes,
     expected: Integers  # and those that the row should count
-    counts: Integers  # of shape (rows, digits)
+    tally: _Tally  # of shape (rows, digits)
 
     def settled(self) -> Integers:
         """Counts that add up to those expected, as they do if all passes saw the same records.
 
         Else those that are too many are taken from the end of the row, and those that lack are counted at its start.
         """
-        ends = np.minimum(np.cumsum(self.counts, axis=1), self.expected[:, None])
+        ends = np.minimum(np.cumsum(self.tally.folded(), axis=1), self.expected[:, None])
         counts = np.diff(ends, axis=1, prepend=0)
         counts[:, 0] += self.expected - ends[:, -1]
         return counts
+
+
+class _Cells(NamedTuple):
+    """The cells of a level that hold a wanted rank, ascending: all that is kept of it when its pass is over."""
+
+    places: Integers  # in the tables of the level, flat
+    befores: Integers  # records with codes below those of the cell
+    expected: Integers  # records of the cell
+
+    @classmethod
+    def of(cls, level: _Level, stretches: _Stretches) -> _Cells:
+        counts = level.settled()
+        befores = (level.befores[:, None] + np.cumsum(counts, axis=1) - counts).reshape(-1)
+        counts = counts.reshape(-1)
+        places = np.flatnonzero(stretches.meet(befores, counts))
+        return cls(places, befores[places], counts[places])
+
+    def check(self, level: _Level, stretches: _Stretches) -> None:
+        """Raises a ValueError unless there are counts of the level that give these cells."""
+        places, befores, expected = self
+        inside = len(places) == len(befores) == len(expected) and np.all((places >= 0) & (places < level.tally.size))
+        if not inside or np.any(places[1:] <= places[:-1]):
+            raise ValueError(_DAMAGED)
+        row, ends = places // level.tally.shape[1], befores + expected
+        within = (befores >= level.befores[row]) & (ends <= level.befores[row] + level.expected[row])
+        wanted = stretches.between(befores, ends)
+        if not np.all(within & (wanted > 0)) or np.any(befores[1:] < ends[:-1]):
+            raise ValueError(_DAMAGED)
+        if np.sum(wanted) != np.sum(stretches.between(level.befores, level.befores + level.expected)):
+            raise ValueError(_DAMAGED)
+
+
+class _Stretches(NamedTuple):
+    """Wanted ranks, from first to last: within 1..n, ascending and apart."""
+
+    firsts: Integers
+    lasts: Integers
+
+    @classmethod
+    def of(cls, wanted: Iterable[tuple[int, int]], n: int) -> _Stretches:
+        inside = sorted((max(first, 1), min(last, n)) for first, last in wanted)
+        joined: list[list[int]] = []
+        for first, last in inside:
+            if first > last:
+                continue
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1][1] = max(joined[-1][1], last)
+            else:
+                joined.append([first, last])
+        firsts, lasts = np.array(joined, np.int64).reshape(-1, 2).T
+        return cls(firsts, lasts)
+
+    def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
+        """Which cells hold a wanted rank."""
+        at = np.searchsorted(self.lasts, befores + 1)
+        return (counts > 0) & (np.append(self.firsts, 2**62)[at] <= befores + counts)
+
+    def between(self, befores: Integers, ends: Integers) -> Integers:
+        """How many wanted ranks are greater than each of `befores`, and at most `ends`."""
+        lasts, wanted = np.append(0, self.lasts), np.append(0, np.cumsum(self.lasts - self.firsts + 1))
+
+        def up_to(ranks: Integers) -> Any:
+            begun = np.searchsorted(self.firsts, ranks, side="right")
+            return wanted[begun] - np.maximum(lasts[begun] - np.maximum(ranks, 0), 0)
+
+        return np.asarray(up_to(ends) - up_to(befores))
 
 
 class _Copied:
@@ -432,10 +532,9 @@ class Ranks(Reading):
         self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
         self._bits = (grid.size - 1).bit_length()
         self.passes = -(-self._bits // _DIGIT)
-        shift = self._shift(0)
-        first = np.zeros(1, np.int64)
-        counts = np.zeros((1, ((grid.size - 1) >> shift) + 1), np.int64)
-        self._levels = [_Level(shift, first, first, first, counts)]
+        shift, first = self._shift(0), np.zeros(1, np.int64)
+        self._level = _Level(shift, first, first, first, _Tally((1, ((grid.size - 1) >> shift) + 1)))
+        self._looked: list[_Cells] = []
         self._copied: list[_Copied] = []
         self._marks: list[tuple[NDArray[np.int32], int]] = []
         self._any = np.empty(0, np.uint8)
@@ -449,82 +548,81 @@ class Ranks(Reading):
         return _checks.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
+        for start in range(0, len(values), _PIECE):
+            self._add(values[start : start + _PIECE], threads)
+        if self._gap:
+            self._clamped_sum += self._gap.clamped_sum(values, self._grid, threads)
+
+    def _add(self, values: Array, threads: int) -> None:
         many = min(threads, len(values) // _THREAD)
         parts = [values] if many < 2 else np.array_split(values, many)
-        if len(self._levels) == 1:
-            self._count(parts, threads)
-        else:
-            self._refine(parts, threads)
-            if self._gap:
-                self._clamped_sum += self._gap.clamped_sum(values, self._grid, threads)
+        newest, read = self._level.tally.newest(len(values)), self._refine if self._looked else self._count
 
-    def _count(self, parts: list[Array], threads: int) -> None:
-        shift, counts = self._levels[0].shift, self._levels[0].counts[0]
+        def add(part: Array) -> tuple[NDArray[np.uint32], Integers | None]:
+            table = newest if many < 2 else np.zeros_like(newest)
+            return table, read(part, table)
 
-        def count(part: Array) -> Integers:
-            own = counts if len(parts) == 1 else np.zeros(counts.size, np.int64)
-            _stream.count(part, own, shift, first=self._grid.first, **self._grid.kernel)
-            return own
+        for table, codes in each(add, parts, threads):
+            if table is not newest:
+                newest += table
+            if codes is not None:
+                self._copied[-1].add(codes)
 
-        for own in each(count, parts, threads):
-            if own is not counts:
-                counts += own
+    def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
+        _stream.count(part, table[0], self._level.shift, first=self._grid.first, **self._grid.kernel)
 
-    def _refine(self, parts: list[Array], threads: int) -> None:
-        shift, counts, copied = self._levels[-1].shift, self._levels[-1].counts, self._copied[-1]
-
-        def refine(part: Array) -> tuple[Integers, Integers]:
-            own = counts if len(parts) == 1 else np.zeros_like(counts)
-            room = np.empty(min(copied.left, len(part)), np.int64)
-            filled = _stream.refine(
-                part, self._any, self._marks, own, room, shift, first=self._grid.first, **self._grid.kernel
-            )
-            return own, room[:filled].copy() if 2 * filled < room.size else room[:filled]
-
-        for own, codes in each(refine, parts, threads):
-            if own is not counts:
-                counts += own
-            copied.add(codes)
+    def _refine(self, part: Array, table: NDArray[np.uint32]) -> Integers:
+        room = np.empty(min(self._copied[-1].left, len(part)), np.int64)
+        filled = _stream.refine(
+            part, self._any, self._marks, table, room, self._level.shift, first=self._grid.first, **self._grid.kernel
+        )
+        return room[:filled].copy() if 2 * filled < room.size else room[:filled]
 
     def merge(self, other: Ranks) -> None:
-        for mine, its in zip(self._levels[:-1], other._levels[:-1], strict=True):
-            if not np.array_equal(mine.counts, its.counts):
+        for mine, its in zip(self._looked, other._looked, strict=True):
+            if not all(map(np.array_equal, mine, its)):
                 raise ValueError("states that went on from different first passes do not merge")
-        self._levels[-1].counts[...] += other._levels[-1].counts
+        self._level.tally.folded()[...] += other._level.tally.folded()
         for held, more in zip(self._copied[-1:], other._copied[-1:], strict=True):
             held.add(more.codes)
         self._clamped_sum += other._clamped_sum
 
     def advance(self, n: int) -> None:
-        level, number = self._levels[-1], len(self._levels)
-        if number == 1:
-            level = self._levels[0] = level._replace(expected=np.array([n]))
-        stretches = _disjoint(self._wanted(n), n)
-        counts, shift, width = level.settled(), self._shift(number), level.shift - self._shift(number)
-        befores = level.befores[:, None] + np.cumsum(counts, axis=1) - counts
-        cells = np.flatnonzero(_meets(stretches, befores.reshape(-1), counts.reshape(-1)))
-        row, digit = np.divmod(cells, counts.shape[1])
+        self._expect(n)
+        self._look_into(_Cells.of(self._level, _Stretches.of(self._wanted(n), n)), n)
+
+    def _expect(self, n: int) -> None:
+        if not self._looked:
+            self._level = self._level._replace(expected=np.array([n]))
+
+    def _look_into(self, cells: _Cells, n: int) -> None:
+        """In the next pass the codes of small cells are copied, and large ones are counted by their next digit."""
+        level, shift = self._level, self._shift(len(self._looked) + 1)
+        rows, digits = level.tally.shape
+        width = level.shift - shift
+        row, digit = np.divmod(cells.places, digits)
         starts = level.starts[row] + (digit << level.shift)
-        before, expected = befores.reshape(-1)[cells], counts.reshape(-1)[cells]
+        _, befores, expected = cells
         few = expected <= 1 << width
 
-        marks = np.zeros(counts.size, np.int32)
-        marks[cells[few]] = 1
-        marks[cells[~few]] = 2 + np.arange(np.count_nonzero(~few))
+        marks = np.zeros(rows * digits, np.int32)
+        marks[cells.places[few]] = 1
+        marks[cells.places[~few]] = 2 + np.arange(np.count_nonzero(~few))
         # What was copied before is not looked at again.
         self._marks = [(np.where(old > 1, old, 0).astype(np.int32), at) for old, at in self._marks]
-        self._marks.append((marks.reshape(counts.shape), level.shift))
+        self._marks.append((marks.reshape(rows, digits), level.shift))
         self._any = (self._marks[0][0][0] != 0).view(np.uint8)
-        self._copied.append(_Copied(starts[few], before[few], expected[few], 1 << level.shift))
-        tables = np.zeros((np.count_nonzero(~few), 1 << width), np.int64)
-        self._levels.append(_Level(shift, starts[~few], before[~few], expected[~few], tables))
-        if self._sums and len(self._levels) == self.passes:
-            self._gap = _Gap.of(self._cells(), n)
+        self._looked.append(cells)
+        self._copied.append(_Copied(starts[few], befores[few], expected[few], 1 << level.shift))
+        tally = _Tally((int(np.count_nonzero(~few)), 1 << width))
+        self._level = _Level(shift, starts[~few], befores[~few], expected[~few], tally)
+        if self._sums and len(self._looked) == self.passes - 1:
+            self._gap = _Gap.of(self._known(), n)
 
-    def _cells(self) -> tuple[Integers, ...]:
+    def _known(self) -> tuple[Integers, ...]:
         """First code, last code, records before and records of the cells about which all is known in the end."""
-        last = self._levels[-1]
-        width = 1 << self._levels[-2].shift if len(self._levels) > 1 else self._grid.size
+        last = self._level
+        width = 1 << self._marks[-1][1] if self._marks else self._grid.size
         rows = [(c.starts, c.starts + (c.width - 1), c.befores, c.expected) for c in self._copied]
         rows.append((last.starts, last.starts + (width - 1), last.befores, last.expected))
         columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
@@ -532,33 +630,37 @@ class Ranks(Reading):
         return tuple(column[order] for column in columns)
 
     def summary(self, n: int) -> Any:
-        if self.passes == 1:
-            self._levels[0] = self._levels[0]._replace(expected=np.array([n]))
-        last, cells = self._levels[-1], self._cells()
-        counts = last.settled()
+        self._expect(n)
+        last, counts = self._level, self._level.settled()
         row, digit = np.nonzero(counts)
+        codes = _joined(part for held in self._copied for part in held.parts)
+        codes.sort()
         counted = last.starts[row] + digit
-        copied = np.sort(_joined(part for held in self._copied for part in held.parts))
-        codes, weights = np.append(counted, copied), np.append(counts[row, digit], np.ones_like(copied))
-        order = Order.of(codes, weights, cells, n, self._grid)
+        at = np.searchsorted(codes, counted)
+        weights = np.insert(np.ones_like(codes), at, counts[row, digit])
+        order = Order.of(np.insert(codes, at, counted), weights, self._known(), n, self._grid)
         if self._gap:
             order = order._replace(between=self._gap.sum(self._clamped_sum))
         return self._finish(order)
 
     def pack(self) -> Any:
+        looked = [list(cells) for cells in self._looked]
         copied = [held.codes for held in self._copied]
-        return [[level.counts.reshape(-1) for level in self._levels], copied, self._clamped_sum]
+        return [looked, self._level.tally.folded().reshape(-1), copied, self._clamped_sum]
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
-        levels, copied, clamped_sum = _items(packed, 3)
-        number = min(number, self.passes)
-        for i, table in enumerate(_items(levels, number)):
-            if i:
-                self.advance(n)
-            level = self._levels[i]
-            level.counts[...] = _counts(table, level.counts.size, n, exact=not i).reshape(level.counts.shape)
-        for held, codes in zip(self._copied, _items(copied, number - 1), strict=True):
-            held.add(_codes(codes, self._grid, held.left))
+        looked, counts, copied, clamped_sum = _items(packed, 4)
+        earlier = min(number, self.passes) - 1
+        for cells in _items(looked, earlier):
+            self._expect(n)
+            most = self._level.tally.size
+            held = _Cells(*(_array(part, most) for part in _items(cells, 3)))
+            held.check(self._level, _Stretches.of(self._wanted(n), n))
+            self._look_into(held, n)
+        tally = self._level.tally
+        tally.folded()[...] = _counts(counts, tally.size, n, exact=not earlier).reshape(tally.shape)
+        for cells, codes in zip(self._copied, _items(copied, earlier), strict=True):
+            cells.add(_codes(codes, self._grid, cells.left))
         self._clamped_sum = _whole(clamped_sum, n * (self._grid.size - 1))
 
 
@@ -608,29 +710,21 @@ class Order(NamedTuple):
 
     @classmethod
     def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
-        """From codes, with their counts, that lie in cells.
+        """From ascending codes, with their counts, that lie in cells.
 
         If passes saw different records, those of a cell that are too many are left out from its end, and those that
         lack are counted at its start.
         """
-        starts, lasts, befores, expected = cells
-        order = np.argsort(codes, kind="stable")  # quick where they come in long sorted runs
-        codes, counts = codes[order], counts[order]
-        firsts = np.searchsorted(codes, starts)
-        firsts[:1] = 0
-        edges = np.append(firsts, codes.size)
-        found = np.diff(np.append(0, np.cumsum(counts))[edges])
-        lacking = found < expected
-        codes = np.insert(codes, firsts[lacking], starts[lacking])
-        counts = np.insert(counts, firsts[lacking], (expected - found)[lacking])
-
-        sizes, held = np.diff(edges) + lacking, np.maximum(found, expected)
-        codes = np.clip(codes, np.repeat(starts, sizes), np.repeat(lasts, sizes))
-        most, before = np.repeat(expected, sizes), np.repeat(befores, sizes)
-        within = np.cumsum(counts) - np.repeat(np.cumsum(held) - held, sizes)
-        begins = before + np.minimum(within - counts, most)
-        ends = before + np.minimum(within, most)
-        return cls(codes, ends - begins, ends, n, grid.size - 1)
+        starts, _, befores, expected = cells
+        edges = np.append(np.searchsorted(codes, starts), codes.size)
+        edges[:1] = 0
+        sizes, ends = np.diff(edges), np.cumsum(counts)
+        found = np.diff(np.where(edges > 0, ends[edges - 1], 0)) if codes.size else np.zeros_like(expected)
+        if not np.array_equal(found, expected):
+            codes, counts, sizes = _reconciled(codes, counts, edges, found, cells)
+            ends = np.cumsum(counts)
+        ends += np.repeat(befores - (np.cumsum(expected) - expected), sizes)
+        return cls(codes, counts, ends, n, grid.size - 1)
 
     def window(self, first: int, last: int) -> Integers:
         """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
@@ -647,26 +741,19 @@ class Order(NamedTuple):
         return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between
 
 
-def _disjoint(stretches: Iterable[tuple[int, int]], n: int) -> tuple[Integers, Integers]:
-    """First and last ranks of stretches within 1..n, ascending and apart."""
-    inside = sorted((max(first, 1), min(last, n)) for first, last in stretches)
-    joined: list[list[int]] = []
-    for first, last in inside:
-        if first > last:
-            continue
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1][1] = max(joined[-1][1], last)
-        else:
-            joined.append([first, last])
-    firsts, lasts = np.array(joined, np.int64).reshape(-1, 2).T
-    return firsts, lasts
-
-
-def _meets(stretches: tuple[Integers, Integers], befores: Integers, counts: Integers) -> NDArray[np.bool_]:
-    """Which cells hold a rank of a stretch."""
-    firsts, lasts = stretches
-    at = np.searchsorted(lasts, befores + 1)
-    return (counts > 0) & (np.append(firsts, 2**62)[at] <= befores + counts)
+def _reconciled(
+    codes: Integers, counts: Integers, edges: Integers, found: Integers, cells: tuple[Integers, ...]
+) -> tuple[Integers, Integers, Integers]:
+    """Codes and counts in their cells, as many as expected in each, and how many entries each has."""
+    starts, lasts, _, expected = cells
+    lacking = found < expected
+    at, sizes = edges[:-1][lacking], np.diff(edges) + lacking
+    codes = np.insert(codes, at, starts[lacking])
+    counts = np.insert(counts, at, (expected - found)[lacking])
+    held, most = np.maximum(found, expected), np.repeat(expected, sizes)
+    within = np.cumsum(counts) - np.repeat(np.cumsum(held) - held, sizes)
+    counts = np.minimum(within, most) - np.minimum(within - counts, most)
+    return np.clip(codes, np.repeat(starts, sizes), np.repeat(lasts, sizes)), counts, sizes
 
 
 class Columns(Reading):
@@ -964,7 +1051,7 @@ def _restored(data: bytes, mechanism: Mechanism) -> State:
 
 
 _MAGIC = b"dpfast\x00S"
-_VERSION = 1
+_VERSION = 2
 _MOST_RECORDS = 2**62
 _MOST_SPARSE = 2**22  # entries: what few bytes can stand for in memory
 _MOST_DEEP = 8  # lists in lists

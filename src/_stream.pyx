@@ -4,7 +4,7 @@ The loops are in ``stream.h``; which cells to look at is decided in Python. The 
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from grid cimport dpfast_grid
 from select cimport describe, select_keys, select_set_grid
@@ -21,23 +21,23 @@ cdef extern from "stream.h" nogil:
         const stream_level *levels
         int depth
         stream_level last
-        int64_t *counts
+        uint32_t *counts
         int64_t *room
         Py_ssize_t copied
         Py_ssize_t capacity
 
     int STREAM_LEVELS
 
-    void stream_count(const select_keys *keys, const dpfast_grid *g, int shift, int64_t *counts)
+    void stream_count(const select_keys *keys, const dpfast_grid *g, int shift, uint32_t *counts)
     void stream_refine(const select_keys *keys, const dpfast_grid *g, const unsigned char *any, stream_sink *sink)
 
 
-def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, *, double lower, double upper,
+def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift, *, double lower, double upper,
           double step, double missing, double first):
     """Add each record to counts[code >> shift].
 
     **Law** deterministic, each record by itself: its code is that of `Grid.encode`. **Assumes** a valid grid, at most
-    2**31 counts; a 1-d array in native byte order. **Cost** one pass.
+    2**31 counts, each below 2**32 in the end; a 1-d array in native byte order. **Cost** one pass.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
@@ -50,7 +50,7 @@ def count(cnp.ndarray values not None, int64_t[::1] counts not None, int shift, 
 
 
 def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, list levels not None,
-           int64_t[:, ::1] counts not None, int64_t[::1] room not None, int shift, *, double lower, double upper,
+           uint32_t[:, ::1] counts not None, int64_t[::1] room not None, int shift, *, double lower, double upper,
            double step, double missing, double first):
     """Count digits of the records in some cells, and copy the codes of those in others; how many are copied.
 
@@ -61,7 +61,7 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
 
     **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; entries of `any` 0 or 1; marks within
     the tables of the next level; digits powers of two but for the first level; one digit after another down to `shift`;
-    less than 2**32 counts. **Cost** one pass, with a few steps more for the records in marked cells.
+    less than 2**32 counts, each below 2**32 in the end. **Cost** one pass, with a few steps more for the records in marked cells.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys

@@ -601,9 +601,10 @@ def sound(at):
 def test_versions_and_other_mechanisms_are_refused():
     mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
     data = second_pass(mechanism).to_bytes()
-    assert data[:10] == b"dpfast\x00S\x01\x00"
-    with pytest.raises(ValueError, match="format 2: this version of dpfast reads format 1"):
-        State.from_bytes(data[:8] + b"\x02\x00" + data[10:], mechanism)
+    assert data[:10] == b"dpfast\x00S\x02\x00"
+    for version in (1, 3):
+        with pytest.raises(ValueError, match=f"format {version}: this version of dpfast reads format 2"):
+            State.from_bytes(data[:8] + struct.pack("<H", version) + data[10:], mechanism)
     other = dpf.InverseSensitivity(Median(), grid=dpf.Grid(-10, 101), epsilon=1.0)
     with pytest.raises(ValueError, match="another mechanism"):
         State.from_bytes(data, other)
@@ -687,7 +688,7 @@ def use(body, mechanism):
 
 def sealed(body):
     """Any header and arrays, with the right magic, version and checksum."""
-    return b"dpfast\x00S\x01\x00" + struct.pack("<I", zlib.crc32(body)) + body
+    return b"dpfast\x00S\x02\x00" + struct.pack("<I", zlib.crc32(body)) + body
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -749,6 +750,47 @@ def test_places_that_are_no_places(places):
         State.from_bytes(sealed(body[HEAD : -len(good)] + struct.pack("<6q", *places, 1, 1, 1)), mechanism)
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ([1280], [0], [40]),  # no such place
+        ([-1], [0], [40]),
+        ([3], [1], [40]),  # more records than there are
+        ([3], [0], [41]),
+        ([3], [0], [2**63 - 1]),
+        ([3], [2**63 - 1], [2**63 - 1]),
+        ([3], [-1], [40]),
+        ([3], [0], [-1]),
+        ([3], [0], [5]),  # without a wanted rank,
+        ([3], [0], [20]),  # and without some of them
+        ([3, 3], [0, 20], [20, 20]),  # not apart
+        ([4, 3], [0, 20], [20, 20]),
+        ([3, 4], [0, 20], [20]),
+        ([3, 4], [0, 19], [20, 21]),
+    ],
+)
+def test_cells_that_no_counts_give(cells):
+    grid = dpf.Grid(0, 10 * 2**18 - 1, step=1)
+    mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=20.0)
+    state = mechanism.start()
+    state.update(np.full(40, 3 << 11))
+    state.next_pass()
+    assert [part.tolist() for part in state._reading._looked[0]] == [[3], [0], [40]]
+    State.from_bytes(state.to_bytes(), mechanism)
+    state._reading._looked[0] = tuple(np.array(part, np.int64) for part in cells)
+    with pytest.raises(ValueError, match="damaged"):
+        State.from_bytes(state.to_bytes(), mechanism)
+
+
+def test_counts_of_32_bits_are_added_up_in_time(monkeypatch):
+    """As if there were no more than 9 bits."""
+    monkeypatch.setattr("dpfast.streaming._PIECE", 2**8)
+    for mechanism in ALL:
+        x = records(mechanism, 2100)
+        chunks = [x[:900], x[900:1000], x[1000:]]
+        assert same(outcome(mechanism, dpf.Chunks(chunks)), outcome(mechanism, x))
+
+
 def test_codes_that_are_mostly_zero_are_few_bytes_up_to_a_limit():
     mechanism = dpf.MEstimator(dpf.psi.Huber(2.0), grid=dpf.Grid(0, 1), epsilon=1.0)
     for n, dense in ((2**22, False), (2**22 + 1, True)):
@@ -773,20 +815,20 @@ def test_more_records_than_can_be_counted():
 def test_the_kernel_checks_its_tables():
     options = {**DEFAULT.kernel, "first": DEFAULT.first}
     with pytest.raises(ValueError, match="fewer counts"):
-        _stream.count(np.zeros(3), np.zeros(10, np.int64), 0, **options)
-    marks, counts, room = np.zeros((1, 4), np.int32), np.zeros((0, 4), np.int64), np.zeros(0, np.int64)
+        _stream.count(np.zeros(3), np.zeros(10, np.uint32), 0, **options)
+    marks, counts, room = np.zeros((1, 4), np.int32), np.zeros((0, 4), np.uint32), np.zeros(0, np.int64)
     for levels in ([], [(marks, 0)]):
         with pytest.raises(ValueError, match="marks"):
             _stream.refine(np.zeros(3), np.zeros(4, np.uint8), levels, counts, room, 0, **options)
     with pytest.raises(TypeError, match="no keys"):
-        _stream.count(np.zeros(3, np.complex128), np.zeros(2**16, np.int64), 16, **options)
+        _stream.count(np.zeros(3, np.complex128), np.zeros(2**16, np.uint32), 16, **options)
 
 
 @pytest.mark.parametrize("step", [2.0**-1074, 2.0**-1000, 2.0**-30, 1.0, 2.0**60, 2.0**970])
 def test_codes_of_every_step(step):
     grid = dpf.Grid(-1000 * step, 3000 * step, step=step, missing=7 * step)
     x = np.concatenate([np.arange(-1010, 3010) * step, np.arange(-1000, 3000) * step * 0.5, [np.nan, 5e-324, -1e308]])
-    counts = np.zeros(grid.size, np.int64)
+    counts = np.zeros(grid.size, np.uint32)
     _stream.count(x, counts, 0, first=grid.first, **grid.kernel)
     assert np.array_equal(counts, np.bincount(grid.encode(x), minlength=grid.size))
 
@@ -828,7 +870,7 @@ def test_digits_are_those_of_encode(grid, kind):
     for n in (0, 1, 15, 16, 17, 31, 32, 33, 2047, 2049, 5000):
         x = hard(grid, n, kind, rng)
         shift = max(bits - 10, 0)
-        counts = np.zeros(((grid.size - 1) >> shift) + 1, np.int64)
+        counts = np.zeros(((grid.size - 1) >> shift) + 1, np.uint32)
         for values in (x, np.repeat(x, 2)[::2]):
             counts[:] = 0
             _stream.count(values, counts, shift, first=grid.first, **grid.kernel)
@@ -864,7 +906,7 @@ def test_marked_cells_are_counted_and_copied_in_order(kind, depth, share):
             levels.append((rng.integers(0, 4, (2, 2**4)).astype(np.int32), 6))
             shift = 0
         digits = 2 ** (levels[-1][1] - shift)
-        counts, expected = np.zeros((2, digits), np.int64), np.zeros((2, digits), np.int64)
+        counts, expected = np.zeros((2, digits), np.uint32), np.zeros((2, digits), np.int64)
         room = np.zeros(n // 2, np.int64)
         found = (marks[0] != 0).view(np.uint8)
         filled = _stream.refine(x, found, levels, counts, room, shift, first=grid.first, **grid.kernel)

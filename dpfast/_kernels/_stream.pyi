@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 def count(
     values: NDArray[np.floating[Any] | np.integer[Any] | np.bool_],
-    counts: NDArray[np.int64],
+    counts: NDArray[np.uint32],
     shift: int,
     *,
     lower: float,
@@ -18,7 +18,7 @@ def refine(
     values: NDArray[np.floating[Any] | np.integer[Any] | np.bool_],
     any: NDArray[np.uint8],
     levels: list[tuple[NDArray[np.int32], int]],
-    counts: NDArray[np.int64],
+    counts: NDArray[np.uint32],
     room: NDArray[np.int64],
     shift: int,
     *,
