@@ -635,10 +635,12 @@ class Ranks(Reading):
         row, digit = np.nonzero(counts)
         codes = _joined(part for held in self._copied for part in held.parts)
         codes.sort()
-        counted = last.starts[row] + digit
-        at = np.searchsorted(codes, counted)
-        weights = np.insert(np.ones_like(codes), at, counts[row, digit])
-        order = Order.of(np.insert(codes, at, counted), weights, self._known(), n, self._grid)
+        weights = np.ones_like(codes)
+        if row.size:
+            counted = last.starts[row] + digit
+            at = np.searchsorted(codes, counted)
+            codes, weights = np.insert(codes, at, counted), np.insert(weights, at, counts[row, digit])
+        order = Order.of(codes, weights, self._known(), n, self._grid)
         if self._gap:
             order = order._replace(between=self._gap.sum(self._clamped_sum))
         return self._finish(order)
