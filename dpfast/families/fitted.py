@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Family, Theta
@@ -243,7 +242,9 @@ def _binomial(r: float, m: float) -> tuple[float, float]:
     """The information of a record about r and its bias of first order, by sums over the distribution of mean m."""
     if max(r, m) > _LARGEST_COUNTS or min(r, m) < 1 / _LARGEST_COUNTS:
         raise OverflowError("counts that are too large, or too rarely not 0, for sums over their distribution")
-    law = stats.nbinom(r, r / (r + m))
+    from scipy.stats import nbinom  # slow to import
+
+    law = nbinom(r, r / (r + m))
     x = np.arange(min(int(law.isf(1e-14)) + 2, 10**6), dtype=np.float64)
     mass, t = law.pmf(x), 1 / (r + m)
     one, two, three = (np.concatenate([[0.0], np.cumsum((r + x[:-1]) ** -power)]) for power in (1.0, 2.0, 3.0))
