@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any, SupportsIndex
@@ -23,7 +21,6 @@ from dpfast.spending import spending
 from dpfast.streaming import State
 
 _MESSAGE = 2**14  # bytes that are sent with every task, rather than once for all
-_SETTING = threading.Lock()  # the settings of Dask are those of all threads
 
 
 def release(
@@ -97,8 +94,7 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
             if len(blank) > _MESSAGE:
                 blank = delayed(blank)
             read, merge = (delayed(partial(task, mechanism), pure=False) for task in (_read, _merged))
-            parts = [read(blank, chunk, dask_key_name=_like(chunk)) for chunk in chunks]
-            made = _reduced(parts, partial(merge, blank), many)
+            made = _reduced([read(blank, chunk) for chunk in chunks], partial(merge, blank), many)
         if made.number == made.passes:
             return made
         made.next_pass()
@@ -123,7 +119,7 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
     from dask.delayed import delayed
 
     many = _checks.whole("branches", branches, least=2)
-    parts = [delayed(_aggregated)(randomizer, chunk, dask_key_name=_like(chunk)) for chunk in _chunks(reports)]
+    parts = [delayed(_aggregated)(randomizer, chunk) for chunk in _chunks(reports)]
     if not parts:
         raise ValueError("the collection has no chunks")
     return Aggregate.from_bytes(_reduced(parts, delayed(_added), many))
@@ -136,7 +132,7 @@ def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branch
     *starts, end = itertools.accumulate(_lengths(x, chunks), initial=0)
     n = _checks.records(end)
     read, merge = (delayed(partial(task, mechanism, n), pure=False) for task in (_summed, _together))
-    parts = [read(start, chunk, dask_key_name=_like(chunk)) for start, chunk in zip(starts, chunks, strict=True)]
+    parts = [read(start, chunk) for start, chunk in zip(starts, chunks, strict=True)]
     made: BlockState = _reduced(parts, merge, branches)
     return made
 
@@ -153,13 +149,6 @@ def _chunks(x: Any) -> list[Any]:
     return list(x.to_delayed() if hasattr(type(x), "to_delayed") else x)
 
 
-def _like(chunk: Any) -> str:
-    """A key for the task that reads a chunk: under the name of the chunk Dask makes both one task, and no alias."""
-    from dask.utils import key_split
-
-    return f"{key_split(chunk.key)}-{uuid.uuid4()}"
-
-
 def _lengths(x: Any, chunks: list[Any]) -> list[int]:
     """The numbers of rows of the chunks: computed if the collection does not know them."""
     import dask
@@ -174,21 +163,7 @@ def _reduced(parts: list[Any], merge: Callable[[list[Any]], Any], branches: int)
     """The one that is left when `branches` neighbours at a time are merged, each time by a task."""
     while len(parts) > 1:
         parts = [merge(parts[i : i + branches]) for i in range(0, len(parts), branches)]
-    return _computed(parts[0])
-
-
-def _computed(made: Any) -> Any:
-    """The value of a Delayed. A chunk is made and read by one task: there are fewer, and none holds it for another.
-
-    Where a collection has annotations, its tasks stay apart and keep them.
-    """
-    import dask
-
-    if any(layer.annotations for layer in made.dask.layers.values()):
-        return made.compute()
-    with _SETTING, dask.config.set({"optimization.fuse.delayed": True}):
-        [fused] = dask.optimize(made)
-    return fused.compute(optimize_graph=False)
+    return parts[0].compute()
 
 
 # ---- what tasks do: they change nothing that they are given ----

@@ -367,13 +367,6 @@ class _Tally:
         self._newest = np.zeros(shape, np.uint32)
         self._added = 0
 
-    def newest(self, n: int) -> NDArray[np.uint32]:
-        """The table that n records more, at most `_PIECE`, are to be added to."""
-        if self._added + n >= 2 * _PIECE:
-            self.folded()
-        self._added += n
-        return self._newest
-
     @property
     def shape(self) -> tuple[int, int]:
         rows, digits = self._counts.shape
@@ -383,13 +376,27 @@ class _Tally:
     def size(self) -> int:
         return self._counts.size
 
-    def folded(self) -> Integers:
-        """All counts, to be read or written."""
-        if self._added:
+    @property
+    def counts(self) -> Integers:
+        """All counts. To be read only: nothing is changed by it, as another thread may read, too."""
+        return self._counts + self._newest if self._added else self._counts
+
+    def newest(self, n: int) -> NDArray[np.uint32]:
+        """The table that n records more, at most `_PIECE`, are to be added to."""
+        if self._added + n >= 2 * _PIECE:
             self._counts += self._newest
             self._newest[:] = 0
             self._added = 0
-        return self._counts
+        self._added += n
+        return self._newest
+
+    def add(self, counts: Integers) -> None:
+        """Counts of another table."""
+        self._counts += counts
+
+    def take(self, counts: Integers) -> None:
+        """Counts of nobody else, in a table that has none. Not copied: zeros that are not touched take no memory."""
+        self._counts = counts.reshape(self.shape)
 
 
 class _Level(NamedTuple):
@@ -406,7 +413,7 @@ class _Level(NamedTuple):
 
         Else those that are too many are taken from the end of the row, and those that lack are counted at its start.
         """
-        ends = np.minimum(np.cumsum(self.tally.folded(), axis=1), self.expected[:, None])
+        ends = np.minimum(np.cumsum(self.tally.counts, axis=1), self.expected[:, None])
         counts = np.diff(ends, axis=1, prepend=0)
         counts[:, 0] += self.expected - ends[:, -1]
         return counts
@@ -428,7 +435,7 @@ class _Cells(NamedTuple):
         return cls(places, befores[places], counts[places])
 
     def check(self, level: _Level, stretches: _Stretches) -> None:
-        """Raises a ValueError unless there are counts of the level that give these cells."""
+        """Raises a ValueError unless the cells ascend, apart, within their rows, and together hold all wanted ranks."""
         places, befores, expected = self
         inside = len(places) == len(befores) == len(expected) and np.all((places >= 0) & (places < level.tally.size))
         if not inside or np.any(places[1:] <= places[:-1]):
@@ -544,6 +551,10 @@ class Ranks(Reading):
     def _shift(self, level: int) -> int:
         return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
 
+    def _width(self) -> int:
+        """The bits of the next digit."""
+        return self._level.shift - self._shift(len(self._looked) + 1)
+
     def records(self, x: Any) -> Array:
         return _checks.vector("x", x)
 
@@ -582,7 +593,7 @@ class Ranks(Reading):
         for mine, its in zip(self._looked, other._looked, strict=True):
             if not all(map(np.array_equal, mine, its)):
                 raise ValueError("states that went on from different first passes do not merge")
-        self._level.tally.folded()[...] += other._level.tally.folded()
+        self._level.tally.add(other._level.tally.counts)
         for held, more in zip(self._copied[-1:], other._copied[-1:], strict=True):
             held.add(more.codes)
         self._clamped_sum += other._clamped_sum
@@ -597,9 +608,8 @@ class Ranks(Reading):
 
     def _look_into(self, cells: _Cells, n: int) -> None:
         """In the next pass the codes of small cells are copied, and large ones are counted by their next digit."""
-        level, shift = self._level, self._shift(len(self._looked) + 1)
+        level, width = self._level, self._width()
         rows, digits = level.tally.shape
-        width = level.shift - shift
         row, digit = np.divmod(cells.places, digits)
         starts = level.starts[row] + (digit << level.shift)
         _, befores, expected = cells
@@ -615,7 +625,7 @@ class Ranks(Reading):
         self._looked.append(cells)
         self._copied.append(_Copied(starts[few], befores[few], expected[few], 1 << level.shift))
         tally = _Tally((int(np.count_nonzero(~few)), 1 << width))
-        self._level = _Level(shift, starts[~few], befores[~few], expected[~few], tally)
+        self._level = _Level(level.shift - width, starts[~few], befores[~few], expected[~few], tally)
         if self._sums and len(self._looked) == self.passes - 1:
             self._gap = _Gap.of(self._known(), n)
 
@@ -648,7 +658,7 @@ class Ranks(Reading):
     def pack(self) -> Any:
         looked = [list(cells) for cells in self._looked]
         copied = [held.codes for held in self._copied]
-        return [looked, self._level.tally.folded().reshape(-1), copied, self._clamped_sum]
+        return [looked, self._level.tally.counts.reshape(-1), copied, self._clamped_sum]
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
         looked, counts, copied, clamped_sum = _items(packed, 4)
@@ -658,9 +668,14 @@ class Ranks(Reading):
             most = self._level.tally.size
             held = _Cells(*(_array(part, most) for part in _items(cells, 3)))
             held.check(self._level, _Stretches.of(self._wanted(n), n))
+            digits = 1 << self._width()
+            tables = np.count_nonzero(held.expected > digits)
+            last = len(self._looked) + 1 == earlier
+            if last and (not isinstance(counts, _Blob) or counts.size != tables * digits):
+                raise ValueError(_DAMAGED)  # before there are so many tables
             self._look_into(held, n)
         tally = self._level.tally
-        tally.folded()[...] = _counts(counts, tally.size, n, exact=not earlier).reshape(tally.shape)
+        tally.take(_counts(counts, tally.size, n, exact=not earlier))
         for cells, codes in zip(self._copied, _items(copied, earlier), strict=True):
             cells.add(_codes(codes, self._grid, cells.left))
         self._clamped_sum = _whole(clamped_sum, n * (self._grid.size - 1))
@@ -927,7 +942,8 @@ class State:
         ------
         TypeError, ValueError
             No state; a state of another mechanism, or of one that cannot be told from it since it has another function
-            without a name (`to_bytes`); one of another pass, or that went on from another first pass.
+            without a name (`to_bytes`); one of another pass, or whose earlier passes found other
+            records around the wanted ranks.
         """
         if not isinstance(other, State):
             raise TypeError(f"a state merges with a state, not with {type(other).__name__}")

@@ -60,24 +60,6 @@ def test_delayed_chunks_and_none():
         dpf.dask.release(MECHANISMS[0], [])
 
 
-def test_a_chunk_is_made_and_read_by_one_task():
-    """Two reads and a merge, once: but for annotated collections, whose tasks stay apart."""
-    from dask.callbacks import Callback
-
-    ran = []
-    mechanism = dpf.GlobalSensitivity(Sum(), grid=GRID, epsilon=1.0)
-    with dask.config.set(scheduler="sync"), Callback(posttask=lambda key, *_: ran.append(key)):
-        chunks = [dask.delayed(np.sort)(part) for part in np.array_split(RECORDS, 2)]
-        assert dpf.dask.release(mechanism, chunks, rng=PCG(1)) == mechanism(RECORDS, rng=PCG(1))
-        assert len(ran) == 3
-        ran.clear()
-        with dask.annotate(retries=3):
-            chunks = [dask.delayed(np.sort)(part) for part in np.array_split(RECORDS, 2)]
-        assert dpf.dask.release(mechanism, chunks, rng=PCG(1)) == mechanism(RECORDS, rng=PCG(1))
-        assert len(ran) == 5
-    assert not dask.config.get("optimization.fuse.delayed")
-
-
 def test_columns_of_a_frame():
     pandas = pytest.importorskip("pandas")
     frames = pytest.importorskip("dask.dataframe")

@@ -3,6 +3,7 @@
 import json
 import pickle
 import struct
+import sys
 import zlib
 from functools import cache
 
@@ -29,6 +30,7 @@ from dpfast.statistics import (
     WinsorizedMean,
 )
 from dpfast.streaming import State
+from tests.threads import in_threads
 
 PCG = np.random.PCG64
 INTEGERS = dpf.Grid(0, 100, step=1)  # one pass
@@ -789,6 +791,29 @@ def test_counts_of_32_bits_are_added_up_in_time(monkeypatch):
         x = records(mechanism, 2100)
         chunks = [x[:900], x[900:1000], x[1000:]]
         assert same(outcome(mechanism, dpf.Chunks(chunks)), outcome(mechanism, x))
+
+
+def test_a_state_that_is_read_does_not_change():
+    """Other threads may merge it and send it at the same time."""
+    mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
+    state = mechanism.start()
+    state.update(records(mechanism, 20_000))
+    expected = State.from_bytes(state.to_bytes(), mechanism).to_bytes()
+
+    def read(i):
+        if i % 2:
+            return state.to_bytes()
+        other = mechanism.start()
+        other.merge(state)
+        return other.to_bytes()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            assert in_threads(read) == [expected] * 8
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_codes_that_are_mostly_zero_are_few_bytes_up_to_a_limit():
