@@ -61,7 +61,8 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
 
     **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; entries of `any` 0 or 1; marks within
     the tables of the next level; digits powers of two but for the first level; one digit after another down to `shift`;
-    less than 2**32 counts, each below 2**32 in the end. **Cost** one pass, with a few steps more for the records in marked cells.
+    less than 2**32 counts, each below 2**32 in the end. **Cost** one pass, with a few steps more for the records in
+    marked cells.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
     cdef select_keys keys
