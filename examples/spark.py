@@ -74,6 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # workers import what is installed, not sources where they start
     spark = SparkSession.builder.master(options.master).config("spark.ui.enabled", "false").getOrCreate()
     try:
         pay = sql.exp(sql.randn(seed=1) * 0.55 + np.log(48_000.0)).alias("pay")
