@@ -9,8 +9,6 @@ import dpfast.dask
 from bench import data
 
 CHUNK = 2**22  # 32 MB: workers end a pass at about the same time
-
-
 QUIET = {
     "distributed.admin.system-monitor.interval": "60s",
     "distributed.admin.tick.interval": "1s",

@@ -34,7 +34,7 @@ def deciles_mechanism():
 
 
 def generated_chunk(start, size):
-    """A chunk as in the generated stream, made where it is read."""
+    """A chunk of the generated stream."""
     return np.random.Generator(np.random.SFC64(start)).random(size) * BOUNDS[1]
 
 
