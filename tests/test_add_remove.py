@@ -290,6 +290,8 @@ class TestTotals:
             GlobalSensitivity(Count(), grid=GRIDS[0], epsilon=1.0)
         with pytest.raises(ValueError, match="beyond the range of float64"):
             total(Sum(), Grid(0, 2.0**1000, step=2.0**990))
+        with pytest.raises(ValueError, match="beyond the range of float64"):
+            total(Sum(), Grid(-(2.0**1000), 0, step=2.0**990))
         with pytest.raises(TypeError, match="no error is known"):
             total(Sum(), GRIDS[0]).error(100, deviation=1.0)
         assert total(Sum(), GRIDS[0]).privacy == Privacy(1.0, 0.0, "add-remove")

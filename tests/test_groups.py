@@ -229,6 +229,8 @@ class TestOtherMechanisms:
         found = by_group(mechanism, x, offsets=[0, 2000, 4000], rng=Generator(PCG64(1)))
         assert abs(found[0, 0]) < 1
         assert math.isnan(found[1, 0])
+        found = by_group(mechanism, x[2000:], offsets=[0, 1000, 2000], rng=Generator(PCG64(1)))
+        np.testing.assert_array_equal(found, [[np.nan], [np.nan]])  # also where no test passes
 
 
 class TestArguments:
