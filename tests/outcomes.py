@@ -173,8 +173,8 @@ def mechanism(kind, rng):
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, dpf.MEstimator: 4097}
 
 
-def central_jobs(kind, rng):
-    """Releases by one class of mechanisms: by a call, by a stream, by groups."""
+def central_jobs(kind, rng, n=None):
+    """Releases by one class of mechanisms, by a call or by groups; of n records, or any number."""
     while True:
         made = mechanism(kind, rng)
         sizes = [n for n in NUMBERS_OF_RECORDS if n <= LARGEST.get(kind, 10_000)]
@@ -183,11 +183,11 @@ def central_jobs(kind, rng):
             sizes = [n for n in sizes if n <= 500]  # its levels take the square of their number
         if made.privacy.neighbors == "add-remove":
             sizes.append(0)
-        n = pick(rng, sizes)
+        size = pick(rng, sizes) if n is None else n
         rows = 2 if issubclass(kind, ROWS) else 0
-        yield Job(f"{made!r}, n={n}", lambda x, source, made=made: made(x, rng=source), n, rows)
+        yield Job(f"{made!r}, n={size}", lambda x, source, made=made: made(x, rng=source), size, rows)
         if kind.releases_numbers and rng.random() < 0.5:
-            yield from group_jobs(made, n, rows, rng)
+            yield from group_jobs(made, size, rows, rng)
 
 
 def group_jobs(made, n, rows, rng):
@@ -290,27 +290,27 @@ NOT_TAKEN = {"select": LISTS, "select, permute-and-flip": LISTS} | {
 }
 
 
-def local_jobs(rng):
+def local_jobs(rng, n=None):
     """Reports of randomisers, and local estimates."""
     while True:
-        epsilon, n = pick(rng, EPSILONS), pick(rng, NUMBERS_OF_RECORDS[:8])
+        epsilon, size = pick(rng, EPSILONS), pick(rng, NUMBERS_OF_RECORDS[:8]) if n is None else n
         for make in RANDOMIZERS.values():
             try:
                 made, rows = make(rng, epsilon)
             except (TypeError, ValueError):
                 continue
             yield Job(
-                f"{made!r}, n={n}",
+                f"{made!r}, n={size}",
                 lambda x, source, made=made: made.randomize(x, rng=source),
-                n,
+                size,
                 rows,
                 frozenset({"chunks"}),
             )
         for name, call in FUNCTIONS.items():
             yield Job(
-                f"{name}, epsilon={epsilon}, n={n}",
+                f"{name}, epsilon={epsilon}, n={size}",
                 lambda x, source, call=call, epsilon=epsilon: call(x, source, epsilon),
-                n,
+                size,
                 ROWS_OF.get(name, 0),
                 frozenset({"chunks"}) | NOT_TAKEN.get(name, frozenset()),
             )
@@ -573,10 +573,10 @@ def differing(job, rng, most_forms=4, seconds=30.0):
     return wrong
 
 
-def jobs(kind, seed):
+def jobs(kind, seed, n=None):
     """Endless jobs for a class of mechanisms, or "local"."""
     rng = Generator(PCG64(seed))
-    return local_jobs(rng) if kind == "local" else central_jobs(kind, rng)
+    return local_jobs(rng, n) if kind == "local" else central_jobs(kind, rng, n)
 
 
 EVERY = [*sorted(KINDS, key=lambda kind: kind.__name__), "local"]
@@ -586,8 +586,7 @@ def slowest(kind, count, seed, n=10_000):
     """The greatest ratio of the time on one dataset to the median over all, over jobs of one kind with n records."""
     worst = (0.0, "", "")
     rng = Generator(PCG64(seed))
-    for job in itertools.islice((job for job in jobs(kind, seed)), count):
-        job = dataclasses.replace(job, n=n)
+    for job in itertools.islice(jobs(kind, seed, n), count):
         times = []
         for x in records_for(job, rng):
             repeats = []
