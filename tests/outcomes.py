@@ -9,6 +9,7 @@ containers that users have. `python -m tests.outcomes --help` for long runs.
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
 import itertools
 import math
 import signal
@@ -170,7 +171,8 @@ def mechanism(kind, rng):
             return kind(**{name: value for name, value in options.items() if value is not None})
 
 
-LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, dpf.MEstimator: 4097}
+LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
 
 
 def central_jobs(kind, rng, n=None):
@@ -282,11 +284,49 @@ FUNCTIONS = {
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
-ROWS_OF = {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+BOUNDED = ["median", "iqr", "mean", "sum", "variance", "std", "trimmed_mean", "winsorized_mean", "huber", "count"]
+BOUNDED += ["quantile", "histogram", "density"]
+MORE = {"quantile": [[0.1, 0.9]], "trimmed_mean": [0.1], "winsorized_mean": [0.1], "huber": [2.0], "histogram": [7]}
+
+
+def by_name(name):
+    """One of the functions of the library, by bounds."""
+    options = {} if name == "count" else {"bounds": (-1.0, 99.0)}
+
+    def call(x, source, epsilon):
+        return getattr(dpf, name)(x, *MORE.get(name, []), epsilon=epsilon, rng=source, **options)
+
+    return call
+
+
+def fitted(name, **options):
+    """What an estimator of dpfast.sklearn has learnt, by the names of what it holds."""
+
+    def call(x, source, epsilon):
+        made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
+        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
+
+    return call
+
+
+FUNCTIONS |= {name: by_name(name) for name in BOUNDED}
+ESTIMATORS = {
+    "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
+    "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
+    "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
+    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
+    "PrivateLogisticRegression, local": fitted(
+        "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
+    ),
+}
+if importlib.util.find_spec("sklearn"):
+    FUNCTIONS |= ESTIMATORS
+ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
 # Scores in a list are numbers of the caller's own types; a regression takes pairs.
 NOT_TAKEN = {"select": LISTS, "select, permute-and-flip": LISTS} | {
-    name: FRAMES for name in ROWS_OF if name != "local.sparse_mean"
+    name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name
 }
 
 
@@ -518,7 +558,11 @@ def kind_of(released):
     """The type of a release, by all that is public about it."""
     if released is None:
         return "None"
-    array = np.asarray(getattr(released, "counts", released))
+    if isinstance(released, list):
+        return "list", str(released), (), True
+    if isinstance(released, tuple):
+        return "tuple", str([kind_of(part) for part in released]), (), True
+    array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
     finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
     return type(released).__name__, array.dtype.str, array.shape, finite
 
