@@ -22,7 +22,7 @@ from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, Law, RoundedLaplace, ScalarLaw
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
-from dpfast.quantiles import JointQuantiles, Quantiles
+from dpfast.quantiles import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, refused
 from dpfast.statistics import Mean
@@ -354,7 +354,7 @@ class SampleAndAggregate(Mechanism):
         estimates = self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
         return self._combined(noise, estimates)
 
-    def _reading(self) -> Reading:
+    def reading(self) -> Reading:
         raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
 
     @property
@@ -786,7 +786,7 @@ class WinsorizedMean(ScalarLaw):
             (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=_checks.positive_down("epsilon", epsilon / 2)
         )
         self._half = epsilon / 2
-        self._quartiles: JointQuantiles = quartiles.law(codes.astype(np.float64))
+        self._quartiles = quartiles.law_of(quartiles.reading().of(codes.astype(np.float64)))
         self.support = (0, _checks.code_range(codes.shape[0] * (grid.size - 1)))
 
     def window(self, first: int, third: int) -> tuple[int, int]:

@@ -200,7 +200,7 @@ class ImaginedRanks:
 
 
 def summaries(statistic: Any, assumed: Assumed, grid: Grid, n: int, levels: int) -> Iterator[Summary]:
-    """What a rank statistic would keep of samples of n records: as `RankStatistic.summarize`.
+    """What a rank statistic would keep of samples of n records: what `RankStatistic.reading` reads.
 
     Of the records between two stretches the sum is taken as normal, given where the stretches end.
     """

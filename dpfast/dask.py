@@ -78,7 +78,7 @@ def release(
     chunks = _chunks(x)
     with spending(mechanism.privacy_profile, times=times, label=repr(mechanism)):
         if isinstance(mechanism, SampleAndAggregate):
-            return mechanism._drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), size, rng)
+            return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), size, rng)
         return state(mechanism, chunks, branches=many).release(size=size, rng=rng)
 
 

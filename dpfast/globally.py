@@ -8,17 +8,15 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpfast import _checks
-from dpfast._kernels import _select
 from dpfast.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
-from dpfast.streaming import CodeSums, Reading, Records, Sums, chunked
+from dpfast.streaming import CodeSums, Reading, Records, Sums
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -115,23 +113,7 @@ class GlobalSensitivity(StatisticMechanism):
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        if isinstance(self.statistic, Count):
-            return self._law(CodeSums(len(self.statistic.kept(values)), 0, 0))
-        n = values.shape[0]
-        if not self._private:
-            self._check_range(_checks.records(n))
-        codes = (0, 0)
-        if n:
-            grid, squares = self.grid, self.statistic.squares
-            codes = _select.moments(values, first=grid.first, squares=squares, **grid.kernel, workers=threads)
-        return self._law(CodeSums(n, *codes))
-
-    def _reading(self) -> Reading:
+    def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
             return Records(self.statistic.kept)
         return Sums(self.grid, squares=self.statistic.squares)
@@ -143,7 +125,12 @@ class GlobalSensitivity(StatisticMechanism):
         _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
         return last
 
-    def _law(self, sums: CodeSums) -> ClampedNoise:
+    def check_records(self, n: int) -> int:
+        if not self._private:
+            self._check_range(super().check_records(n))
+        return n
+
+    def law_of(self, sums: CodeSums) -> ClampedNoise:
         if self._private:
             return self._unbounded(sums)
         n, total, squares = sums

@@ -21,7 +21,7 @@ from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
-from dpfast.streaming import Chunks, Order, Ranks, Reading, chunked
+from dpfast.streaming import Chunks, Ordered, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
 
 
@@ -139,12 +139,10 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
-        if isinstance(x, Chunks):
-            return float(self.start().read(x, workers=workers).release(rng=source))
         grid, statistic = self.grid, self.statistic
-        values, threads = self._records(x, workers)
-        n = values.shape[0]
-        if isinstance(statistic, OrderStatistic) and not self._private:
+        if isinstance(statistic, OrderStatistic) and not self._private and not isinstance(x, Chunks):
+            threads, values = _checks.threads(workers), _checks.vector("x", x)
+            n = _checks.records(values.shape[0])
             code = _levels.draw_order_statistic(
                 source,
                 self._window(values, threads),
@@ -157,40 +155,28 @@ differential privacy) for one record replaced (the number of records is public)>
                 grid.size - 1,
             )
             return grid.value(code)
-        lower, upper = self._ranges(values, threads)
+        summary = self._summary(x, workers)
         out = np.empty(1, np.int64)
-        _levels.fill(source, lower, upper, self._rate, statistic.last(grid, n), out)
-        return statistic.value(grid, n, int(out[0]))
+        _levels.fill(source, *self._boxes(summary), self._rate, statistic.last(grid, summary.n), out)
+        return statistic.value(grid, summary.n, int(out[0]))
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> NestedIntervals:
-        """The exact law of the release. PRIVATE."""
-        values, threads = self._records(x, workers)
-        return self._nested(values.shape[0], *self._ranges(values, threads))
-
-    def _reading(self) -> Reading:
+    def reading(self) -> Reading:
         if not self._private:
             return self.statistic.reading(self.grid, self._levels)
 
-        def finish(order: Order) -> _PrivateWindow:
+        def finish(order: Ordered) -> _PrivateWindow:
             n = order.n
             return _PrivateWindow(n, order.window(*self._stretch(n)) if n else self._empty_window())
 
         return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
 
-    def _law(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
-        if isinstance(summary, _PrivateWindow):
-            return self._nested(summary.n, *self._private_boxes(summary))
-        return self._nested(summary.n, *self._boxes(summary))
-
-    def _nested(self, n: int, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NestedIntervals:
+    def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         return NestedIntervals(
-            lower,
-            upper,
+            *self._boxes(summary),
             epsilon=self._rate,
-            last=self.statistic.last(self.grid, n),
+            last=self.statistic.last(self.grid, summary.n),
             grid=self.grid,
-            decode=partial(self.statistic.decode, self.grid, n),
+            decode=partial(self.statistic.decode, self.grid, summary.n),
         )
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
@@ -199,9 +185,9 @@ differential privacy) for one record replaced (the number of records is public)>
             return self._with_public_n()._error_under(n, assumed, confidence)
         population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
         if isinstance(statistic, Huber):
-            cdf = huber_law(statistic, assumed, grid, n, levels, self._law)
+            cdf = huber_law(statistic, assumed, grid, n, levels, self.law_of)
         else:
-            cdf = averaged([self._law(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
+            cdf = averaged([self.law_of(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)
 
@@ -235,17 +221,6 @@ differential privacy) for one record replaced (the number of records is public)>
         q = _level(self.statistic)
         return replace(self, epsilon=float(Fraction(self._rate) / max(q, 1 - q)), neighbors="replace-one")
 
-    def _ranges(self, values: NDArray[Any], threads: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Least and greatest code of the points of score at most t, for all levels t."""
-        if not self._private:
-            return self._boxes(self._summary(values, threads))
-        n = values.shape[0]
-        start, stop = self._stretch(n)
-        if n == 0:
-            return self._private_boxes(_PrivateWindow(n, self._empty_window()))
-        found = _select.window(values, start, stop, **self.grid.kernel, workers=threads)
-        return self._private_boxes(_PrivateWindow(n, self.grid.encode(found)))
-
     def _stretch(self, n: int) -> tuple[int, int]:
         """First and last rank that is looked at where n is private; of those outside 1..n one on each side will do."""
         first, final = self._private_ranks(n)
@@ -266,13 +241,6 @@ differential privacy) for one record replaced (the number of records is public)>
         first, final = self._private_ranks(n)
         lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
-
-    def _records(self, x: ArrayLike, workers: int) -> tuple[NDArray[Any], int]:
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        if not self._private:
-            _checks.records(values.shape[0])
-        return values, threads
 
     def _group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """What `_groups.draw_quantiles` is told, for groups of at most `largest` records."""
@@ -307,11 +275,10 @@ differential privacy) for one record replaced (the number of records is public)>
         other = replace(self, grid=grid, radius=radius)
         return int(grid.encode([other(values, rng=source)])[0])
 
-    def _summary(self, values: NDArray[Any], threads: int) -> Summary:
-        return self.statistic.summarize(values, self.grid, self._levels(values.shape[0]), threads)
-
-    def _boxes(self, summary: Summary) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The attack ranges of all levels, widened by the radius."""
+    def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The attack ranges of all levels, widened by the radius: the points of score at most t."""
+        if isinstance(summary, _PrivateWindow):
+            return self._private_boxes(summary)
         last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
         lower, upper = self.statistic.attack_range(summary)
         if radius == 0:

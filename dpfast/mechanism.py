@@ -15,8 +15,8 @@ from dpfast.assumptions import Assumed
 from dpfast.laws import Law
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import charged, hook
-from dpfast.streaming import Reading, State
+from dpfast.spending import LAW, charged, hook, refused
+from dpfast.streaming import Chunks, Reading, State
 
 
 class Mechanism(ABC):
@@ -58,9 +58,40 @@ class Mechanism(ABC):
         """The guarantee for `d_in` changed records (group privacy), rounded up; none for 0."""
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
-    @abstractmethod
+    def reading(self) -> Reading:
+        """What the release needs of the records: an empty `dpfast.streaming.Reading`, by public parameters only.
+
+        With `law_of` the whole of a mechanism: arrays, streams, groups and hosts all take this road.
+
+        Raises
+        ------
+        TypeError
+            A mechanism that does not read records from a stream.
+        """
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def law_of(self, summary: Any) -> Law:
+        """The exact distribution of the release, from the summary of a reading. PRIVATE, as the summary is."""
+        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
+
+    def check_records(self, n: int) -> int:
+        """The number of records, before any is read, where it is public: a ValueError for one that will not do."""
+        return n if self._private else _checks.records(n)
+
+    @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:
         """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
+        return self.law_of(self._summary(x, workers))
+
+    def _summary(self, x: Any, workers: int) -> Any:
+        """The summary of records in an array or in `Chunks`."""
+        threads = _checks.threads(workers)
+        if isinstance(x, Chunks):
+            return self.start().read(x, workers=workers).summary()
+        reading = self.reading()
+        values = reading.records(x)
+        self.check_records(len(values))
+        return reading.of(values, threads)
 
     @charged
     def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
@@ -76,7 +107,7 @@ class Mechanism(ABC):
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
-        return self._drawn(lambda: self.law(x, workers=workers), None, rng)
+        return self.drawn(lambda: self.law(x, workers=workers), None, rng)
 
     @charged
     def release(
@@ -93,9 +124,9 @@ class Mechanism(ABC):
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
-        return self._drawn(lambda: self.law(x, workers=workers), size, rng)
+        return self.drawn(lambda: self.law(x, workers=workers), size, rng)
 
-    def _drawn(
+    def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
     ) -> Any:
         """A release, or `size` of them, by a law that is made when all else is checked."""
@@ -123,18 +154,6 @@ class Mechanism(ABC):
         6.0
         """
         return State(self)
-
-    def _reading(self) -> Reading:
-        """The summary that `_law` takes, nothing read yet."""
-        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
-
-    def _law(self, summary: Any) -> Law:
-        """The law of the release, by the summary of a reading."""
-        raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
-
-    def _public_records(self, n: int) -> int:
-        """The number of records of a stream, checked where it is public."""
-        return n if self._private else _checks.records(n)
 
     @cached_property
     def _private(self) -> bool:

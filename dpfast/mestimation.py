@@ -22,7 +22,7 @@ from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.streaming import Chunks, Codes, chunked
+from dpfast.streaming import Batch, Chunks, Values
 
 if TYPE_CHECKING:
     from scipy import LowLevelCallable
@@ -159,23 +159,17 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
         return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * n)))
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ScoreLaw:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        return self._law(_checks.vector("x", x), threads)
+    def reading(self) -> Values:
+        return Values((self.grid,))
 
-    def _reading(self) -> Codes:
-        return Codes((self.grid,), lambda codes: self.grid.decode(codes[:, 0]))
-
-    def _law(self, values: NDArray[Any], threads: int = 1) -> ScoreLaw:
-        n, grid, table = _checks.records(values.shape[0]), self.grid, self._table
+    def law_of(self, batch: Batch) -> ScoreLaw:
+        (values, threads), grid, table = batch, self.grid, self._table
         pieces = _scores.Pieces(
             values,
             table.knots,
             table.values,
             table.slopes,
-            reach=self.reach(n),
+            reach=self.reach(len(values)),
             rate=Fraction(self.epsilon) / (2 * self.sensitivity),
             last=grid.size - 1,
             first=grid.first,

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _windows
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
 from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
@@ -23,7 +22,7 @@ from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
-from dpfast.streaming import Order, Ranks, chunked
+from dpfast.streaming import Ordered, Ranks
 
 _DRAWS = 16  # on each imagined sample, where an error is predicted
 _TWO_STAGES = 16  # from so many targets on there may be two
@@ -113,24 +112,16 @@ differential privacy) for one record replaced (the number of records is public)>
             f"step {grid.step!r}: {self.privacy}>"
         )
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> JointQuantiles:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        ranks, _, plan = self._targets(_checks.records(values.shape[0]))
-        return self._law(_Windows.of(values, ranks, plan.reach, self.grid, threads))
-
-    def _law(self, windows: _Windows) -> JointQuantiles:
+    def law_of(self, windows: _Windows) -> JointQuantiles:
         _, places, plan = self._targets(windows.n)
         return JointQuantiles(windows, plan, places=places, grid=self.grid)
 
-    def _reading(self) -> Ranks:
+    def reading(self) -> Ranks:
         def wanted(n: int) -> list[tuple[int, int]]:
             ranks, _, plan = self._targets(n)
             return [(rank - plan.reach - 1, rank + plan.reach + 1) for rank in ranks.tolist()]
 
-        def finish(order: Order) -> _Windows:
+        def finish(order: Ordered) -> _Windows:
             ranks, _, plan = self._targets(order.n)
 
             def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -200,13 +191,6 @@ class _Windows:
     bases: NDArray[np.int64]
     n: int
     last: int
-
-    @classmethod
-    def of(cls, values: NDArray[Any], ranks: NDArray[np.int64], reach: int, grid: Grid, workers: int) -> _Windows:
-        def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
-            return grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=workers))
-
-        return cls.around(ranks, reach, values.shape[0], grid, read)
 
     @classmethod
     def around(

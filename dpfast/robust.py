@@ -24,7 +24,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.selection import Selection
 from dpfast.spending import spending
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic, Summary
-from dpfast.streaming import Chunks, Columns, Reading, chunked
+from dpfast.streaming import Chunks, Columns, Reading, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; what is above 64 is not spent
 
-_TILE = 2**22  # records in the columns that are read together
-_ROWS = 1024  # records copied at a time
 _TRANSFORMED_ROWS = 256
 _KEPT = 2**20  # boxes times columns that may always be kept
 
@@ -194,16 +192,12 @@ class _CoordinateWise(Mechanism):
         if self.transform is not None:
             yield "transform", len(self.transform)
 
-    def _columns(self, X: ArrayLike, workers: int) -> tuple[_Columns, int]:
-        threads = _checks.threads(workers)
-        records = self._matrix(X, threads)
-        _checks.records(records.shape[0])
-        return _Columns(records), threads
-
-    def _matrix(self, X: ArrayLike, threads: int = 1) -> NDArray[Any]:
-        """The records, transformed."""
+    def _matrix(self, X: ArrayLike) -> NDArray[Any]:
         records = _checks.matrix("X", X)
         self._check_columns(records.shape[1])
+        return records
+
+    def _transformed(self, records: NDArray[Any], threads: int) -> NDArray[Any]:
         return records if self.transform is None else _transformed(records, np.array(self.transform), threads)
 
     def _check_columns(self, columns: int) -> None:
@@ -241,27 +235,6 @@ def _matrix(transform: Any) -> tuple[tuple[float, ...], ...] | None:
     return tuple(map(tuple, matrix.tolist()))
 
 
-class _Columns:
-    """The columns of an array of records, a few copied together where they are not contiguous."""
-
-    def __init__(self, records: NDArray[Any]) -> None:
-        self.n, self.d = records.shape
-        self._records = records
-
-    def between(self, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        records, n = self._records, self.n
-        if self.d == 1 or records.strides[0] == records.itemsize:
-            yield from ((j, records[:, j]) for j in range(start, stop))
-            return
-        count = min(max(_TILE // n, 4), 64, stop - start)
-        tile = np.empty((count, n), records.dtype)
-        for first in range(start, stop, count):
-            last = min(first + count, stop)
-            for row in range(0, n, _ROWS):
-                tile[: last - first, row : row + _ROWS] = records[row : row + _ROWS, first:last].T
-            yield from ((first + i, tile[i]) for i in range(last - first))
-
-
 def _transformed(records: NDArray[Any], matrix: NDArray[np.float64], threads: int) -> NDArray[np.float64]:
     """`matrix` times each record, columns contiguous: a map of each record by itself, the same on every machine."""
     n, d = records.shape
@@ -275,12 +248,6 @@ def _transformed(records: NDArray[Any], matrix: NDArray[np.float64], threads: in
 
     each(fill, range(0, n, _TRANSFORMED_ROWS), threads)
     return out.T
-
-
-def _parts(d: int, threads: int) -> list[range]:
-    """The columns of each thread."""
-    count = min(threads, d)
-    return [range(d * i // count, d * (i + 1) // count) for i in range(count)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -380,50 +347,38 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         source = bit_generator(rng)
         if isinstance(X, Chunks):
             return np.asarray(self.start().read(X, workers=workers).release(rng=source))
-        columns, threads = self._columns(X, workers)
-        n, d = columns.n, columns.d
-        levels = self._levels(n, d)
+        threads, records = _checks.threads(workers), self._matrix(X)
+        n, d = records.shape
+        levels = self._levels(self.check_records(n), d)
+        records = self._transformed(records, threads)
         kept = _Kept.around(2 * (d + 1) / self.epsilon, levels, n, d)
 
         def read(part: range) -> _boxes.Volumes:
             volumes = _boxes.Volumes(levels + 1)
-            for j, values in columns.between(part.start, part.stop):
+            for j, values in columns_between(records, part.start, part.stop):
                 self._column(j, n).multiply(values, levels, volumes, kept, j)
             return volumes
 
-        volumes, *others = each(read, _parts(d, threads), threads)
+        volumes, *others = each(read, shares(d, threads), threads)
         for other in others:
             volumes.merge(other)
         level = np.empty(1, np.int64)
-        volumes.fill_levels(source, self.epsilon, lambda: self._widths(columns, levels), level)
-        lower, upper = self._box(columns, levels, int(level[0]), kept)
+        volumes.fill_levels(source, self.epsilon, lambda: self._widths(records, levels), level)
+        lower, upper = self._box(records, levels, int(level[0]), kept)
         codes = np.empty((1, d), np.int64)
         _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
         return self._decode(n, codes[0])
 
-    @chunked
-    def law(self, X: ArrayLike, *, workers: int = 1) -> Boxes:
-        """The exact law of the release. PRIVATE. Holds all boxes: 16 d levels bytes."""
-        columns, threads = self._columns(X, workers)
-        levels = self._levels(columns.n, columns.d)
-
-        def read(part: range) -> list[Summary]:
-            return [
-                self._column(j, columns.n).summarize(values, levels)
-                for j, values in columns.between(part.start, part.stop)
-            ]
-
-        return self._law([s for part in each(read, _parts(columns.d, threads), threads) for s in part])
-
-    def _reading(self) -> Columns:
+    def reading(self) -> Columns:
         def reading(j: int, d: int) -> Reading:
             column = self._column(j, 1)
             return column.statistic.reading(column.grid, lambda n: self._levels(n, d))
 
         passes = max(self.statistic.reading(grid, lambda n: 1).passes for grid in self.grids)
-        return Columns(reading, self._matrix, self._check_columns, passes)
+        return Columns(reading, self._matrix, self._check_columns, passes, self._transformed)
 
-    def _law(self, summaries: list[Summary]) -> Boxes:
+    def law_of(self, summaries: list[Summary]) -> Boxes:
+        """The exact law of the release. PRIVATE. Holds all boxes: 16 d levels bytes."""
         n, d, levels = summaries[0].n, len(summaries), summaries[0].levels
         lower, upper = np.zeros((levels + 1, d), np.int64), np.empty((levels + 1, d), np.int64)
         for j, summary in enumerate(summaries):
@@ -499,14 +454,15 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         radius = round(min(self.radius * scale / grid.step * statistic.records(n), last))
         return _Column(statistic, grid, n, last, radius)
 
-    def _widths(self, columns: _Columns, levels: int) -> Iterator[Sequence[int]]:
-        for j, values in columns.between(0, columns.d):
-            column = self._column(j, columns.n)
+    def _widths(self, records: NDArray[Any], levels: int) -> Iterator[Sequence[int]]:
+        n, d = records.shape
+        for j, values in columns_between(records, 0, d):
+            column = self._column(j, n)
             lower, upper = column.ranges(values, levels)
             yield [*(upper - lower + 1).tolist(), column.last + 1]
 
-    def _box(self, columns: _Columns, levels: int, level: int, kept: _Kept) -> tuple[Codes, Codes]:
-        n, d = columns.n, columns.d
+    def _box(self, records: NDArray[Any], levels: int, level: int, kept: _Kept) -> tuple[Codes, Codes]:
+        n, d = records.shape
         if level in kept.levels:
             i = level - kept.levels.start
             return np.ascontiguousarray(kept.lower[None, :, i]), np.ascontiguousarray(kept.upper[None, :, i])
@@ -514,7 +470,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         if level == levels:
             upper[0] = [self._column(j, n).last for j in range(d)]
         else:
-            for j, values in columns.between(0, d):
+            for j, values in columns_between(records, 0, d):
                 low, high = self._column(j, n).ranges(values, levels)
                 lower[0, j], upper[0, j] = low[level], high[level]
         return lower, upper
@@ -552,10 +508,7 @@ class _Column:
 
     def ranges(self, values: NDArray[Any], levels: int) -> tuple[Codes, Codes]:
         """The attack ranges of all levels, widened by the radius."""
-        return self.widened(self.summarize(values, levels))
-
-    def summarize(self, values: NDArray[Any], levels: int) -> Summary:
-        return self.statistic.summarize(values, self.grid, levels)
+        return self.widened(self.statistic.reading(self.grid, lambda _: levels).of(values))
 
     def widened(self, summary: Summary) -> tuple[Codes, Codes]:
         """The attack ranges of a summary, widened by the radius."""
@@ -699,24 +652,11 @@ class RangeFreeBoxes(_CoordinateWise):
         rank = self.statistic.rank(n)
         return min(rank, n - rank + 1)
 
-    @chunked
-    def law(self, X: ArrayLike, *, workers: int = 1) -> BehindTest:
-        """The exact law of the release, failure included. PRIVATE."""
-        columns, threads = self._columns(X, workers)
-        boxes, grid = self._boxes(columns.n, columns.d), self.grid
-
-        def read(part: range) -> list[Summary]:
-            return [
-                self.statistic.summarize(values, grid, boxes) for _, values in columns.between(part.start, part.stop)
-            ]
-
-        return self._law([s for part in each(read, _parts(columns.d, threads), threads) for s in part])
-
-    def _reading(self) -> Columns:
+    def reading(self) -> Columns:
         def reading(j: int, d: int) -> Reading:
             return self.statistic.reading(self.grid, lambda n: self._boxes(n, d))
 
-        return Columns(reading, self._matrix, self._check_columns, reading(0, 1).passes)
+        return Columns(reading, self._matrix, self._check_columns, reading(0, 1).passes, self._transformed)
 
     def _boxes(self, n: int, d: int) -> int:
         """How many boxes are looked at: public. A ValueError for too few records."""
@@ -729,7 +669,8 @@ class RangeFreeBoxes(_CoordinateWise):
             )
         return min(room, plan.cap + 2 + plan.reach)
 
-    def _law(self, summaries: list[Summary]) -> BehindTest:
+    def law_of(self, summaries: list[Summary]) -> BehindTest:
+        """The exact law of the release, failure included. PRIVATE."""
         d, first = len(summaries), int(self.grid.first)
         plan, ranges = self.plan(d), [self.statistic.attack_range(summary) for summary in summaries]
         lower, upper = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
@@ -876,7 +817,7 @@ def score(
     first, last = math.ceil(center - reach), math.floor(center + reach)
     if last < 0 or first > estimator.last(grid, n):
         raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
-    lower, upper = estimator.attack_range(estimator.summarize(values, grid, estimator.breakdown(n), threads))
+    lower, upper = estimator.attack_range(estimator.reading(grid, estimator.breakdown).of(values, threads))
     apart = (lower > min(last, 2**63 - 1)) | (upper < max(first, -(2**63)))
     return int(np.count_nonzero(apart))
 

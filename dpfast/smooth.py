@@ -18,7 +18,7 @@ from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStude
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
-from dpfast.streaming import Reading, chunked
+from dpfast.streaming import Reading
 
 __all__ = [
     "PublishedConstants",
@@ -325,7 +325,8 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     values = _checks.vector("x", x)
     n = _checks.records(values.shape[0])
     plan = _plan(statistic, n, grid.size - 1, beta)
-    _, bound = _summarise(statistic, values, grid, plan, threads=1)
+    reading = statistic.reading(grid, lambda _: len(plan.discounts) + 1)
+    _, bound = _bounded(statistic, reading.of(values), plan)
     return bound * grid.step / statistic.records(n)
 
 
@@ -397,14 +398,8 @@ def _plan(statistic: RankStatistic, n: int, last: int, beta: float) -> _Plan:
     return _Plan(tuple(directions), _gaps.weights(beta, ratio, most), weight)
 
 
-def _summarise(
-    statistic: RankStatistic, values: NDArray[Any], grid: Grid, plan: _Plan, threads: int
-) -> tuple[int, float]:
-    """The exact statistic and its smooth bound, in release codes."""
-    return _bounded(statistic, statistic.summarize(values, grid, len(plan.discounts) + 1, threads), plan)
-
-
 def _bounded(statistic: RankStatistic, summary: Summary, plan: _Plan) -> tuple[int, float]:
+    """The exact statistic and its smooth bound, in release codes."""
     reach = len(plan.discounts)
     middle = replace(summary, levels=1, windows=tuple(window[reach : reach + 1] for window in summary.windows))
     center, _ = statistic.attack_range(middle)
@@ -524,15 +519,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             f"{self.scale:.4f}: {self.privacy}>"
         )
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> ClampedNoise:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        levels = self._levels(_checks.records(values.shape[0]))
-        return self._law(self.statistic.summarize(values, self.grid, levels, threads))
-
-    def _reading(self) -> Reading:
+    def reading(self) -> Reading:
         return self.statistic.reading(self.grid, self._levels)
 
     def _levels(self, n: int) -> int:
@@ -546,7 +533,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         self._check_scale(plan.weight)
         return plan
 
-    def _law(self, summary: Summary) -> ClampedNoise:
+    def law_of(self, summary: Summary) -> ClampedNoise:
         n = summary.n
         center, bound = _bounded(self.statistic, summary, self._checked_plan(n))
         return ClampedNoise(

@@ -17,16 +17,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _levels, _select
+from dpfast._kernels import _levels
 from dpfast.grid import Grid
 from dpfast.streaming import Codes as CodeReading
-from dpfast.streaming import Order, Ranks, Reading
+from dpfast.streaming import Ordered, Ranks, Reading
 
 Codes = NDArray[np.int64]
 
@@ -146,50 +147,20 @@ class RankStatistic(Statistic):
     def gaps(self, n: int) -> Gaps:
         """The ranks whose gaps bound the change by one record, for smooth sensitivity."""
 
-    def summarize(self, values: NDArray[Any], grid: Grid, levels: int, workers: int = 1) -> Summary:
-        """Select what `attack_range` needs from an array of numbers. How much depends on public numbers only."""
-        reach, n = levels - 1, values.shape[0]
-        if len(ranks := self.ranks(n)) == 1:
-            return Summary(grid, n, levels, (_window(values, grid, ranks[0] - reach, ranks[0] + reach, workers),))
-        first, last = ranks
-        if first + reach + 1 >= last - reach:  # one window holds all
-            codes = _window(values, grid, first - reach, last + reach, workers)
-            low, high = codes[: 2 * reach + 1], codes[last - first :]
-            return Summary(grid, n, levels, (low, high), _total(codes[reach : reach + last - first + 1], self.adds))
-        lows, highs, between = _select.windows(
-            values,
-            (first - reach, first + reach),
-            (last - reach, last + reach),
-            first=grid.first,
-            sums=self.adds,
-            **grid.kernel,
-            workers=workers,
-        )
-        low, high = grid.encode(lows), grid.encode(highs)
-        total = _total(low[reach:], self.adds) + between + _total(high[: reach + 1], self.adds)
-        return Summary(grid, n, levels, (low, high), total)
-
     def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
-        """What `summarize` does, for records in a stream; `levels` for their number."""
+        """What reads the `Summary` that `attack_range` needs: how much of n records, `levels(n)` says; it is public."""
 
+        @cache
         def wanted(n: int) -> list[tuple[int, int]]:
             reach = levels(n) - 1
             return [(rank - reach, rank + reach) for rank in self.ranks(n)]
 
-        def finish(order: Order) -> Summary:
-            n, ranks = order.n, self.ranks(order.n)
-            windows = tuple(order.window(first, last) for first, last in wanted(n))
-            return Summary(grid, n, levels(n), windows, order.total(*ranks) if self.adds else 0)
+        def finish(order: Ordered) -> Summary:
+            n, windows = order.n, tuple(order.window(first, last) for first, last in wanted(order.n))
+            total = order.total(*self.ranks(n)) if self.adds else 0
+            return Summary(grid, n, (len(windows[0]) + 1) // 2, windows, total)
 
         return Ranks(grid, wanted, finish, sums=self.adds)
-
-
-def _window(values: NDArray[Any], grid: Grid, first: int, last: int, workers: int) -> Codes:
-    return grid.encode(_select.window(values, first, last, **grid.kernel, workers=workers))
-
-
-def _total(codes: Codes, adds: bool) -> int:
-    return int(codes.sum()) if adds else 0
 
 
 class MomentStatistic(Statistic):
@@ -710,10 +681,6 @@ class Huber(RankStatistic):
 
     def breakdown(self, n: int) -> int:
         return n
-
-    def summarize(self, values: NDArray[Any], grid: Grid, levels: int, workers: int = 1) -> Summary:
-        n = values.shape[0]
-        return Summary(grid, n, levels, (_window(values, grid, 1, n, workers),))
 
     def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
         def finish(codes: Codes) -> Summary:

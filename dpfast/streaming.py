@@ -9,13 +9,17 @@ A mechanism asks for one of a few *readings* of the data, whose summary its law 
 - `Codes`: the grid code of every record, where the law needs them all;
 - `Columns`: one of these for each column.
 
-A statistic names its reading (`RankStatistic.reading`), so a new one can be streamed for nothing. What a reading holds
-is an exact summary in integers: neither chunks nor the order of merging change it, and a release is the one of the same
-records in one array, bit for bit for the same generator.
+- `Values`: the records of an array themselves, and in a stream the values of their codes.
+
+A mechanism names its reading (`Mechanism.reading`), and its law is a function of the summary (`Mechanism.law_of`): one
+road for arrays (`Reading.of`) and for streams (`State`). What a reading holds is an exact summary in integers: neither
+chunks nor the order of merging change it, and a release is the one of the same records in one array, bit for bit for
+the same generator.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import hashlib
 import json
@@ -25,14 +29,14 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
-from dpfast._kernels import _select, _stream
+from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
@@ -40,7 +44,7 @@ from dpfast.spending import LAW, refused, spending
 
 if TYPE_CHECKING:
     from dpfast.laws import Law
-    from dpfast.mechanism import Mechanism
+    from dpfast.privacy import PrivacyProfile
 
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
@@ -48,6 +52,8 @@ Integers = NDArray[np.int64]
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of counts, in 64 and in 32 bits
 _THREAD = 2**18  # records for which a thread pays
 _PIECE = 2**31  # records that are added at once: fewer than twice as many to counts of 32 bits
+_TILE = 2**22  # records in the columns that are read together
+_ROWS = 1024  # records copied at a time
 
 
 class Chunks:
@@ -141,22 +147,6 @@ class Chunks:
         return self._n
 
 
-AnyLaw = TypeVar("AnyLaw")
-
-
-def chunked(law: Callable[..., AnyLaw]) -> Callable[..., AnyLaw]:
-    """A mechanism's `law` that takes `Chunks`, too, by a state of the mechanism."""
-
-    @wraps(law)
-    def of_any(self: Mechanism, *x: Any, workers: int = 1, **named: Any) -> Any:
-        for chunks in (*x, *named.values()):
-            if isinstance(chunks, Chunks):
-                return self.start().read(chunks, workers=workers).law()
-        return law(self, *x, workers=workers, **named)
-
-    return of_any
-
-
 # ---- readings ----
 
 
@@ -184,6 +174,18 @@ class Reading(ABC):
     @abstractmethod
     def summary(self, n: int) -> Any:
         """What the law is made of, after the last pass over n records."""
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        """The summary of all records, in one array as `records` gives it: a new reading's passes over it, or faster.
+
+        A subclass that overrides it has the same summary by another way.
+        """
+        for number in range(self.passes):
+            if number:
+                self.advance(len(values))
+            if len(values):
+                self.add(values, threads)
+        return self.summary(len(values))
 
     @abstractmethod
     def pack(self) -> Any:
@@ -299,6 +301,9 @@ class Counts(Reading):
         """The counts, and n."""
         return self._counts.copy(), n
 
+    def of(self, values: Array, threads: int = 1) -> tuple[Integers, int]:
+        return self._count(values, threads), len(values)
+
     def pack(self) -> Any:
         return [self._counts.reshape(-1)]
 
@@ -359,22 +364,51 @@ class Codes(Reading):
         self._parts = [np.stack(columns, axis=1)]
 
 
+class Batch(NamedTuple):
+    """Records in one array, for a law that reads them itself, and the threads that it may use."""
+
+    values: Array
+    threads: int
+
+
+class Values(Codes):
+    """The records themselves: those of an array, or in a stream the values of their grid codes, which count alike.
+
+    Parameters
+    ----------
+    grids, records
+        As for `Codes`.
+    """
+
+    def __init__(self, grids: tuple[Grid, ...], records: Callable[[Any], Array] | None = None) -> None:
+        def decoded(codes: Integers) -> Batch:
+            columns = [grid.decode(column) for grid, column in zip(grids, codes.T, strict=True)]
+            return Batch(columns[0] if records is None else np.stack(columns, axis=1), 1)
+
+        super().__init__(grids, decoded, records)
+
+    def of(self, values: Array, threads: int = 1) -> Batch:
+        return Batch(values, threads)
+
+
 class _Tally:
     """A table of counts of 64 bits, with one of 32 for the newest: kernels add to that faster."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
-        self._counts = np.zeros(shape, np.int64)
-        self._newest = np.zeros(shape, np.uint32)
+        self.shape = shape
         self._added = 0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        rows, digits = self._counts.shape
-        return rows, digits
-
-    @property
     def size(self) -> int:
-        return self._counts.size
+        return math.prod(self.shape)
+
+    @cached_property
+    def _counts(self) -> Integers:
+        return np.zeros(self.shape, np.int64)
+
+    @cached_property
+    def _newest(self) -> NDArray[np.uint32]:
+        return np.zeros(self.shape, np.uint32)
 
     @property
     def counts(self) -> Integers:
@@ -457,16 +491,8 @@ class _Stretches(NamedTuple):
 
     @classmethod
     def of(cls, wanted: Iterable[tuple[int, int]], n: int) -> _Stretches:
-        inside = sorted((max(first, 1), min(last, n)) for first, last in wanted)
-        joined: list[list[int]] = []
-        for first, last in inside:
-            if first > last:
-                continue
-            if joined and first <= joined[-1][1] + 1:
-                joined[-1][1] = max(joined[-1][1], last)
-            else:
-                joined.append([first, last])
-        firsts, lasts = np.array(joined, np.int64).reshape(-1, 2).T
+        inside = ((max(first, 1), min(last, n)) for first, last in wanted if first <= n and last >= 1)
+        firsts, lasts = np.array(_joined_stretches(inside), np.int64).reshape(-1, 2).T
         return cls(firsts, lasts)
 
     def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
@@ -508,6 +534,9 @@ def _joined(parts: Iterable[Integers]) -> Integers:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
+_NO_MARKS = np.empty(0, np.uint8)
+
+
 class Ranks(Reading):
     """Order statistics, and the sum of the codes between two of them, exactly and in bounded memory.
 
@@ -523,7 +552,7 @@ class Ranks(Reading):
     wanted : callable
         The stretches of ranks, pairs (first, last), for n records; at most two, apart, if `sums`.
     finish : callable
-        The summary, of an `Order`.
+        The summary, of an `Ordered`.
     sums : bool
         Whether the sum of the codes between the stretches is needed.
     """
@@ -532,21 +561,25 @@ class Ranks(Reading):
         self,
         grid: Grid,
         wanted: Callable[[int], Iterable[tuple[int, int]]],
-        finish: Callable[[Order], Any],
+        finish: Callable[[Ordered], Any],
         *,
         sums: bool = False,
     ) -> None:
         self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
         self._bits = (grid.size - 1).bit_length()
         self.passes = -(-self._bits // _DIGIT)
-        shift, first = self._shift(0), np.zeros(1, np.int64)
-        self._level = _Level(shift, first, first, first, _Tally((1, ((grid.size - 1) >> shift) + 1)))
         self._looked: list[_Cells] = []
         self._copied: list[_Copied] = []
         self._marks: list[tuple[NDArray[np.int32], int]] = []
-        self._any = np.empty(0, np.uint8)
+        self._any = _NO_MARKS
         self._gap: _Gap | None = None
         self._clamped_sum = 0
+
+    @cached_property
+    def _level(self) -> _Level:
+        """The tables of the present pass: in the first, one by the leading digit."""
+        shift, first = self._shift(0), np.zeros(1, np.int64)
+        return _Level(shift, first, first, first, _Tally((1, ((self._grid.size - 1) >> shift) + 1)))
 
     def _shift(self, level: int) -> int:
         return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
@@ -554,6 +587,10 @@ class Ranks(Reading):
     def _width(self) -> int:
         """The bits of the next digit."""
         return self._level.shift - self._shift(len(self._looked) + 1)
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        stretches = self._wanted(len(values)) if len(values) else []
+        return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
 
     def records(self, x: Any) -> Array:
         return _checks.vector("x", x)
@@ -715,6 +752,79 @@ class _Gap(NamedTuple):
         return min(max(total, self.between * self.low), self.between * self.high)
 
 
+class Ordered(Protocol):
+    """The sorted codes of n records, as far as they were wanted."""
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+
+    def window(self, first: int, last: int) -> Integers:
+        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+
+    def total(self, first: int, last: int) -> int:
+        """The sum of the codes of ranks first..last."""
+
+
+class Selected(NamedTuple):
+    """Stretches of the order of an array: their codes, from ranks `firsts` on."""
+
+    n: int
+    firsts: list[int]
+    stretches: list[Integers]
+    between: int = 0  # the sum of the codes after the first stretch and before the second
+
+    @classmethod
+    def of(
+        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, *, sums: bool = False, threads: int = 1
+    ) -> Selected:
+        """The stretches that hold all wanted ranks, and the sum between two of them."""
+        n, joined = len(values), _joined_stretches(wanted)
+        if not joined:
+            return cls(n, [], [])
+        if len(joined) == 1:
+            [(first, last)] = joined
+            codes = _select.window(values, first, last, **grid.kernel, workers=threads)
+            return cls(n, [first], [grid.encode(codes)])
+        if len(joined) == 2:
+            low, high, between = _select.windows(
+                values, *joined, first=grid.first, sums=sums, **grid.kernel, workers=threads
+            )
+            return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
+        return cls(n, *_many(values, joined, grid, threads))
+
+    def window(self, first: int, last: int) -> Integers:
+        at = bisect.bisect_right(self.firsts, first) - 1
+        start = first - self.firsts[at]
+        return self.stretches[at][start : start + last - first + 1]
+
+    def total(self, first: int, last: int) -> int:
+        if len(self.stretches) == 1:
+            return int(self.window(first, last).sum())
+        low, high = self.stretches
+        return int(low[first - self.firsts[0] :].sum()) + self.between + int(high[: last - self.firsts[1] + 1].sum())
+
+
+def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches of ranks, ascending and apart."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(wanted):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _many(
+    values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, threads: int
+) -> tuple[list[int], list[Integers]]:
+    """First ranks and codes of the stretches, cut to the ranks that there are."""
+    firsts, lasts = _Stretches.of(wanted, len(values))
+    found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
+    return firsts.tolist(), np.split(found, np.cumsum(lasts - firsts + 1)[:-1])
+
+
 class Order(NamedTuple):
     """What is known of the sorted codes: entry i holds the ranks after ``ends[i] - counts[i]``, up to ``ends[i]``."""
 
@@ -785,6 +895,8 @@ class Columns(Reading):
     check : callable
         Raises a ValueError for a d that the mechanism does not take.
     passes : int
+    prepared : callable
+        Maps the records one by one, by ``prepared(values, threads)``, before they are read.
     """
 
     def __init__(
@@ -793,10 +905,21 @@ class Columns(Reading):
         records: Callable[[Any], Array],
         check: Callable[[int], None],
         passes: int,
+        prepared: Callable[[Array, int], Array],
     ) -> None:
         self._reading, self._records, self._check, self.passes = reading, records, check, passes
+        self._prepared = prepared
         self._number = 1
         self._columns: list[Reading] = []
+
+    def of(self, values: Array, threads: int = 1) -> list[Any]:
+        d = values.shape[1]
+        values = self._prepared(values, threads)
+
+        def read(part: range) -> list[Any]:
+            return [self._reading(j, d).of(column) for j, column in columns_between(values, part.start, part.stop)]
+
+        return [summary for part in each(read, shares(d, threads), threads) for summary in part]
 
     def _begin(self, d: int) -> None:
         self._columns = [self._reading(j, d) for j in range(d)]
@@ -813,7 +936,7 @@ class Columns(Reading):
     def add(self, values: Array, threads: int) -> None:
         if not self._columns:
             self._begin(values.shape[1])
-        rows = np.ascontiguousarray(values.T)
+        rows = np.ascontiguousarray(self._prepared(values, threads).T)
 
         def add(j: int) -> None:
             if self._columns[j].passes >= self._number:
@@ -851,7 +974,45 @@ class Columns(Reading):
             self._columns[j].unpack(part, n, number)
 
 
+def columns_between(records: Array, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """The columns start..stop - 1 of an array of records, a few copied together where they are not contiguous."""
+    n, d = records.shape
+    if d == 1 or records.strides[0] == records.itemsize:
+        yield from ((j, records[:, j]) for j in range(start, stop))
+        return
+    count = min(max(_TILE // n, 4), 64, stop - start)
+    tile = np.empty((count, n), records.dtype)
+    for first in range(start, stop, count):
+        last = min(first + count, stop)
+        for row in range(0, n, _ROWS):
+            tile[: last - first, row : row + _ROWS] = records[row : row + _ROWS, first:last].T
+        yield from ((first + i, tile[i]) for i in range(last - first))
+
+
+def shares(count: int, threads: int) -> list[range]:
+    """What each of some threads reads of so many columns."""
+    parts = min(threads, count)
+    return [range(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+
+
 # ---- states ----
+
+
+class Streamed(Protocol):
+    """What a state asks of a mechanism."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile: ...
+
+    def reading(self) -> Reading: ...
+
+    def law_of(self, summary: Any) -> Law: ...
+
+    def check_records(self, n: int) -> int: ...
+
+    def drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any: ...
 
 
 class State:
@@ -896,10 +1057,10 @@ class State:
     True
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Streamed) -> None:
         self.mechanism = mechanism
         self.number, self.n = 1, 0
-        self._reading = mechanism._reading()
+        self._reading = mechanism.reading()
         self._records: int | None = None  # those of the first pass, when it is over
 
     @property
@@ -979,13 +1140,17 @@ class State:
         """The exact law of the release, after the last pass. PRIVATE."""
         return self._made()
 
+    def summary(self) -> Any:
+        """What the law is made of, after the last pass. PRIVATE."""
+        self._check_last()
+        return self._reading.summary(self._all_records())
+
     def _check_last(self) -> None:
         if self.number != self.passes:
             raise ValueError(f"pass {self.number} of {self.passes}: call next_pass, and read the records again")
 
     def _made(self) -> Law:
-        self._check_last()
-        return self.mechanism._law(self._reading.summary(self._all_records()))
+        return self.mechanism.law_of(self.summary())
 
     def release(
         self, *, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None
@@ -1001,11 +1166,11 @@ class State:
         bit_generator(rng)
         self._check_last()  # what is wrong without the data costs nothing
         with spending(self.mechanism.privacy_profile, times=math.prod(shape), label=repr(self.mechanism)):
-            return self.mechanism._drawn(self._made, size, rng)
+            return self.mechanism.drawn(self._made, size, rng)
 
     def _all_records(self) -> int:
         if self._records is None:
-            return self.mechanism._public_records(self.n)
+            return self.mechanism.check_records(self.n)
         if self.n != self._records:
             raise ValueError(
                 f"pass {self.number} read {self.n} records, the first pass {self._records}: chunks must be "
@@ -1037,7 +1202,7 @@ class State:
         return _MAGIC + struct.pack("<HI", _VERSION, zlib.crc32(body)) + body
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview, mechanism: Mechanism) -> State:
+    def from_bytes(cls, data: bytes | bytearray | memoryview, mechanism: Streamed) -> State:
         """The state that `to_bytes` made, for the same mechanism.
 
         Raises
@@ -1056,7 +1221,7 @@ class State:
         first = state.n
         if records is not None:
             first = state._records = _whole(records, _MOST_RECORDS)
-            mechanism._public_records(first)
+            mechanism.check_records(first)
         state._reading.unpack(held, first, state.number)
         return state
 
@@ -1064,7 +1229,7 @@ class State:
         return _restored, (self.to_bytes(), self.mechanism)
 
 
-def _restored(data: bytes, mechanism: Mechanism) -> State:
+def _restored(data: bytes, mechanism: Streamed) -> State:
     return State.from_bytes(data, mechanism)
 
 
@@ -1198,7 +1363,7 @@ def _codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> Inte
     return codes
 
 
-def _fingerprint(mechanism: Mechanism) -> str:
+def _fingerprint(mechanism: Streamed) -> str:
     """A digest of the kind and the public parameters of a mechanism; a TypeError for functions without a name."""
     return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
 

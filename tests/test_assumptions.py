@@ -222,7 +222,7 @@ class TestImagined:
         statistic, n, levels = TrimmedMean(0.1), 400, 20
         imagined = list(summaries(statistic, Assumed(SKEWED), GRID, n, levels))
         rng = Generator(PCG64(1))
-        real = [statistic.summarize(SKEWED.rvs(n, random_state=rng), GRID, levels) for _ in range(2000)]
+        real = [statistic.reading(GRID, lambda _: levels).of(SKEWED.rvs(n, random_state=rng)) for _ in range(2000)]
         for part in (
             lambda s: float(s.total),
             *(lambda s, i=i, j=j: float(s.windows[i][j]) for i in (0, 1) for j in (0, 38)),

@@ -37,7 +37,12 @@ def vectors(last, m):
 
 def stage(data, ranks, last, epsilon, reach, pins=None):
     """One stage with a cap of our choice."""
-    windows = _Windows.of(np.asarray(data), np.asarray(ranks), reach, dpf.Grid(0, last, step=1), 1)
+    codes = np.sort(np.asarray(data))
+
+    def read(firsts, lasts):
+        return np.concatenate([codes[first - 1 : last] for first, last in zip(firsts, lasts, strict=True)])
+
+    windows = _Windows.around(np.asarray(ranks), reach, len(codes), dpf.Grid(0, last, step=1), read)
     return _Stage(windows, range(len(ranks)), epsilon, reach, pins or {})
 
 

@@ -53,8 +53,7 @@ def codes(last):
 
 
 def ranges(statistic, x, last, levels=None):
-    n = len(x)
-    summary = statistic.summarize(np.array(x, float), codes(last), levels or statistic.breakdown(n))
+    summary = statistic.reading(codes(last), lambda n: levels or statistic.breakdown(n)).of(np.array(x, float))
     lower, upper = statistic.attack_range(summary)
     return list(zip(lower.tolist(), upper.tolist(), strict=True))
 
@@ -133,7 +132,7 @@ class TestAttackRange:
         )
         y = y if kind not in ("float32", "int16") else y.astype(kind)
         grid = Grid(0, 1000, step=1, missing=500)
-        lower, upper = statistic.attack_range(statistic.summarize(y, grid, 50, workers=2))
+        lower, upper = statistic.attack_range(statistic.reading(grid, lambda _: 50).of(y, 2))
         assert lower[0] == upper[0] == twin(plain.astype(int).tolist()) if "huber" not in name else True
         n, t, ordered = len(plain), 49, np.sort(plain)
         raised = np.concatenate([ordered[t:], np.full(t, 1000.0)]).astype(int).tolist()

@@ -269,7 +269,7 @@ def test_windows_and_sums_of_any_records(x, cuts, bits, trim):
             reading.advance(len(x))
         for chunk in chunks:
             reading.add(chunk, 1)
-    summary, expected = reading.summary(len(x)), TrimmedMean(trim).summarize(x, grid, 3)
+    summary, expected = reading.summary(len(x)), TrimmedMean(trim).reading(grid, lambda _: 3).of(x)
     assert summary.total == expected.total
     assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
 
@@ -297,7 +297,7 @@ def test_cells_that_are_counted_further(x, cuts, last, reach, digit, trim):
             for chunk in np.split(x, sorted(cuts)):
                 reading.add(chunk, 1)
             merged.merge(reading)
-        summary, expected = merged.summary(len(x)), statistic.summarize(x, grid, reach)
+        summary, expected = merged.summary(len(x)), statistic.reading(grid, lambda _: reach).of(x)
         assert summary.total == expected.total
         assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
 

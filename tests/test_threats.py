@@ -524,7 +524,7 @@ class TestT24:
         """
         found = []
         for data in datasets:
-            summary = Huber(cls.K).summarize(np.array(data, float), cls.BOX, 2)
+            summary = Huber(cls.K).reading(cls.BOX, lambda _: 2).of(np.array(data, float))
             lower, upper = Huber(cls.K).attack_range(summary)
             for i in range(len(data)):
                 moved = [cls.estimate(psi, (*data[:i], v, *data[i + 1 :])) for v in range(cls.LAST + 1)]
@@ -562,7 +562,7 @@ class TestT24:
 
     @classmethod
     def value(cls, statistic, data):
-        lower, upper = statistic.attack_range(statistic.summarize(np.array(data, float), cls.BOX, 1))
+        lower, upper = statistic.attack_range(statistic.reading(cls.BOX, lambda _: 1).of(np.array(data, float)))
         assert lower[0] == upper[0]
         return int(lower[0])
 
@@ -570,7 +570,9 @@ class TestT24:
         """The attack range at one replacement is what a record at a corner makes of the statistic, and no more."""
         for statistic in (Median(), Quantile(0.8), TrimmedMean(0.3), WinsorizedMean(0.3), Mean(), Huber(self.K)):
             for data in self.DATASETS:
-                lower, upper = statistic.attack_range(statistic.summarize(np.array(data, float), self.BOX, 2))
+                lower, upper = statistic.attack_range(
+                    statistic.reading(self.BOX, lambda _: 2).of(np.array(data, float))
+                )
                 replaced = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in range(self.LAST + 1)]
                 corners = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in (0, self.LAST)]
                 moved, extreme = ([self.value(statistic, d) for d in each] for each in (replaced, corners))

@@ -21,7 +21,7 @@ from dpfast.laws import Law, NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
-from dpfast.streaming import Chunks, Codes, Counts, chunked
+from dpfast.streaming import Batch, Chunks, Counts, Values
 from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_bins, perturbed_mise, smoothed_mise
 
 MOST_CELLS = 2**24
@@ -460,18 +460,11 @@ class PerturbedHistogram(_OnCells):
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
-        """The exact law of the noisy counts. PRIVATE."""
-        threads, values = _checks.threads(workers), self._columns(x)
-        n = self._public_records(len(values))
-        return self._law((self.cells.count(values, threads), n))
-
-    def _reading(self) -> Counts:
+    def reading(self) -> Counts:
         cells = self.cells
         return Counts(cells.bins, self._columns, cells.count)
 
-    def _law(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
+    def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
         return NoisyIntegers(
             counts,
@@ -494,11 +487,11 @@ class PerturbedHistogram(_OnCells):
         """
         return super().release(x, size=size, rng=rng, workers=workers)
 
-    def _drawn(
+    def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
     ) -> Any:
         if size is None:
-            return super()._drawn(law, None, rng)
+            return super().drawn(law, None, rng)
         shape = _checks.shape(size)
         bit_generator(rng)  # a wrong rng is told before data are looked at
         return law().sample(shape, rng=rng)
@@ -680,21 +673,12 @@ class SmoothedHistogram(_OnCells):
         """Mean integrated squared error to expect of the draws' histogram: `dpfast.theory.smoothed_mise`."""
         return smoothed_mise(probabilities, square_integral, n=n, k=self.k, delta=float(self.delta(n)))
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> SmoothedSample:
-        """The exact law of the k records. PRIVATE."""
-        threads = _checks.threads(workers)
-        return self._law(self._columns(x), threads)
+    def reading(self) -> Values:
+        return Values(self.grids, self._columns)
 
-    def _reading(self) -> Codes:
-        def finish(codes: NDArray[np.int64]) -> NDArray[np.float64]:
-            return np.stack([grid.decode(codes[:, a]) for a, grid in enumerate(self.grids)], axis=1)
-
-        return Codes(self.grids, finish, self._columns)
-
-    def _law(self, values: NDArray[Any], threads: int = 1) -> SmoothedSample:
-        cells = self.cells
-        units = _units(len(cells), _checks.records(len(values)), self.k, self.epsilon)
+    def law_of(self, batch: Batch) -> SmoothedSample:
+        cells, (values, threads) = self.cells, batch
+        units = _units(len(cells), len(values), self.k, self.epsilon)
         return SmoothedSample(values, cells=cells, k=self.k, units=units, workers=threads)
 
 

@@ -20,7 +20,7 @@ from dpfast.laws import Law
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.streaming import Codes, chunked
+from dpfast.streaming import Codes
 from dpfast.theory.kolmogorov import exponential_distance
 
 _MOST_RECORDS = 2**13 - 1
@@ -133,19 +133,11 @@ differential privacy) for one record replaced (the number of records is public)>
         n = _checks.whole("n", n, least=1)
         return exponential_distance(n, k=self.records(n), epsilon=self.epsilon)
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> KolmogorovSmirnovLaw:
-        """The exact law of the release. PRIVATE."""
-        _checks.threads(workers)
-        return self._law(self.grid.encode(_checks.vector("x", x)))
+    def reading(self) -> Codes:
+        return Codes((self.grid,), lambda codes: np.sort(codes[:, 0]))
 
-    def _reading(self) -> Codes:
-        return Codes((self.grid,), lambda codes: codes[:, 0])
-
-    def _law(self, codes: NDArray[np.int64]) -> KolmogorovSmirnovLaw:
-        k = self.records(_checks.records(codes.size))
-        codes.sort()
-        return KolmogorovSmirnovLaw(codes, k, epsilon=self.epsilon, grid=self.grid)
+    def law_of(self, codes: NDArray[np.int64]) -> KolmogorovSmirnovLaw:
+        return KolmogorovSmirnovLaw(codes, self.records(codes.size), epsilon=self.epsilon, grid=self.grid)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dpfast.laws import NoisyIntegers
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
-from dpfast.streaming import Chunks, Counts, chunked
+from dpfast.streaming import Chunks, Counts
 from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
 _BITS = 20  # a table entry is a multiple of 2**-20
@@ -145,24 +145,18 @@ class SeriesCoefficients(Mechanism):
         )
         return bound / _width(self.grid)
 
-    @chunked
-    def law(self, x: ArrayLike, *, workers: int = 1) -> NoisyIntegers:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        values = _checks.vector("x", x)
-        n = _checks.records(values.shape[0])
-        _checks.code_range(n << (_BITS + 2))
-        return self._law((_counts(values, self.grid, self.nodes, threads), n))
+    def check_records(self, n: int) -> int:
+        _checks.code_range(super().check_records(n) << (_BITS + 2))
+        return n
 
-    def _reading(self) -> Counts:
+    def reading(self) -> Counts:
         def count(values: NDArray[Any], threads: int) -> NDArray[np.int64]:
             return _counts(values, self.grid, self.nodes, threads)
 
         return Counts((self.nodes,), partial(_checks.vector, "x"), count)
 
-    def _law(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
+    def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
-        _checks.code_range(n << (_BITS + 2))
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
         return NoisyIntegers(totals, scale=self.scale, most=_MOST_SUM, decode=partial(_coefficients, n))
