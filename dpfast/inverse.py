@@ -279,10 +279,11 @@ differential privacy) for one record replaced (the number of records is public)>
         """The attack ranges of all levels, widened by the radius: the points of score at most t."""
         if isinstance(summary, _PrivateWindow):
             return self._private_boxes(summary)
-        last, radius = self.statistic.last(self.grid, summary.n), self._radius_codes(summary.n)
         lower, upper = self.statistic.attack_range(summary)
+        radius = self._radius_codes(summary.n)
         if radius == 0:
             return lower, upper
+        last = self.statistic.last(self.grid, summary.n)
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
     def _levels(self, n: int) -> int:

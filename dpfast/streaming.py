@@ -788,7 +788,7 @@ class Selected(NamedTuple):
             return cls(n, [first], [grid.encode(codes)])
         if len(joined) == 2:
             low, high, between = _select.windows(
-                values, *joined, first=grid.first, sums=sums, **grid.kernel, workers=threads
+                values, joined[0], joined[1], first=grid.first, sums=sums, **grid.kernel, workers=threads
             )
             return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
         return cls(n, *_many(values, joined, grid, threads))
