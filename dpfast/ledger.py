@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +22,7 @@ from dpfast.errors import BudgetError
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import RandomSource
-from dpfast.spending import Budget, active, spending
+from dpfast.spending import Ticket, active, blocks, known, spending
 
 _FORMAT = "dpfast-ledger"
 _VERSION = 1
@@ -51,8 +51,8 @@ class Charge:
     times: int = 1
 
 
-# The ledgers entered in this context, each with what was active before: None outside all and inside a release.
-_entered: ContextVar[tuple[tuple[Ledger, Budget | None], ...]] = ContextVar("dpfast_ledgers", default=())
+# The ledgers entered in this context, each with what was active before.
+_entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
 class Ledger:
@@ -154,7 +154,8 @@ class Ledger:
         self._lock = threading.Lock()
         self._forked = False
         self._journal = None if path is None else _Journal(os.fspath(path), self._header())
-        _all.add(self)
+        self._name = secrets.token_hex(16)
+        known[self._name] = self
         if self._journal is not None:
             with self._journal.locked() as journal:
                 self._catch_up(journal)
@@ -198,17 +199,38 @@ class Ledger:
     # ---- spending ----
 
     def __enter__(self) -> Ledger:
+        self._enter()
+        blocks.append(self._name)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._leave()
+        blocks.remove(self._name)
+
+    def _enter(self) -> None:
         entered = _entered.get()
         if entered and entered[-1][0] is not self:
             raise ValueError("another ledger is active: a release is charged to one")
         _entered.set((*entered, (self, active.get())))
         active.set(self)
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def _leave(self) -> None:
         *entered, (_, before) = _entered.get()
         _entered.set(tuple(entered))
         active.set(before)
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Active for what is paid here as a whole: no block, in which somebody's threads could be left without it."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _ticket(self) -> Ticket:
+        """What finds this ledger from other contexts, and from other processes if it has a file."""
+        return Ticket(self._name, None if self._journal is None else self.__reduce__())
 
     def release(
         self,
@@ -228,7 +250,7 @@ class Ledger:
         """
         if not getattr(getattr(type(mechanism), "release", None), "charged", False):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
-        with self:
+        with self._active():
             return mechanism.release(x, size=size, rng=rng, **options)
 
     @contextmanager
@@ -237,7 +259,7 @@ class Ledger:
     ) -> Iterator[None]:
         """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
         profile, count = _profile(cost), _checks.whole("times", times)
-        with self, spending(profile, label=str(label), times=count):
+        with self._active(), spending(profile, label=str(label), times=count):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
@@ -356,11 +378,8 @@ def _reopened(path: str, header: dict[str, Any]) -> Ledger:
     return ledger
 
 
-_all: weakref.WeakSet[Ledger] = weakref.WeakSet()
-
-
 def _after_fork_in_child() -> None:
-    for ledger in list(_all):
+    for ledger in list(known.values()):
         ledger._after_fork()
 
 
