@@ -160,7 +160,10 @@ def charged(method: _Method) -> _Method:
 
 
 def refused(reason: str) -> Callable[[_Method], _Method]:
-    """A function that returns private data, or noise whose use is not known: an error while a budget is active."""
+    """A function of private data that is no release, or noise whose use is not known: none while a budget is active.
+
+    So is everything that its docstring calls private in capitals, but for states: data on the way to a release.
+    """
 
     def decorate(function: _Method) -> _Method:
         @wraps(function)
@@ -176,7 +179,7 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
 
 
 LAW = "a law depends on the data, and no budget pays for it: make it outside the ledger"
-EXACT = "this is an exact function of private data, and no budget pays for it: call it outside the ledger"
+EXACT = "this is an exact function of the data, and no budget pays for it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
 
 

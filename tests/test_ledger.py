@@ -38,6 +38,7 @@ from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SmoothedHist
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
+from dpfast.smooth import smooth_sensitivity
 from dpfast.spending import known, spending
 
 ROOT = Path(__file__).parents[1]
@@ -137,6 +138,26 @@ def data(mechanism):
     return X[:, None] if two else X
 
 
+# Exact functions of data, which no budget pays for.
+EXACT = {
+    "robust.score": lambda x: robust.score(dpf.statistics.Median(), x, 50.0, grid=GRID),
+    "smooth.smooth_sensitivity": lambda x: smooth_sensitivity(dpf.statistics.Median(), x, grid=GRID, beta=0.1),
+    "theory.influence_function": lambda x: dpf.theory.influence_function(dpf.statistics.Median(), x, 5.0, 0.1),
+    "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
+    "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
+}
+# What is PRIVATE and allowed: states, what they are made of, and `dpfast.dask.release`, which says that they are.
+ON_THE_WAY = {
+    "aggregate.SampleAndAggregate.block_sums",
+    "dask._block_sums",
+    "dask.release",
+    "dask.state",
+    "densities.histograms.Cells.count",
+    "robust.Plan.slack",
+    "streaming.State.to_bytes",
+}
+
+
 class Untouchable:
     """Data that nobody looks at."""
 
@@ -161,6 +182,18 @@ def all_subclasses(cls):
     for sub in cls.__subclasses__():
         found += [sub, *all_subclasses(sub)] if sub.__module__.startswith("dpfast.") else []
     return found
+
+
+def all_functions():
+    """Functions of dpfast, and methods of its classes."""
+    for name in packages():
+        with suppress(ImportError):
+            import_module(name)
+    for module in [module for name, module in sys.modules.items() if name.split(".")[0] == "dpfast"]:
+        for item in vars(module).values():
+            if getattr(item, "__module__", None) != module.__name__:
+                continue
+            yield from filter(inspect.isfunction, vars(item).values() if inspect.isclass(item) else [item])
 
 
 class TestEverythingIsCharged:
@@ -226,6 +259,37 @@ class TestEverythingIsCharged:
             with broke, pytest.raises(BudgetError, match="does not fit"):
                 call(Untouchable())
         assert broke.spent.epsilon == 0
+
+    def test_what_is_private_is_refused_or_on_the_way_to_a_release(self):
+        """Everything that its docstring calls PRIVATE."""
+        private = {
+            f"{function.__module__.removeprefix('dpfast.')}.{function.__qualname__}": getattr(
+                function, "refused", False
+            )
+            for function in all_functions()
+            if "PRIVATE" in (function.__doc__ or "") and not getattr(function, "__isabstractmethod__", False)
+        }
+        assert {name for name, refused in private.items() if not refused} == ON_THE_WAY
+        assert sum(private.values()) >= 20
+        assert {name for name, refused in private.items() if refused and not name.endswith("law")} == {
+            "aggregate.SampleAndAggregate.law_of",
+            "local.location.MedianDescent.probability",
+            "robust.score",
+            "smooth.smooth_sensitivity",
+            "theory.influence.gross_error_sensitivity",
+            "theory.influence.influence_function",
+        }
+
+    @pytest.mark.parametrize("name", EXACT)
+    def test_exact_functions_of_data_are_refused(self, name):
+        EXACT[name](X)
+        ledger = Ledger(1.0)
+        with ledger, pytest.raises(BudgetError, match="exact function of the data"):
+            EXACT[name](Untouchable())
+        with ledger.spend(Privacy(1.0)):
+            EXACT[name](X)
+        with ledger, pytest.raises(BudgetError, match="active in another thread"):
+            in_thread(partial(EXACT[name], Untouchable()))
 
     def test_the_law_of_a_state(self):
         mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4)
