@@ -19,7 +19,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
@@ -404,6 +405,102 @@ class TestWhatIsSpent:
             ledger.release(tenth, X)
         assert ledger.spent.epsilon == 1.0
         assert not ledger.affords(Privacy(1e-9))
+
+    @pytest.mark.parametrize("tenth", ["0.1", "1e-1", " .1 ", "1/10", Decimal("0.1"), Fraction(1, 10)])
+    def test_ten_exact_tenths_fit(self, tenth):
+        ledger = Ledger(1)
+        for _ in range(10):
+            dpf.median(X, bounds=(0, 100), epsilon=tenth)
+            with ledger:
+                dpf.median(X, bounds=(0, 100), epsilon=tenth)
+        ledger = Ledger("0.3", "3e-6")
+        for _ in range(3):
+            with ledger.spend(Privacy(tenth, "1e-6")):
+                pass
+        assert not ledger.affords(Privacy("1e-300"))
+        assert ledger.remaining == Privacy(0.0)
+        assert ledger.privacy == Privacy(Fraction(3, 10), Decimal("0.000003"))
+        again = Ledger.from_json(ledger.to_json())
+        assert (again.charges, again.privacy) == (ledger.charges, ledger.privacy)
+
+    def test_ten_floats_of_a_tenth_do_not_and_the_message_says_how(self):
+        ledger = Ledger(1)
+        for _ in range(9):
+            dpf.median(X, bounds=(0, 100), epsilon=0.1)
+            ledger.reserve(PrivacyProfile(Privacy(0.1)))
+        with ledger, pytest.raises(BudgetError, match=r"0\.1 is a little more than 1/10: give .* epsilon='0\.1'"):
+            dpf.median(Untouchable(), bounds=(0, 100), epsilon=0.1)
+        with pytest.raises(BudgetError, match=r"epsilon = 0\.09999999999999995 is left$"):
+            ledger.reserve(PrivacyProfile(Privacy(0.2)))
+        with ledger:
+            dpf.median(X, bounds=(0, 100), epsilon=ledger.remaining.epsilon)
+        deltas = Ledger(10.0, 1e-5)
+        for _ in range(9):
+            deltas.reserve(PrivacyProfile(Privacy(0.5, 1e-6)))
+        deltas.reserve(PrivacyProfile(Privacy(0.5, "1e-6")))
+        with pytest.raises(BudgetError, match="as strings"):
+            Ledger("0.3", 1e-5).reserve(PrivacyProfile(Privacy(0.1)), times=3)
+
+    def test_exact_numbers_in_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        for _ in range(2):
+            with Ledger("0.3", "1e-6", path=path).spend(Privacy("0.1")):
+                pass
+        ledger = Ledger(Decimal("0.3"), Fraction(1, 10**6), path=path)
+        assert ledger.affords(Privacy("0.1"))
+        assert not ledger.affords(Privacy(0.1))
+        with pytest.raises(ValueError, match=r"has delta = '1/1000000', not 1e-06"):
+            Ledger(0.3, 1e-6, path=path)
+
+    @pytest.mark.parametrize("composition", ["renyi", "plan"])
+    def test_exact_numbers_in_other_compositions(self, composition):
+        one = PrivacyProfile(Privacy("0.1"))
+        assert one.parts == (("pure", 0.1, 1),)  # rounded up
+        assert PrivacyProfile(Privacy("0.3")).parts == (("pure", math.nextafter(0.3, 1), 1),)
+        options = {"plan": [one]} if composition == "plan" else {"composition": composition}
+        ledger = Ledger("1/3", "1e-6", **options)
+        ledger.reserve(one)
+        assert Ledger.from_json(ledger.to_json()).charges == ledger.charges
+
+    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
+    @pytest.mark.parametrize("name", RELEASES)
+    def test_functions_take_exact_numbers(self, name, spelled, monkeypatch):
+        """Rounded down to the same double."""
+        monkeypatch.setitem(E, "epsilon", spelled("0.3"))
+        monkeypatch.setitem(B, "epsilon", spelled("0.3"))
+        with Ledger(100.0, neighbors=NEIGHBORS.get(name, "replace-one")) as ledger:
+            RELEASES[name]()
+        costs = {charge.profile.privacy.epsilon for charge in ledger.charges}
+        assert costs == ({0.25} if name in ("dpf.mle", "dpf.by_group") else {Privacy(0.3).epsilon})
+
+    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
+    @pytest.mark.parametrize("mechanism", [*MECHANISMS, *LOCAL], ids=repr)
+    def test_mechanisms_take_exact_numbers(self, mechanism, spelled):
+        tenth, least = math.nextafter(0.1, 0), math.nextafter(1e-3, 0)
+        assert Fraction(least) < Fraction("0.001")
+        exact = {"epsilon": spelled("0.1")} | ({"delta": spelled("0.001")} if mechanism.privacy.delta else {})
+        if isinstance(mechanism, dpf.SmoothSensitivity):
+            exact["beta"] = None
+        made = replace(mechanism, **exact)
+        assert type(made.epsilon) is float
+        assert tenth * (1 - 1e-15) <= made.privacy.epsilon <= tenth
+        assert made.privacy.delta <= least
+        with pytest.raises(ValueError, match=r"epsilon must be a number, such as '0\.1', '1e-6' or '1/3', not 'a"):
+            replace(mechanism, epsilon="a tenth")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        ["", "a tenth", "0,1", "0x1p-3", "nan", "inf", "1_0", "1e99999", "1/0", "9" * 5000, Decimal("1e-99999")],
+    )
+    def test_strings_of_no_number(self, wrong):
+        for make in (
+            Ledger,
+            Privacy,
+            lambda e: dpf.median(Untouchable(), bounds=(0, 1), epsilon=e),
+            partial(Ledger, 1.0),
+        ):
+            with pytest.raises(ValueError, match=r"(epsilon|delta) must"):
+                make(wrong)
 
     @given(st.lists(st.floats(1e-300, 2.0), max_size=30), st.floats(1e-3, 10.0))
     def test_sums_never_exceed_the_budget(self, costs, budget):

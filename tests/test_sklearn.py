@@ -175,6 +175,12 @@ class TestAll:
                 fitted.score_samples(X)
                 fitted.sample(10)
 
+    def test_ten_exact_tenths_fit(self, make):
+        with dpf.Ledger("1") as ledger:
+            for _ in range(10):
+                make(bounds=(0, 100), epsilon="0.1").fit(X)
+        assert 1 - 1e-12 < ledger.spent.epsilon <= 1
+
     def test_default_is_not_reproducible_and_a_state_is(self, make):
         def learnt(state):
             fitted = make(bounds=BOUNDS, epsilon=0.1, random_state=state).fit(X)
