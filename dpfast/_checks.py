@@ -115,7 +115,7 @@ def delta_down(value: Any) -> float:
 
 def _down(name: str, value: Any) -> float:
     """The greatest double that is not above a finite number."""
-    if isinstance(value, float):
+    if isinstance(value, float) or (type(value) is int and abs(value) <= 2**53):
         return real(name, float(value))
     number = rational(name, value)
     try:

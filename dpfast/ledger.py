@@ -209,8 +209,8 @@ class Ledger:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._leave()
         blocks.remove(self._name)
+        self._leave()
 
     def _enter(self) -> None:
         entered = _entered.get()

@@ -114,7 +114,8 @@ def payer(of: object = None) -> Budget | None:
     """
     budget = active.get()
     if budget is None:
-        ticket: Ticket | None = getattr(of, "_ticket", None)
+        # By its type, for it may be private data.
+        ticket: Ticket | None = cast(Carrier, of)._ticket if hasattr(type(of), "_ticket") else None
         if ticket is not None:
             return ticket.budget()
         if blocks:

@@ -40,7 +40,7 @@ from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.smooth import smooth_sensitivity
-from dpfast.spending import known, spending
+from dpfast.spending import known, refused, spending
 
 ROOT = Path(__file__).parents[1]
 GRID = Grid(0, 100, step=1)
@@ -330,6 +330,19 @@ class TestEverythingIsCharged:
             survey.release(X, size=3)
             survey.respond(50.0, 3.0)
         assert [charge.times for charge in ledger.charges] == [1, 3, 1]
+
+    def test_whether_data_are_refused_does_not_depend_on_them(self):
+        class Odd(list):
+            def __getattr__(self, name):
+                raise AssertionError(f"the data were asked for {name}")
+
+        @refused("no budget pays for it")
+        def first(x):
+            return x[0]
+
+        assert first(Odd([1.0, 2.0])) == 1.0
+        with Ledger(1.0), pytest.raises(BudgetError, match="no budget pays for it"):
+            first(Odd([1.0, 2.0]))
 
     @pytest.mark.parametrize("draw", NOISE)
     def test_noise_is_refused_unless_declared(self, draw):
