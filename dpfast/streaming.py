@@ -36,7 +36,7 @@ from dpfast._kernels import _select, _stream
 from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, refused, spending
+from dpfast.spending import LAW, Ticket, refused, spending
 
 if TYPE_CHECKING:
     from dpfast.laws import Law
@@ -974,6 +974,10 @@ class State:
         self._reading.advance(self._records)
         self.number, self.n = self.number + 1, 0
 
+    @property
+    def _ticket(self) -> Ticket | None:
+        return self.mechanism._ticket
+
     @refused(LAW)
     def law(self) -> Law:
         """The exact law of the release, after the last pass. PRIVATE."""
@@ -1000,7 +1004,8 @@ class State:
         shape = _checks.shape(size)
         bit_generator(rng)
         self._check_last()  # what is wrong without the data costs nothing
-        with spending(self.mechanism.privacy_profile, times=math.prod(shape), label=repr(self.mechanism)):
+        profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
+        with spending(profile, times=math.prod(shape), label=label, of=self):
             return self.mechanism._drawn(self._made, size, rng)
 
     def _all_records(self) -> int:
