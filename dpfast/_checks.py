@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +15,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# A decimal or a ratio; exponents and what they make are small enough to compute with.
+_SPELLED = re.compile(r"\s*[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?)\s*", re.ASCII)
+_MOST_DIGITS = 9999
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
 # What NumPy makes a number of though it is none; and that, with text, which is read by `_float` alone.
@@ -57,14 +61,45 @@ def _is_real(value: Any) -> bool:
 
 def exact(value: Any) -> Fraction:
     """The number that a finite real number is."""
+    _computable("a number", value)
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
+
+
+def rational(name: str, value: Any) -> Fraction:
+    """The number that a privacy parameter is, exactly, or that a string spells: "0.1", "1e-6" or "1/3"."""
+    if isinstance(value, str):
+        if not _SPELLED.fullmatch(value):
+            raise ValueError(f"{name} must be a number, such as '0.1', '1e-6' or '1/3', not {value!r}")
+    elif type(value) is not int and not _is_real(value):
+        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
+    _computable(name, value)
+    try:
+        return Fraction(value) if isinstance(value, str) else exact(value)
+    except (OverflowError, ValueError, ZeroDivisionError):  # infinity, NaN, thousands of digits, n/0
+        raise ValueError(f"{name} must be finite, not {value!r}") from None
+
+
+def _computable(name: str, value: Any) -> None:
+    """That the digits of a decimal do not fill the memory."""
+    if isinstance(value, Decimal) and abs(value.adjusted()) > _MOST_DIGITS:
+        raise ValueError(f"{name} must have an exponent of at most {_MOST_DIGITS}, not {value!r}")
+
+
+def rational_or_double(name: str, value: Any) -> float | Fraction:
+    """As `rational`: a double where the number is one or beyond them, else a Fraction. A double may be NaN."""
+    if isinstance(value, float):
+        return float(value)
+    number = rational(name, value)
+    try:
+        double = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    return double if double == number else number
 
 
 def positive_down(name: str, value: Any) -> float:
     """A positive privacy parameter as a double, rounded toward more privacy (down)."""
-    number = real(name, value)
-    if type(value) is not float and Fraction(number) > exact(value):
-        number = math.nextafter(number, 0.0)
+    number = _down(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
     return number
@@ -72,10 +107,22 @@ def positive_down(name: str, value: Any) -> float:
 
 def delta_down(value: Any) -> float:
     """A delta in [0, 1), rounded toward more privacy (down)."""
-    number = real("delta", value)
+    number = _down("delta", value)
     if not 0 <= number < 1:
         raise ValueError(f"delta must be at least 0 and below 1, not {value!r}")
-    return positive_down("delta", value) if number else 0.0
+    return number
+
+
+def _down(name: str, value: Any) -> float:
+    """The greatest double that is not above a finite number."""
+    if isinstance(value, float) or (type(value) is int and abs(value) <= 2**53):
+        return real(name, float(value))
+    number = rational(name, value)
+    try:
+        double = float(number)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, not {value!r}") from None
+    return double if double <= number else math.nextafter(double, -math.inf)
 
 
 def scale(value: Any, step: float = 1.0) -> float | Fraction:
@@ -436,12 +483,7 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
 
 def positive_rational(name: str, value: Any) -> Fraction:
     """A positive number, exactly the rational it is."""
-    if not _is_real(value):
-        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
-    try:
-        number = exact(value)
-    except (OverflowError, ValueError):
-        raise ValueError(f"{name} must be finite, not {value!r}") from None
+    number = rational(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
     return number

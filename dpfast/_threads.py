@@ -1,9 +1,10 @@
-"""Work in independent parts, on threads: the kernels release the GIL."""
+"""Work in independent parts, on threads: the kernels release the GIL. Threads work in the context of their caller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 Part = TypeVar("Part")
@@ -15,4 +16,4 @@ def each(task: Callable[[Part], Result], parts: Sequence[Part], threads: int) ->
     if threads == 1 or len(parts) < 2:
         return [task(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(task, parts))
+        return list(pool.map(lambda context, part: context.run(task, part), [copy_context() for _ in parts], parts))

@@ -24,7 +24,6 @@ from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, refused
 from dpfast.statistics import Mean
 from dpfast.streaming import Chunks, Reading
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
@@ -400,7 +399,6 @@ class SampleAndAggregate(Mechanism):
             raise ValueError(f"position must be at most n, not {start}")
         return BlockState(self.family.state(n, self.block_count(n), self.box, start=start))
 
-    @refused(LAW)
     def law_of(self, state: BlockState) -> Law:
         """The exact law of the release, from a state that has seen all records. PRIVATE."""
         if state.seen != state.n:

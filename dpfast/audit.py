@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, double_up
 from dpfast.random import RandomSource
 
 _LARGEST_SUPPORT = 2**20
@@ -131,6 +131,7 @@ def verify(
         hint = ", or verify its randomizer" if hasattr(mechanism, "randomizer") else ""
         raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish{hint}")
     claim = mechanism.privacy
+    epsilon = double_up(claim.epsilon)
     if claim.neighbors == "local":
         n = 1
     records = _records(_grids(mechanism) if grids is None else grids, values)
@@ -140,14 +141,14 @@ def verify(
     loss, divergence, pairs, worst = -math.inf, 0.0, 0, None
     for data, other in _grown(laws, records, n, ordered) if grown else _neighbors(laws, records, ordered):
         pairs += 1
-        pair_loss, pair_divergence = laws[data].against(laws[other], claim.epsilon)
+        pair_loss, pair_divergence = laws[data].against(laws[other], epsilon)
         if worst is None or (pair_divergence > divergence if claim.delta else pair_loss > loss):
             worst = (data, other)
         loss, divergence = max(loss, pair_loss), max(divergence, pair_divergence)
     assert worst is not None
     if claim.delta:
-        return Certificate(claim.epsilon, divergence, pairs, worst, divergence <= claim.delta + _TOLERANCE, claim)
-    return Certificate(loss, divergence, pairs, worst, loss <= claim.epsilon + _TOLERANCE, claim)
+        return Certificate(epsilon, divergence, pairs, worst, divergence <= claim.delta + _TOLERANCE, claim)
+    return Certificate(loss, divergence, pairs, worst, loss <= epsilon + _TOLERANCE, claim)
 
 
 def _laws(mechanism: Any, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
@@ -464,7 +465,7 @@ def distinguish(
     trials = _checks.whole("trials", trials, least=4)
     confidence = _checks.between("confidence", confidence, 0, 1)
     samples = [_columns(mechanism, data, trials, rng) for data in (x, y)]
-    half, delta = trials // 2, mechanism.privacy.delta
+    half, delta = trials // 2, double_up(mechanism.privacy.delta)
     chosen = [_best_event(a[:half], b[:half], delta, confidence) for a, b in zip(*samples, strict=True)]
     column = max(range(len(chosen)), key=lambda i: chosen[i][0])
     _, event, mine, theirs = chosen[column]

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="make a payroll file and release its quartiles")
     demo.add_argument("--rows", type=int, default=1_000_000, help="people on the payroll (default 1,000,000)")
-    demo.add_argument("--epsilon", type=float, default=1.0, help="total budget (default 1)")
+    demo.add_argument("--epsilon", type=_exact, default=1.0, help="total budget (default 1)")
     _common(demo)
     demo.set_defaults(run=_demo)
 
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         _column(one)
         if name == "trimmed-mean":
             one.add_argument("--trim", type=float, default=0.1, help="fraction cut from each side (default 0.1)")
-        one.add_argument("--delta", type=float, default=0.0, help="0 (default), or more with smooth-sensitivity")
+        one.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
         one.add_argument("--method", default=method, help=f"default {method}")
         _common(one)
         one.set_defaults(run=_single, name=name, make=make)
@@ -135,8 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("mechanism", metavar="MECHANISM", choices=names, help=", ".join(names))
     check.add_argument("--trim", type=float, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
     check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
-    check.add_argument("--epsilon", type=float, default=1.0)
-    check.add_argument("--delta", type=float, default=0.0, help="0 (default), or more with smooth-sensitivity")
+    check.add_argument("--epsilon", type=_exact, default=1.0)
+    check.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
     check.add_argument(
         "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or that of a local randomiser"
     )
@@ -159,12 +160,20 @@ def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
     parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
-    parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of this command")
+    parser.add_argument("--epsilon", type=_exact, required=True, help="privacy budget of this command")
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="reproducible, hence not private")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _exact(text: str) -> Fraction:
+    """A decimal or a ratio, as the number that it spells."""
+    try:
+        return _checks.rational("it", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _bins(text: str) -> int | str:

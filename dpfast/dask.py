@@ -76,7 +76,7 @@ def release(
     else:
         mechanism.start()
     chunks = _chunks(x)
-    with spending(mechanism.privacy_profile, times=times, label=repr(mechanism)):
+    with spending(mechanism.privacy_profile, times=times, label=repr(mechanism), of=mechanism):
         if isinstance(mechanism, SampleAndAggregate):
             return mechanism.drawn(lambda: mechanism.law_of(_block_sums(mechanism, x, chunks, many)), size, rng)
         return state(mechanism, chunks, branches=many).release(size=size, rng=rng)

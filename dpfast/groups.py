@@ -101,7 +101,7 @@ def by_group(
     groups = None if num_groups is None else _checks.whole("num_groups", num_groups)
     if groups is None and offsets is None and mechanism._private:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
-    with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group"):
+    with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
         values = _checks.numbers("x", x)
         if values.ndim not in (1, 2):
             raise ValueError(f"x must have a record in each entry or row, not shape {values.shape}")

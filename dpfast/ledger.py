@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +22,7 @@ from dpfast.errors import BudgetError
 from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile, _up
 from dpfast.random import RandomSource
-from dpfast.spending import Budget, active, spending
+from dpfast.spending import Ticket, active, blocks, known, spending
 
 _FORMAT = "dpfast-ledger"
 _VERSION = 1
@@ -30,6 +30,7 @@ _COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # of privacy losses in a plan, at most
 _SPARE = 1 + 2.0**-30  # of what is computed in doubles
+_ROUNDING = Fraction(1, 2**40)  # of a budget: far more than sums of rounded decimals lack, and of no use to anyone
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Charge:
     times: int = 1
 
 
-# The ledgers entered in this context, each with what was active before: None outside all and inside a release.
-_entered: ContextVar[tuple[tuple[Ledger, Budget | None], ...]] = ContextVar("dpfast_ledgers", default=())
+# The ledgers entered in this context, each with what was active before.
+_entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
 class Ledger:
@@ -64,9 +65,9 @@ class Ledger:
     Parameters
     ----------
     epsilon : float
-        Positive; rounded down to a double.
+        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly.
     delta : float
-        In [0, 1). Default: 0, for pure releases.
+        In [0, 1), likewise. Default: 0, for pure releases.
     neighbors : {"replace-one", "add-remove", "local"}
         Of all releases: others are a ValueError, for guarantees of different neighbours do not add up. A ledger for
         "local" is that of one person, or of people who all answer the same questions.
@@ -88,14 +89,17 @@ class Ledger:
     TypeError, ValueError
         A parameter of a wrong type or out of range; a file of another ledger, of another version, or damaged.
     BudgetError
-        A plan that does not fit. From a release: what it costs does not fit (nothing is recorded), or `law` is called.
+        A plan that does not fit. From a release: what it costs does not fit (nothing is recorded). From `law` and all
+        else that is an exact function of the data; from a release in another thread while a block is open.
 
     Notes
     -----
     **What is charged.** ``with ledger:`` charges what this context releases, by any function or mechanism of dpfast,
     once: what a mechanism does inside is part of it. ``release(size=k)`` costs k times. Other threads have other
-    contexts: give them the ledger, and ``with ledger:`` or `Ledger.release` there; tasks of asyncio inherit it. Noise
-    from `dpfast.noise` is refused, unless its use is declared, as is anything of your own::
+    contexts, in which releases are refused while the block is open: use ``with ledger:`` or `Ledger.release` there;
+    tasks of asyncio inherit it. A mechanism that is pickled in the block is charged in other processes through the
+    file, or refused; functions that are called there are not seen. Noise from `dpfast.noise` is refused, unless its use
+    is declared, as is anything of your own::
 
         with ledger.spend(dpf.Privacy(0.5)):
             total = int(x.sum()) + dpf.noise.laplace(Fraction(2))
@@ -104,7 +108,7 @@ class Ledger:
     **What is spent stays spent**: a release that raises is paid for, and so is one that a crash cuts off. Wrong
     parameters that are seen before cost nothing.
     **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
-    ``Fraction(1, 10)``, which mechanisms round down.
+    strings ("0.1"), Decimals or Fractions, which are exact: a ledger keeps them, mechanisms round them down.
     Privacy: docs/proofs/composition.md; docs/ledger.md is a guide. Only releases through this ledger are counted;
     reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
     forked process cannot go on with a ledger without `path`, which would be spent twice.
@@ -140,7 +144,8 @@ class Ledger:
         plan: Sequence[Mechanism | PrivacyProfile] | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+        _checks.positive_down("epsilon", epsilon)
+        _checks.delta_down(delta)
         self._privacy = Privacy(epsilon, delta, neighbors)
         _checks.choice("composition", composition, _COMPOSITIONS)
         if plan is not None:
@@ -154,7 +159,8 @@ class Ledger:
         self._lock = threading.Lock()
         self._forked = False
         self._journal = None if path is None else _Journal(os.fspath(path), self._header())
-        _all.add(self)
+        self._name = secrets.token_hex(16)
+        known[self._name] = self
         if self._journal is not None:
             with self._journal.locked() as journal:
                 self._catch_up(journal)
@@ -198,17 +204,38 @@ class Ledger:
     # ---- spending ----
 
     def __enter__(self) -> Ledger:
+        self._enter()
+        blocks.append(self._name)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        blocks.remove(self._name)
+        self._leave()
+
+    def _enter(self) -> None:
         entered = _entered.get()
         if entered and entered[-1][0] is not self:
             raise ValueError("another ledger is active: a release is charged to one")
         _entered.set((*entered, (self, active.get())))
         active.set(self)
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def _leave(self) -> None:
         *entered, (_, before) = _entered.get()
         _entered.set(tuple(entered))
         active.set(before)
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Active for what is paid here as a whole: no block, in which somebody's threads could be left without it."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _ticket(self) -> Ticket:
+        """What finds this ledger from other contexts, and from other processes if it has a file."""
+        return Ticket(self._name, None if self._journal is None else self.__reduce__())
 
     def release(
         self,
@@ -228,7 +255,7 @@ class Ledger:
         """
         if not getattr(getattr(type(mechanism), "release", None), "charged", False):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
-        with self:
+        with self._active():
             return mechanism.release(x, size=size, rng=rng, **options)
 
     @contextmanager
@@ -237,7 +264,7 @@ class Ledger:
     ) -> Iterator[None]:
         """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
         profile, count = _profile(cost), _checks.whole("times", times)
-        with self, spending(profile, label=str(label), times=count):
+        with self._active(), spending(profile, label=str(label), times=count):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
@@ -291,10 +318,10 @@ class Ledger:
     # ---- as JSON ----
 
     def _header(self) -> dict[str, Any]:
-        header = {
+        header: dict[str, Any] = {
             _FORMAT: _VERSION,
-            "epsilon": self._privacy.epsilon,
-            "delta": self._privacy.delta,
+            "epsilon": _number_to_json(self._privacy.epsilon),
+            "delta": _number_to_json(self._privacy.delta),
             "neighbors": self._privacy.neighbors,
             "composition": self._account.name,
         }
@@ -356,11 +383,8 @@ def _reopened(path: str, header: dict[str, Any]) -> Ledger:
     return ledger
 
 
-_all: weakref.WeakSet[Ledger] = weakref.WeakSet()
-
-
 def _after_fork_in_child() -> None:
-    for ledger in list(_all):
+    for ledger in list(known.values()):
         ledger._after_fork()
 
 
@@ -408,10 +432,21 @@ class _Account:
             f"{_cost(Privacy(_down(epsilon), _down(delta)))} is left"
         )
 
+    def _lacks_little(self, profile: PrivacyProfile, times: int) -> bool:
+        """Whether it is only because of the rounding of decimals to doubles that so many do not fit."""
+        (epsilon, delta), cost = self.remaining(), profile.privacy
+        return all(
+            times * Fraction(wanted) <= left + Fraction(budget) * _ROUNDING
+            for wanted, left, budget in (
+                (cost.epsilon, epsilon, self._budget.epsilon),
+                (cost.delta, delta, self._budget.delta),
+            )
+        )
+
 
 def _cost(privacy: Privacy) -> str:
-    epsilon = f"epsilon = {privacy.epsilon!r}"
-    return f"{epsilon}, delta = {privacy.delta!r}" if privacy.delta else epsilon
+    epsilon = f"epsilon = {_number_to_json(privacy.epsilon)}"
+    return f"{epsilon}, delta = {_number_to_json(privacy.delta)}" if privacy.delta else epsilon
 
 
 class _Basic(_Account):
@@ -424,6 +459,15 @@ class _Basic(_Account):
             return times == 0
         epsilon, delta = self.remaining()
         return times * Fraction(profile.privacy.epsilon) <= epsilon and times * Fraction(profile.privacy.delta) <= delta
+
+    def refusal(self, profile: PrivacyProfile, times: int) -> str:
+        refusal = super().refusal(profile, times)
+        if not math.isfinite(profile.privacy.epsilon) or not self._lacks_little(profile, times):
+            return refusal
+        return (
+            f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "
+            "give epsilons, deltas and budgets as strings, epsilon='0.1', or as Fraction(1, 10), which are exact"
+        )
 
     def remaining(self) -> tuple[Fraction, Fraction]:
         return Fraction(self._budget.epsilon) - self.epsilon, Fraction(self._budget.delta) - self.delta
@@ -439,14 +483,15 @@ class _Renyi(_Account):
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
         self._half = Fraction(budget.delta) / 2
-        self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
-        self._left = Fraction(self._room(self.order))
-        if self._left <= 0:
+        if _down(self._half):
+            self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
+            self._left = Fraction(self._room(self.order))
+        if not _down(self._half) or self._left <= 0:
             raise ValueError(f"delta={budget.delta!r} is too small for composition='renyi': use 'basic'")
 
     def _room(self, order: float) -> float:
         """The divergence that implies (epsilon, delta / 2), rounded down: Canonne, Kamath, Steinke 2020, prop. 12."""
-        epsilon, delta = self._budget.epsilon, float(self._half)
+        epsilon, delta = _down(Fraction(self._budget.epsilon)), _down(self._half)
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
@@ -488,7 +533,7 @@ class _Plan(_Account):
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
         if plan:
-            delta = _planned_delta(plan, budget.epsilon)
+            delta = _planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
         self._next = 0
@@ -513,7 +558,7 @@ class _Plan(_Account):
         return f"release {self._next + 1} of the plan is one of {self.plan[self._next]}, not {times} of {profile}"
 
 
-def _planned_delta(plan: list[PrivacyProfile], epsilon: float) -> float:
+def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
     """The delta of the whole plan, by dp-accounting's discretised privacy loss distributions, rounded up."""
     counts: dict[tuple[str, float], int] = {}
     delta = Fraction()
@@ -531,7 +576,7 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float) -> float:
         composed = _loss_distribution(family, cost, bucket).self_compose(times)
         losses = composed if losses is None else losses.compose(composed)
     assert losses is not None
-    return min(1.0, _up(delta) + float(losses.get_delta_for_epsilon(epsilon)) * _SPARE + 2.0**-44)
+    return min(1.0, _up(delta) + float(losses.get_delta_for_epsilon(_down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
 
 
 def _loss_distribution(family: str, epsilon: float, bucket: float) -> Any:
@@ -590,8 +635,8 @@ def _check_version(header: dict[str, Any]) -> None:
 def _profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     privacy = profile.privacy
     return {
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
+        "epsilon": _number_to_json(privacy.epsilon),
+        "delta": _number_to_json(privacy.delta),
         "neighbors": privacy.neighbors,
         "parts": [list(part) for part in profile.parts],
     }
@@ -603,8 +648,16 @@ def _profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
     return PrivacyProfile(privacy, parts)
 
 
-def _number(value: Any) -> float:
-    return _checks.nonnegative("a cost", value)
+def _number_to_json(x: float | Fraction) -> float | str:
+    """A double as it is, another number as a ratio: "1/10"."""
+    return str(x) if isinstance(x, Fraction) else x
+
+
+def _number(value: Any) -> Any:
+    number = _checks.rational_or_double("a cost", value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"a cost must be finite and at least 0, not {value!r}")
+    return number
 
 
 def _charge_to_json(charge: Charge) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from dpfast.assumptions import Assumed
 from dpfast.laws import Law
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, charged, hook, refused
+from dpfast.spending import LAW, Carrier, charged, hook, refused
 from dpfast.streaming import Chunks, Reading, State
 
 
-class Mechanism(ABC):
+class Mechanism(Carrier, ABC):
     """A private release: public parameters and a guarantee, no data and no state.
 
     Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are.
@@ -70,6 +70,7 @@ class Mechanism(ABC):
         """
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
+    @refused(LAW)
     def law_of(self, summary: Any) -> Law:
         """The exact distribution of the release, from the summary of a reading. PRIVATE, as the summary is."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
@@ -147,7 +148,7 @@ class Mechanism(ABC):
         Examples
         --------
         >>> import dpfast as dpf
-        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=100.0).start()
+        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=1e3).start()
         >>> for chunk in [[1, 2], [3], []]:
         ...     state.update(chunk)
         >>> state.release()

@@ -31,6 +31,7 @@ from dpfast.densities.histograms import PerturbedHistogram
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
 from dpfast.mechanism import Mechanism
+from dpfast.privacy import double_up
 from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes
 from dpfast.statistics import Mean, Median, Quantile, RankStatistic, TrimmedMean
@@ -229,11 +230,11 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
         return mechanism(_member(arrays, x))
 
     def pure_map(d_in: int) -> float:
-        return float(mechanism.privacy_map(changed(d_in)).epsilon)
+        return double_up(mechanism.privacy_map(changed(d_in)).epsilon)
 
     def approximate_map(d_in: int) -> tuple[float, float]:
         guarantee = mechanism.privacy_map(changed(d_in))
-        return float(guarantee.epsilon), float(guarantee.delta)
+        return double_up(guarantee.epsilon), double_up(guarantee.delta)
 
     divergence = dp.max_divergence()
     measure, privacy_map = (dp.approximate(divergence), approximate_map) if privacy.delta else (divergence, pure_map)

@@ -22,9 +22,10 @@ class Privacy:
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly; it is kept as a Fraction where no
+        double is that number.
     delta : float
-        In [0, 1]; 0 is pure differential privacy.
+        In [0, 1], likewise; 0 is pure differential privacy.
     neighbors : {"replace-one", "add-remove", "local"}
     records : int
         How many changed records the guarantee is for (`Mechanism.privacy_map`); shown, not compared.
@@ -44,6 +45,8 @@ class Privacy:
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:
             raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, _checks.rational_or_double(name, getattr(self, name)))
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
             raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
 
@@ -118,7 +121,10 @@ class PrivacyProfile:
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(self.privacy).__name__}")
         parts = self.parts or (("pure", self.privacy.epsilon, 1),)
         try:
-            checked = tuple((family, float(epsilon), _checks.whole("times", times)) for family, epsilon, times in parts)
+            checked = tuple(
+                (family, double_up(_checks.rational_or_double("epsilon", epsilon)), _checks.whole("times", times))
+                for family, epsilon, times in parts
+            )
         except (TypeError, ValueError):
             raise ValueError(f"parts must be of the form (family, epsilon, times), not {parts!r}") from None
         for family, epsilon, _ in checked:
@@ -173,9 +179,14 @@ def _renyi(family: str, epsilon: float, order: float) -> float:
     return min(bounds)
 
 
-def _shown(x: float) -> str:
-    """All digits: a guarantee that was rounded up is not shown rounded down."""
-    return repr(float(x)).removesuffix(".0")
+def _shown(x: float | Fraction) -> str:
+    """All digits, or a ratio: a guarantee that was rounded up is not shown rounded down."""
+    return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")
+
+
+def double_up(x: float | Fraction) -> float:
+    """The least double that is not below x."""
+    return x if isinstance(x, float) else _up(x)
 
 
 def _up(x: Fraction) -> float:

@@ -22,7 +22,7 @@ from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.selection import Selection
-from dpfast.spending import spending
+from dpfast.spending import EXACT, refused, spending
 from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic, Summary
 from dpfast.streaming import Chunks, Columns, Reading, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
@@ -757,6 +757,7 @@ def _down(x: Fraction) -> float:
     return y if Fraction(y) <= x else math.nextafter(y, 0.0)
 
 
+@refused(EXACT)
 def score(
     estimator: RankStatistic,
     x: ArrayLike,
@@ -792,9 +793,9 @@ def score(
 
     Notes
     -----
-    Privacy: none; a building block. For order statistics it is the least number such that the estimate is within
-    `radius`; for sums, values between the ends of the attack range need not be reached
-    (docs/proofs/monotone-statistics.md).
+    Privacy: none; a building block, which an active `dpfast.Ledger` refuses outside of `reduce`. For order statistics
+    it is the least number such that the estimate is within `radius`; for sums, values between the ends of the attack
+    range need not be reached (docs/proofs/monotone-statistics.md).
     Cost: as for `InverseSensitivity`, for up to n / 2 levels.
 
     Examples

@@ -7,6 +7,7 @@ costs nothing. Bounds are public parameters, chosen without looking at the data:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from functools import partial
 from typing import Any, Self
@@ -26,12 +27,15 @@ from sklearn.utils.validation import (
 
 from dpfast import _checks
 from dpfast.aggregate import SampleAndAggregate
-from dpfast.densities.histograms import histogram
+from dpfast.densities.histograms import PerturbedHistogram, automatic_bins, table
 from dpfast.families.regression import LogisticRegression
 from dpfast.grid import Grid
+from dpfast.local.randomizer import LocalMechanism
 from dpfast.local.regression import GradientDescent
+from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
+from dpfast.spending import Carrier, claim, spending
 
 __all__ = [
     "PrivateHistogramDensity",
@@ -43,13 +47,29 @@ __all__ = [
 _EDGE = 1e-7  # normal scores are clipped at this quantile and its mirror image, as scikit-learn does
 
 
-class _PrivateEstimator(BaseEstimator):
-    """What the estimators share: how they read data, bounds and `random_state`."""
+class _PrivateEstimator(Carrier, BaseEstimator):
+    """What the estimators share: how they read data, bounds and `random_state`, and who pays for a fit.
+
+    An estimator that is made, cloned, copied or pickled inside `with ledger:` carries the ledger, and so do its clones,
+    and those that are made of the same one while the block is open: scikit-learn makes some of them in threads.
+    """
 
     bounds: Any
     epsilon: float
     random_state: Any
     privacy_: Privacy
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        made: Self = super().__new__(cls)
+        if (ticket := claim(cls)) is not None:
+            made._ticket = ticket
+        return made
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = super().__sklearn_clone__()
+        if (ticket := claim(self)) is not None:
+            made._ticket = self._lent = ticket
+        return made
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -87,6 +107,18 @@ class _PrivateEstimator(BaseEstimator):
         if len(each) != count:
             raise ValueError(f"bounds must be one pair, or one for each {part}: {count}, not {len(each)}")
         return each
+
+    def _quantiles(self, qs: list[float], values: NDArray[Any]) -> NDArray[np.float64]:
+        """A release of the quantiles of each column, (len(qs), d)."""
+        d, rng = values.shape[1], self._rng()
+        mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._grids(d)]
+        with self._paid(mechanisms):
+            return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
+
+    def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:
+        """Pays for a whole fit at once: a release of each mechanism, all of one profile."""
+        profile, label = mechanisms[0].privacy_profile, f"{type(self).__name__}: {mechanisms[0]!r}"
+        return spending(profile, times=len(mechanisms), label=label, of=self)
 
     def _share(self, d: int) -> float:
         """What each of d columns may spend of epsilon, rounded down."""
@@ -218,21 +250,17 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
         if not low < high:
             raise ValueError(f"quantile_range must be ascending, not {self.quantile_range!r}")
         values = self._rows(X, reset=True)
-        d, rng = values.shape[1], self._rng()
         qs = [0.5] * self.with_centering + [low, high] * self.with_scaling
-        released = np.empty((d, len(qs)))
-        for j, grid in enumerate(self._grids(d)):
-            if qs:
-                released[j] = Quantiles(qs, grid=grid, epsilon=self._share(d))(values[:, j], rng=rng)
-        self.center_ = released[:, 0] if self.with_centering else None
-        self.scale_ = self._spread(released[:, -2:], low, high) if self.with_scaling else None
+        released = self._quantiles(qs, values) if qs else np.empty((0, values.shape[1]))
+        self.center_ = released[0] if self.with_centering else None
+        self.scale_ = self._spread(released[-2:], low, high) if self.with_scaling else None
         self.privacy_ = privacy
         return self
 
     def _spread(self, quantiles: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-        spread = quantiles[:, 1] - quantiles[:, 0]
+        spread = quantiles[1] - quantiles[0]
         spread[spread == 0] = 1.0
-        return spread / (ndtri(high) - ndtri(low)) if self.unit_variance else spread
+        return np.asarray(spread / (ndtri(high) - ndtri(low)) if self.unit_variance else spread)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Centred and scaled rows; X is not modified."""
@@ -317,13 +345,9 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, _Privat
         count = _checks.whole("n_quantiles", self.n_quantiles, least=1)
         _checks.choice("output_distribution", self.output_distribution, ("uniform", "normal"))
         values = self._rows(X, reset=True)
-        d, rng = values.shape[1], self._rng()
         levels = np.linspace(0, 1, count + 2)
-        quantiles = np.empty((count + 2, d))
-        for j, grid in enumerate(self._grids(d)):
-            quantiles[[0, -1], j] = grid.lower, grid.upper
-            mechanism = Quantiles(levels[1:-1].tolist(), grid=grid, epsilon=self._share(d))
-            quantiles[1:-1, j] = mechanism(values[:, j], rng=rng)
+        ends = np.array([(grid.lower, grid.upper) for grid in self._grids(values.shape[1])]).T
+        quantiles = np.vstack([ends[:1], self._quantiles(levels[1:-1].tolist(), values), ends[1:]])
         self.quantiles_, self.references_, self.privacy_ = quantiles, levels, privacy
         return self
 
@@ -411,16 +435,21 @@ class PrivateHistogramDensity(DensityMixin, _PrivateEstimator):
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
         grids = self._grids(d)
-        if _checks.flag("joint", self.joint):
-            data = values[:, 0] if d == 1 else values
-            grid = grids[0] if d == 1 else grids
-            self.histograms_ = [histogram(data, self.bins, grid=grid, epsilon=self._share(1), rng=rng)]
+        if _checks.flag("joint", self.joint) and d > 1:
+            parts: list[tuple[NDArray[Any], Any]] = [(values, grids)]
         else:
-            self.histograms_ = [
-                histogram(values[:, j], self.bins, grid=grids[j], epsilon=self._share(d), rng=rng) for j in range(d)
-            ]
+            parts = list(zip(values.T, grids, strict=True))
+        mechanisms = [self._mechanism(part, grid, self._share(len(parts))) for part, grid in parts]
+        with self._paid(mechanisms):
+            self.histograms_ = [release(part, rng=rng) for release, (part, _) in zip(mechanisms, parts, strict=True)]
         self.privacy_ = privacy
         return self
+
+    def _mechanism(self, part: NDArray[Any], grid: Any, epsilon: float) -> PerturbedHistogram:
+        """What `dpfast.histogram` releases of one column or of several."""
+        _, grids, _ = table(part, None, grid)
+        bins = automatic_bins(self.bins, part, grids, epsilon) if isinstance(self.bins, str) else self.bins
+        return PerturbedHistogram(bins, grid=grids, epsilon=epsilon)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """The logarithm of the density at each row; -inf where it is 0."""
@@ -597,7 +626,10 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
             combine=self.combine,
             shuffle=self.shuffle,
         )
-        return np.atleast_1d(mechanism((X, y), rng=self._rng()))
+        rng = self._rng()
+        with self._paid([mechanism]):
+            theta: NDArray[np.float64] = np.atleast_1d(mechanism((X, y), rng=rng))
+        return theta
 
     def _descend(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
         """The slopes, and the intercept if there is one."""
@@ -609,7 +641,9 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
         if self.shuffle is not None:
             order = np.random.Generator(np.random.PCG64(_checks.whole("shuffle", self.shuffle))).permutation(len(X))
             X, y = X[order], y[order]
-        return protocol(X, y, rng=self._rng())
+        rng = self._rng()
+        with self._paid([protocol]):
+            return protocol(X, y, rng=rng)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """The logarithm of the odds of ``classes_[1]`` for each row."""

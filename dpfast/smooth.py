@@ -17,6 +17,7 @@ from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedNoise, RoundedStudent3
 from dpfast.mechanism import StatisticMechanism
 from dpfast.privacy import Privacy
+from dpfast.spending import EXACT, refused
 from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
 from dpfast.streaming import Reading
 
@@ -273,6 +274,7 @@ def _published_log_ratio(epsilon: float, delta: float) -> float:
     return math.log(-math.expm1(-b)) - (epsilon + b) / growth + log_cosh - math.log(delta)
 
 
+@refused(EXACT)
 def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, beta: float) -> float:
     """A beta-smooth bound on how much one record can change the statistic. PRIVATE: a building block, not a release.
 

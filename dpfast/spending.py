@@ -1,8 +1,12 @@
 """Where releases meet a budget: each one announces itself here, once, before it looks at data.
 
 Everything that releases is wrapped by `charged` (the classes by `hook`, when they are made) or opens `spending` itself.
-While no budget is active that costs a look at a context variable. Inside a release none is active: what a mechanism
+While no budget is active that costs a look at a context variable. Inside a release everything is free: what a mechanism
 draws on its way is part of what was announced.
+
+A context variable is not seen by threads and processes that a block of `with ledger:` starts. So a release that finds
+no budget is refused while such a block is open anywhere in the process, and what leaves the process is a `Carrier`: it
+takes a `Ticket` along.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from dpfast import _checks
 from dpfast.errors import BudgetError
@@ -28,19 +33,109 @@ class Budget(Protocol):
     def reserve(self, profile: PrivacyProfile, *, times: int, label: str) -> None:
         """Record the spending, or raise a `BudgetError` and record nothing."""
 
+    def _ticket(self) -> Ticket:
+        """What finds it from other contexts and processes."""
 
-active: ContextVar[Budget | None] = ContextVar("dpfast_budget", default=None)
+
+class _Paid:
+    """What is active inside a release."""
+
+
+PAID = _Paid()
+active: ContextVar[Budget | _Paid | None] = ContextVar("dpfast_budget", default=None)
+blocks: list[str] = []  # of `with ledger:`, open in whatever thread or task of this process: the names of their budgets
+known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by their names
+
+_ELSEWHERE = (
+    "a ledger is active in another thread or task of this process, not here: enter it here by `with ledger:`, "
+    "use ledger.release, or start what releases with contextvars.copy_context().run"
+)
+_LEFT_BEHIND = (
+    "this was copied or sent while a ledger was active, which cannot be charged from here: give the ledger a path=, "
+    "and enter it here by `with ledger:`"
+)
+
+
+class Ticket:
+    """A budget for what leaves its context: itself in this process; in others its file, and refused where it has none.
+
+    Parameters
+    ----------
+    name : str
+        Its key in `known`; without it nobody can be charged.
+    opening : (function, arguments), optional
+        What opens its file.
+    """
+
+    def __init__(self, name: str = "", opening: tuple[Callable[..., Budget], tuple[Any, ...]] | None = None) -> None:
+        self.name, self._opening = name, opening
+        self._budget: Budget | None = known.get(name)
+
+    def __reduce__(self) -> Any:
+        return Ticket, (self.name, self._opening)
+
+    def budget(self) -> Budget:
+        """The budget, or a BudgetError."""
+        if self._budget is None:
+            if self._opening is None:
+                raise BudgetError(_LEFT_BEHIND)
+            function, arguments = self._opening
+            self._budget = known.setdefault(self.name, function(*arguments))
+        return self._budget
+
+
+class Carrier:
+    """What releases, and may leave its context: a copy or pickle takes along who pays for it here."""
+
+    _ticket: Ticket | None = None
+    _lent: Ticket | None = None  # for copies that are made where no budget is active, while a block of this one is open
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        ticket = claim(self) or (Ticket() if blocks and active.get() is None else None)
+        return state if ticket is None else {**(state or {}), "_ticket": ticket}
+
+
+def claim(of: Carrier | type[Carrier]) -> Ticket | None:
+    """Who pays for copies of it: the budget of this context, else the one that it carries, or lends."""
+    budget = active.get()
+    if budget is None or isinstance(budget, _Paid):
+        return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
+    return budget._ticket()
+
+
+def payer(of: object = None) -> Budget | None:
+    """Who pays for a release by `of` here; None where nobody has to: outside of all budgets, and inside a release.
+
+    Raises
+    ------
+    BudgetError
+        A budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
+    """
+    budget = active.get()
+    if budget is None:
+        # By its type, for it may be private data.
+        ticket: Ticket | None = cast(Carrier, of)._ticket if hasattr(type(of), "_ticket") else None
+        if ticket is not None:
+            return ticket.budget()
+        if blocks:
+            raise BudgetError(_ELSEWHERE)
+        return None
+    return None if isinstance(budget, _Paid) else budget
 
 
 @contextmanager
-def spending(profile: PrivacyProfile, *, label: str, times: int = 1) -> Iterator[None]:
-    """Everything released in here is paid for by `profile`, `times` times; free where no budget is active."""
-    budget = active.get()
+def spending(profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None) -> Iterator[None]:
+    """Everything released in here is paid for by `profile`, `times` times, all at once; free where no budget is active.
+
+    `of` is what releases, where that can carry a budget.
+    """
+    budget = payer(of)
     if budget is None:
         yield
         return
     budget.reserve(profile, times=times, label=label)
-    token = active.set(None)
+    token = active.set(PAID)
     try:
         yield
     finally:
@@ -52,13 +147,13 @@ def charged(method: _Method) -> _Method:
 
     @wraps(method)
     def release(self: Any, *args: Any, **options: Any) -> Any:
-        if active.get() is None:
+        if payer(self) is None:
             return method(self, *args, **options)
         # Wrong arguments that can be told without the data cost nothing.
         times = math.prod(_checks.shape(options.get("size")))
         bit_generator(options.get("rng"))
         _checks.threads(options.get("workers", 1))
-        with spending(self.privacy_profile, times=times, label=repr(self)):
+        with spending(self.privacy_profile, times=times, label=repr(self), of=self):
             return method(self, *args, **options)
 
     release.charged = True  # type: ignore[attr-defined]
@@ -66,12 +161,15 @@ def charged(method: _Method) -> _Method:
 
 
 def refused(reason: str) -> Callable[[_Method], _Method]:
-    """A function that returns private data, or noise whose use is not known: an error while a budget is active."""
+    """A function of private data that is no release, or noise whose use is not known: none while a budget is active.
+
+    So is everything that its docstring calls private in capitals, but for states: data on the way to a release.
+    """
 
     def decorate(function: _Method) -> _Method:
         @wraps(function)
         def guarded(*args: Any, **options: Any) -> Any:
-            if active.get() is not None:
+            if payer(args[0] if args else None) is not None:
                 raise BudgetError(reason)
             return function(*args, **options)
 
@@ -82,13 +180,16 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
 
 
 LAW = "a law depends on the data, and no budget pays for it: make it outside the ledger"
+EXACT = "this is an exact function of the data, and no budget pays for it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
+_LAWS = ("law", "law_of")
 
 
 def hook(cls: type) -> None:
-    """Wrap the releases, and the law, that a class itself defines."""
+    """Wrap the releases, and the laws, that a class itself defines."""
     for name in _RELEASES:
         if name in vars(cls):
             setattr(cls, name, charged(vars(cls)[name]))
-    if "law" in vars(cls):
-        cls.law = refused(LAW)(vars(cls)["law"])  # type: ignore[attr-defined]
+    for name in _LAWS:
+        if name in vars(cls):
+            setattr(cls, name, refused(LAW)(vars(cls)[name]))

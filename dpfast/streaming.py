@@ -40,7 +40,7 @@ from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import LAW, refused, spending
+from dpfast.spending import EXACT, LAW, Ticket, refused, spending
 
 if TYPE_CHECKING:
     from dpfast.laws import Law
@@ -1001,6 +1001,8 @@ def shares(count: int, threads: int) -> list[range]:
 class Streamed(Protocol):
     """What a state asks of a mechanism."""
 
+    _ticket: Ticket | None
+
     @property
     def privacy_profile(self) -> PrivacyProfile: ...
 
@@ -1135,11 +1137,16 @@ class State:
         self._reading.advance(self._records)
         self.number, self.n = self.number + 1, 0
 
+    @property
+    def _ticket(self) -> Ticket | None:
+        return self.mechanism._ticket
+
     @refused(LAW)
     def law(self) -> Law:
         """The exact law of the release, after the last pass. PRIVATE."""
         return self._made()
 
+    @refused(EXACT)
     def summary(self) -> Any:
         """What the law is made of, after the last pass. PRIVATE."""
         self._check_last()
@@ -1165,7 +1172,8 @@ class State:
         shape = _checks.shape(size)
         bit_generator(rng)
         self._check_last()  # what is wrong without the data costs nothing
-        with spending(self.mechanism.privacy_profile, times=math.prod(shape), label=repr(self.mechanism)):
+        profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
+        with spending(profile, times=math.prod(shape), label=label, of=self):
             return self.mechanism.drawn(self._made, size, rng)
 
     def _all_records(self) -> int:

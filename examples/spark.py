@@ -37,7 +37,7 @@ def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str],
     """
     bit_generator(rng)  # a wrong one costs nothing
     state, names = mechanism.start(), [column] if isinstance(column, str) else column
-    with spending(mechanism.privacy_profile, label=repr(mechanism)):
+    with spending(mechanism.privacy_profile, label=repr(mechanism), of=mechanism):
         while True:
             for part in _states(mechanism, state.to_bytes(), frame.select(*names), several=names is column):
                 state.merge(State.from_bytes(part, mechanism))

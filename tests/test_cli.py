@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_quantiles(capsys, file):
         report = json.loads(out)
         assert code == 0
         assert report["q"] == qs
-        assert report["epsilon"] == 0.01
+        assert report["epsilon"] == math.nextafter(0.01, 0)  # 1/100, rounded down
         ordered = [value for _, value in sorted(zip(qs, report["values"], strict=True))]
         assert ordered == sorted(ordered)
     code, out, _ = run(capsys, "quantiles", file, "--column", "pay", *BOUNDS, "--epsilon", 1)
@@ -99,6 +100,8 @@ ERRORS = {
     "bounds in disorder": ["median", "FILE", "--column", "pay", "--bounds", 5, 1, "--epsilon", 1],
     "bounds of text": ["median", "FILE", "--column", "pay", "--bounds", 0, "much", "--epsilon", 1],
     "bad epsilon": ["median", "FILE", "--column", "pay", *BOUNDS, "--epsilon", "nan"],
+    "epsilon of text": ["median", "FILE", "--column", "pay", *BOUNDS, "--epsilon", "a tenth"],
+    "epsilon without end": ["median", "FILE", "--column", "pay", *BOUNDS, "--epsilon", "1e999999999"],
     "zero epsilon": ["quantiles", "FILE", "--column", "pay", *BOUNDS, "--epsilon", 0],
     "bad step": ["median", "FILE", "--column", "pay", *BOUNDS, "--epsilon", 1, "--step", 0.3],
     "delta": ["median", "FILE", "--column", "pay", *BOUNDS, "--epsilon", 1, "--delta", 1e-6],

@@ -93,7 +93,7 @@ BAD = [
     ({"epsilon": float("inf")}, ValueError, "epsilon must be finite, not inf"),
     ({"epsilon": 10**400}, ValueError, "epsilon must be finite"),
     ({"epsilon": Fraction(1, 10**400)}, ValueError, "epsilon must be positive"),
-    ({"epsilon": "1"}, TypeError, "epsilon must be a real number, not str"),
+    ({"epsilon": "one"}, ValueError, "epsilon must be a number, such as '0.1'"),
     ({"epsilon": True}, TypeError, "epsilon must be a real number, not bool"),
     ({"epsilon": np.bool_(True)}, TypeError, "epsilon must be a real number, not bool"),
     ({"epsilon": None}, TypeError, "epsilon must be a real number, not NoneType"),

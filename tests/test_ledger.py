@@ -1,7 +1,9 @@
 """Budgets: every public release is charged once and before the data, nothing is lost or spent twice, rules hold."""
 
 import asyncio
+import contextvars
 import copy
+import gc
 import inspect
 import itertools
 import json
@@ -17,8 +19,10 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -35,7 +39,8 @@ from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SmoothedHist
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
-from dpfast.spending import spending
+from dpfast.smooth import smooth_sensitivity
+from dpfast.spending import known, refused, spending
 
 ROOT = Path(__file__).parents[1]
 GRID = Grid(0, 100, step=1)
@@ -134,6 +139,26 @@ def data(mechanism):
     return X[:, None] if two else X
 
 
+# Exact functions of data, which no budget pays for.
+EXACT = {
+    "robust.score": lambda x: robust.score(dpf.statistics.Median(), x, 50.0, grid=GRID),
+    "smooth.smooth_sensitivity": lambda x: smooth_sensitivity(dpf.statistics.Median(), x, grid=GRID, beta=0.1),
+    "theory.influence_function": lambda x: dpf.theory.influence_function(dpf.statistics.Median(), x, 5.0, 0.1),
+    "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
+    "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
+}
+# What is PRIVATE and allowed: states, what they are made of, and `dpfast.dask.release`, which says that they are.
+ON_THE_WAY = {
+    "aggregate.SampleAndAggregate.block_sums",
+    "dask._block_sums",
+    "dask.release",
+    "dask.state",
+    "densities.histograms.Cells.count",
+    "robust.Plan.slack",
+    "streaming.State.to_bytes",
+}
+
+
 class Untouchable:
     """Data that nobody looks at."""
 
@@ -158,6 +183,18 @@ def all_subclasses(cls):
     for sub in cls.__subclasses__():
         found += [sub, *all_subclasses(sub)] if sub.__module__.startswith("dpfast.") else []
     return found
+
+
+def all_functions():
+    """Functions of dpfast, and methods of its classes."""
+    for name in packages():
+        with suppress(ImportError):
+            import_module(name)
+    for module in [module for name, module in sys.modules.items() if name.split(".")[0] == "dpfast"]:
+        for item in vars(module).values():
+            if getattr(item, "__module__", None) != module.__name__:
+                continue
+            yield from filter(inspect.isfunction, vars(item).values() if inspect.isclass(item) else [item])
 
 
 class TestEverythingIsCharged:
@@ -196,8 +233,8 @@ class TestEverythingIsCharged:
         names = [name for name in names if not (name == "__call__" and issubclass(cls, Randomizer))]
         assert names
         assert all(getattr(cls, name).charged for name in names if not inspect.isabstract(cls))
-        if hasattr(cls, "law") and not inspect.isabstract(cls):
-            assert cls.law.refused
+        if not inspect.isabstract(cls):
+            assert all(getattr(cls, name).refused for name in ("law", "law_of") if hasattr(cls, name))
 
     def test_every_mechanism_is_in_the_list(self):
         concrete = {cls for cls in all_subclasses(Mechanism) if not inspect.isabstract(cls)}
@@ -223,6 +260,37 @@ class TestEverythingIsCharged:
             with broke, pytest.raises(BudgetError, match="does not fit"):
                 call(Untouchable())
         assert broke.spent.epsilon == 0
+
+    def test_what_is_private_is_refused_or_on_the_way_to_a_release(self):
+        """Everything that its docstring calls PRIVATE."""
+        private = {
+            f"{function.__module__.removeprefix('dpfast.')}.{function.__qualname__}": getattr(
+                function, "refused", False
+            )
+            for function in all_functions()
+            if "PRIVATE" in (function.__doc__ or "") and not getattr(function, "__isabstractmethod__", False)
+        }
+        assert {name for name, refused in private.items() if not refused} == ON_THE_WAY
+        assert sum(private.values()) >= 15
+        assert {name for name, refused in private.items() if refused and not name.endswith(("law", "law_of"))} == {
+            "local.location.MedianDescent.probability",
+            "robust.score",
+            "smooth.smooth_sensitivity",
+            "streaming.State.summary",
+            "theory.influence.gross_error_sensitivity",
+            "theory.influence.influence_function",
+        }
+
+    @pytest.mark.parametrize("name", EXACT)
+    def test_exact_functions_of_data_are_refused(self, name):
+        EXACT[name](X)
+        ledger = Ledger(1.0)
+        with ledger, pytest.raises(BudgetError, match="exact function of the data"):
+            EXACT[name](Untouchable())
+        with ledger.spend(Privacy(1.0)):
+            EXACT[name](X)
+        with ledger, pytest.raises(BudgetError, match="active in another thread"):
+            in_thread(partial(EXACT[name], Untouchable()))
 
     def test_the_law_of_a_state(self):
         mechanism = dpf.SampleAndAggregate("exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4)
@@ -262,6 +330,19 @@ class TestEverythingIsCharged:
             survey.release(X, size=3)
             survey.respond(50.0, 3.0)
         assert [charge.times for charge in ledger.charges] == [1, 3, 1]
+
+    def test_whether_data_are_refused_does_not_depend_on_them(self):
+        class Odd(list):
+            def __getattr__(self, name):
+                raise AssertionError(f"the data were asked for {name}")
+
+        @refused("no budget pays for it")
+        def first(x):
+            return x[0]
+
+        assert first(Odd([1.0, 2.0])) == 1.0
+        with Ledger(1.0), pytest.raises(BudgetError, match="no budget pays for it"):
+            first(Odd([1.0, 2.0]))
 
     @pytest.mark.parametrize("draw", NOISE)
     def test_noise_is_refused_unless_declared(self, draw):
@@ -337,6 +418,102 @@ class TestWhatIsSpent:
             ledger.release(tenth, X)
         assert ledger.spent.epsilon == 1.0
         assert not ledger.affords(Privacy(1e-9))
+
+    @pytest.mark.parametrize("tenth", ["0.1", "1e-1", " .1 ", "1/10", Decimal("0.1"), Fraction(1, 10)])
+    def test_ten_exact_tenths_fit(self, tenth):
+        ledger = Ledger(1)
+        for _ in range(10):
+            dpf.median(X, bounds=(0, 100), epsilon=tenth)
+            with ledger:
+                dpf.median(X, bounds=(0, 100), epsilon=tenth)
+        ledger = Ledger("0.3", "3e-6")
+        for _ in range(3):
+            with ledger.spend(Privacy(tenth, "1e-6")):
+                pass
+        assert not ledger.affords(Privacy("1e-300"))
+        assert ledger.remaining == Privacy(0.0)
+        assert ledger.privacy == Privacy(Fraction(3, 10), Decimal("0.000003"))
+        again = Ledger.from_json(ledger.to_json())
+        assert (again.charges, again.privacy) == (ledger.charges, ledger.privacy)
+
+    def test_ten_floats_of_a_tenth_do_not_and_the_message_says_how(self):
+        ledger = Ledger(1)
+        for _ in range(9):
+            dpf.median(X, bounds=(0, 100), epsilon=0.1)
+            ledger.reserve(PrivacyProfile(Privacy(0.1)))
+        with ledger, pytest.raises(BudgetError, match=r"0\.1 is a little more than 1/10: give .* epsilon='0\.1'"):
+            dpf.median(Untouchable(), bounds=(0, 100), epsilon=0.1)
+        with pytest.raises(BudgetError, match=r"epsilon = 0\.09999999999999995 is left$"):
+            ledger.reserve(PrivacyProfile(Privacy(0.2)))
+        with ledger:
+            dpf.median(X, bounds=(0, 100), epsilon=ledger.remaining.epsilon)
+        deltas = Ledger(10.0, 1e-5)
+        for _ in range(9):
+            deltas.reserve(PrivacyProfile(Privacy(0.5, 1e-6)))
+        deltas.reserve(PrivacyProfile(Privacy(0.5, "1e-6")))
+        with pytest.raises(BudgetError, match="as strings"):
+            Ledger("0.3", 1e-5).reserve(PrivacyProfile(Privacy(0.1)), times=3)
+
+    def test_exact_numbers_in_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        for _ in range(2):
+            with Ledger("0.3", "1e-6", path=path).spend(Privacy("0.1")):
+                pass
+        ledger = Ledger(Decimal("0.3"), Fraction(1, 10**6), path=path)
+        assert ledger.affords(Privacy("0.1"))
+        assert not ledger.affords(Privacy(0.1))
+        with pytest.raises(ValueError, match=r"has delta = '1/1000000', not 1e-06"):
+            Ledger(0.3, 1e-6, path=path)
+
+    @pytest.mark.parametrize("composition", ["renyi", "plan"])
+    def test_exact_numbers_in_other_compositions(self, composition):
+        one = PrivacyProfile(Privacy("0.1"))
+        assert one.parts == (("pure", 0.1, 1),)  # rounded up
+        assert PrivacyProfile(Privacy("0.3")).parts == (("pure", math.nextafter(0.3, 1), 1),)
+        options = {"plan": [one]} if composition == "plan" else {"composition": composition}
+        ledger = Ledger("1/3", "1e-6", **options)
+        ledger.reserve(one)
+        assert Ledger.from_json(ledger.to_json()).charges == ledger.charges
+
+    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
+    @pytest.mark.parametrize("name", RELEASES)
+    def test_functions_take_exact_numbers(self, name, spelled, monkeypatch):
+        """Rounded down to the same double."""
+        monkeypatch.setitem(E, "epsilon", spelled("0.3"))
+        monkeypatch.setitem(B, "epsilon", spelled("0.3"))
+        with Ledger(100.0, neighbors=NEIGHBORS.get(name, "replace-one")) as ledger:
+            RELEASES[name]()
+        costs = {charge.profile.privacy.epsilon for charge in ledger.charges}
+        assert costs == ({0.25} if name in ("dpf.mle", "dpf.by_group") else {Privacy(0.3).epsilon})
+
+    @pytest.mark.parametrize("spelled", [str, Decimal, Fraction])
+    @pytest.mark.parametrize("mechanism", [*MECHANISMS, *LOCAL], ids=repr)
+    def test_mechanisms_take_exact_numbers(self, mechanism, spelled):
+        tenth, least = math.nextafter(0.1, 0), math.nextafter(1e-3, 0)
+        assert Fraction(least) < Fraction("0.001")
+        exact = {"epsilon": spelled("0.1")} | ({"delta": spelled("0.001")} if mechanism.privacy.delta else {})
+        if isinstance(mechanism, dpf.SmoothSensitivity):
+            exact["beta"] = None
+        made = replace(mechanism, **exact)
+        assert type(made.epsilon) is float
+        assert tenth * (1 - 1e-15) <= made.privacy.epsilon <= tenth
+        assert made.privacy.delta <= least
+        with pytest.raises(ValueError, match=r"epsilon must be a number, such as '0\.1', '1e-6' or '1/3', not 'a"):
+            replace(mechanism, epsilon="a tenth")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        ["", "a tenth", "0,1", "0x1p-3", "nan", "inf", "1_0", "1e99999", "1/0", "9" * 5000, Decimal("1e-99999")],
+    )
+    def test_strings_of_no_number(self, wrong):
+        for make in (
+            Ledger,
+            Privacy,
+            lambda e: dpf.median(Untouchable(), bounds=(0, 1), epsilon=e),
+            partial(Ledger, 1.0),
+        ):
+            with pytest.raises(ValueError, match=r"(epsilon|delta) must"):
+                make(wrong)
 
     @given(st.lists(st.floats(1e-300, 2.0), max_size=30), st.floats(1e-3, 10.0))
     def test_sums_never_exceed_the_budget(self, costs, budget):
@@ -436,14 +613,164 @@ class TestWhatIsSpent:
             Ledger(*positional, **named)
 
 
+STATE = MEDIAN.start().read([X])
+
+# Whatever would have to be paid for, or be refused.
+UNPAID = {
+    "a call": lambda: MEDIAN(X),
+    "a release": lambda: MEDIAN.release(X),
+    "a function": lambda: dpf.median(X, **B),
+    "groups": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
+    "a state": STATE.release,
+    "a report": lambda: local.Binary(0.25).randomize(np.zeros(4, np.int64)),
+    "noise": lambda: noise.laplace(1.0),
+    "a law": lambda: MEDIAN.law(X),
+    "the law of a state": STATE.law,
+}
+
+
+def in_thread(function):
+    """What it returns or raises in a new thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
 class TestContexts:
-    def test_other_threads_are_not_in_the_context(self):
+    @pytest.mark.parametrize("name", UNPAID)
+    def test_threads_without_the_ledger_are_refused(self, name):
         ledger = Ledger(1.0)
-        with ledger, ThreadPoolExecutor(1) as pool:
-            pool.submit(MEDIAN, X).result()
-            assert ledger.spent.epsilon == 0
-            pool.submit(ledger.release, MEDIAN, X).result()
+        with ThreadPoolExecutor(1) as before:
+            before.submit(UNPAID[name]).result()
+            with ledger:
+                for start in (in_thread, lambda function: before.submit(function).result()):
+                    with pytest.raises(BudgetError, match="active in another thread"):
+                        start(UNPAID[name])
+            before.submit(UNPAID[name]).result()
+        assert ledger.charges == ()
+
+    def test_threads_can_have_the_ledger(self):
+        ledger = Ledger(1.0)
+
+        def entered():
+            with ledger:
+                return MEDIAN(X)
+
+        with ledger:
+            in_thread(partial(ledger.release, MEDIAN, X))
+            in_thread(partial(contextvars.copy_context().run, MEDIAN, X))
+            in_thread(entered)
+            with pytest.raises(BudgetError, match="active in another thread"):
+                in_thread(partial(MEDIAN, X))
+        assert ledger.spent.epsilon == 0.75
+
+    def test_what_is_paid_as_a_whole_is_free_in_threads(self):
+        """The workers of a release, and the threads of a block whose cost was declared."""
+        ledger, threads = Ledger(1.0), set()
+
+        class Seen(type(MEAN)):
+            def law(self, x, *, workers=1):
+                threads.add(threading.get_ident())
+                return super().law(x, workers=workers)
+
+        with ledger:
+            mechanism = Seen(MEAN.statistic, grid=GRID, epsilon=0.25)
+            dpf.by_group(mechanism, np.zeros(3000), labels=np.arange(3000), workers=2)
+        assert threads
+        assert threading.get_ident() not in threads
         assert ledger.spent.epsilon == 0.25
+        with ledger.spend(Privacy(0.5)):
+            in_thread(lambda: (noise.laplace(1.0), MEDIAN(X)))
+        assert ledger.spent.epsilon == 0.75
+
+    def test_one_that_nobody_entered_refuses_nothing(self):
+        ledger, free = Ledger(1.0), []
+
+        class Both(type(MEDIAN)):
+            def __call__(self, x, *, rng=None, workers=1):
+                free.append(in_thread(partial(MEDIAN, X)))
+                return free[-1]
+
+        ledger.release(Both(MEDIAN.statistic, grid=GRID, epsilon=0.25), X)
+        assert len(free) == 1
+        assert ledger.spent.epsilon == 0.25
+
+    def test_executors_and_older_tasks_of_asyncio_are_refused(self):
+        ledger = Ledger(1.0)
+
+        async def older(entered):
+            await entered.wait()
+            return MEDIAN(X)
+
+        async def main():
+            entered = asyncio.Event()
+            task = asyncio.create_task(older(entered))
+            await asyncio.sleep(0)
+            with ledger:
+                entered.set()
+                with pytest.raises(BudgetError, match="another thread or task"):
+                    await task
+                with pytest.raises(BudgetError, match="another thread or task"):
+                    await asyncio.get_running_loop().run_in_executor(None, MEDIAN, X)
+                await asyncio.create_task(asyncio.to_thread(MEDIAN, X))
+
+        asyncio.run(main())
+        assert ledger.spent.epsilon == 0.25
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_child_that_another_thread_forked_is_refused(self):
+        def child():
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    MEDIAN(X)
+                except BudgetError:
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        assert in_thread(child) == 1  # without a ledger it releases
+        with Ledger(1.0):
+            assert in_thread(child) == 0
+
+    @pytest.mark.parametrize("carried", [MEDIAN, local.Binary(0.25), STATE], ids=lambda c: type(c).__name__)
+    def test_what_is_sent_to_other_processes(self, tmp_path, carried):
+        """Pickled inside a ledger it is charged to the file of the ledger, or refused."""
+        neighbors = "local" if isinstance(carried, Randomizer) else "replace-one"
+        in_memory = Ledger(1.0, neighbors=neighbors)
+        in_file = Ledger(1.0, neighbors=neighbors, path=tmp_path / "ledger")
+        outside = pickle.dumps(carried)
+        with in_memory:
+            refused, by_thread = pickle.dumps(carried), in_thread(partial(pickle.dumps, carried))
+        with in_file:
+            charged = pickle.dumps(carried)
+        sent = [outside, refused, by_thread, charged]
+        done = subprocess.run(
+            [sys.executable, "-c", SENT], input=pickle.dumps(sent), cwd=ROOT, capture_output=True, check=True
+        )
+        assert done.stdout.decode().split() == ["released", "refused", "refused", "released"]
+        assert in_memory.charges == ()
+        assert in_file.spent.epsilon == 0.25
+
+    def test_what_is_copied_in_a_ledger_is_equal_and_charged(self):
+        ledger, other = Ledger(1.0), Ledger(1.0)
+        with ledger:
+            copies = [copy.copy(MEDIAN), copy.deepcopy(MEDIAN), pickle.loads(pickle.dumps(MEDIAN))]
+        assert all(copied == MEDIAN and repr(copied) == repr(MEDIAN) for copied in copies)
+        for copied in copies:
+            copied(X)
+        with other:
+            copies[0](X)
+        assert (ledger.spent.epsilon, other.spent.epsilon) == (0.75, 0.25)
+        name = ledger._name
+        pickled = pickle.dumps(copies)
+        del ledger, copied, copies
+        gc.collect()
+        assert name not in known
+        for copied in pickle.loads(pickled):
+            with pytest.raises(BudgetError, match="cannot be charged from here"):
+                copied(Untouchable())
 
     def test_many_threads_lose_and_double_nothing(self):
         ledger, refused = Ledger(100.0), []
@@ -481,6 +808,22 @@ class TestContexts:
 
         asyncio.run(both())
         assert (one.spent.epsilon, two.spent.epsilon) == (0.5, 0.75)
+
+
+SENT = """
+import pickle, sys
+import numpy as np, dpfast as dpf
+
+for sent in pickle.load(sys.stdin.buffer):
+    carried = pickle.loads(sent)
+    use = getattr(carried, "randomize", carried)
+    try:
+        carried.release() if hasattr(carried, "update") else use(np.zeros(4, np.int64))
+        print("released")
+    except dpf.BudgetError as error:
+        assert "path=" in str(error)
+        print("refused")
+"""
 
 
 def open_ledger(path, epsilon=10.0):

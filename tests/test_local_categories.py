@@ -504,7 +504,7 @@ def test_reports_that_are_none_are_refused():
         ((5, 0.0), ValueError, "epsilon must be"),
         ((5, math.nan), ValueError, "epsilon must be"),
         ((5, 2.0**-41), ValueError, "epsilon must be"),
-        ((5, "1"), TypeError, "epsilon must be"),
+        ((5, "one"), ValueError, "epsilon must be"),
         ((5, 1.0, "rappor"), ValueError, "method must be"),
     ],
 )

@@ -49,7 +49,7 @@ def test_declared_integers_have_step_one():
         ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, not tuple"),
         ({"bounds": (0, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='inverse-sensitivity'"),
         ({"bounds": (0, 1), "delta": -1}, ValueError, "delta must be at least 0 and below 1, not -1"),
-        ({"bounds": (0, 1), "delta": "0"}, TypeError, "delta must be a real number"),
+        ({"bounds": (0, 1), "delta": "none"}, ValueError, "delta must be a number, such as '0.1'"),
         (
             {"bounds": (0, 1), "method": "magic"},
             ValueError,

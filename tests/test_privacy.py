@@ -2,8 +2,10 @@
 
 import math
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +31,20 @@ def test_prints_a_sentence():
     assert "against everyone but its owner" in str(Privacy(1, neighbors="local"))
 
 
-@pytest.mark.parametrize("epsilon", [-1, -1e-300, math.nan])
+@pytest.mark.parametrize("tenth", ["0.1", "1e-1", "1/10", Decimal("0.1"), Fraction(1, 10)])
+def test_exact_numbers_stay_what_they_are(tenth):
+    privacy = Privacy(tenth, tenth)
+    assert privacy == pickle.loads(pickle.dumps(privacy)) == Privacy(Fraction(1, 10), Fraction(1, 10))
+    assert privacy != Privacy(0.1, 0.1)
+    assert str(privacy).startswith("epsilon = 1/10, delta = 1/10 for")
+    assert Privacy(tenth).group_up(3).epsilon == math.nextafter(0.3, 1)  # rounded up
+    assert Privacy(0, tenth).group_up(3).delta == math.nextafter(0.3, 1)
+    halves = Privacy("0.5", Decimal("0.5"))
+    assert (type(halves.epsilon), type(halves.delta)) == (float, float)
+    assert Privacy(np.float32(0.1)) == Privacy(Fraction(float(np.float32(0.1))))
+
+
+@pytest.mark.parametrize("epsilon", [-1, -1e-300, math.nan, "-0.1", Fraction(-1, 10)])
 def test_refused_epsilon(epsilon):
     with pytest.raises(ValueError, match="epsilon must be at least 0"):
         Privacy(epsilon)

@@ -446,7 +446,7 @@ def test_mechanism():
         (ValueError, "sensitivity must be positive, not 0", {"sensitivity": 0}),
         (ValueError, "sensitivity must be finite", {"sensitivity": math.inf}),
         (ValueError, "sensitivity must be finite", {"sensitivity": math.nan}),
-        (TypeError, "sensitivity must be a real number", {"sensitivity": "1"}),
+        (ValueError, "sensitivity must be a number, such as", {"sensitivity": "one"}),
         (TypeError, "monotone must be True or False", {"monotone": 1}),
         (ValueError, "method must be 'exponential' or 'permute-and-flip'", {"method": "gumbel"}),
         (ValueError, "method must be 'exponential' or 'permute-and-flip'", {"method": ["exponential"]}),

@@ -91,7 +91,7 @@ def test_answers():
     [
         ("/median", {}, "the request must have 'epsilon'"),
         ("/median", {"epsilon": -1}, "epsilon must be positive, not -1"),
-        ("/median", {"epsilon": "1"}, "epsilon must be a real number"),
+        ("/median", {"epsilon": "one"}, "epsilon must be a number, such as '0.1'"),
         ("/median", '{"epsilon": NaN}', "epsilon must be finite"),
         ("/median", "[]", "must be a JSON object"),
         ("/median", "{", "Expecting"),

@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 
 pytest.importorskip("sklearn")
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -72,8 +75,90 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.fixture
+def processes():
+    """Ends what loky has started."""
+    yield
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.usefixtures("processes")
+class TestLedgersOfWorkers:
+    """A fit charges the ledger in whose block it was begun, whoever runs it, or is refused."""
+
+    MODEL = PrivateHistogramDensity(bounds=(-100, 100), bins=3)
+
+    @staticmethod
+    def search(model, ledger, backend):
+        """Six fits in two workers, and one here."""
+        with ledger, parallel_config(backend, n_jobs=2):
+            return GridSearchCV(model, {model.steps[1][0] + "__bins": [3, 4]}, cv=3).fit(X[:300, :1])
+
+    @pytest.mark.parametrize(("backend", "file"), [("threading", False), ("threading", True), ("loky", True)])
+    def test_charge_it(self, tmp_path, backend, file):
+        ledger = dpf.Ledger(100.0, path=tmp_path / "ledger" if file else None)
+        model = make_pipeline(PrivateRobustScaler(bounds=(0, 100)), self.MODEL)
+        found = self.search(model, ledger, backend)
+        assert ledger.spent.epsilon == 14.0
+        assert sorted(charge.label.split(":")[0] for charge in ledger.charges) == sorted(
+            ["PrivateRobustScaler", "PrivateHistogramDensity"] * 7
+        )
+        found.best_estimator_.fit(X[:300, :1])  # carries the ledger, also outside
+        assert ledger.spent.epsilon == 16.0
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+    def test_or_are_refused_where_the_ledger_has_no_file(self):
+        ledger = dpf.Ledger(100.0)
+        with pytest.raises(ValueError, match="which cannot be charged from here: give the ledger a path="):
+            self.search(make_pipeline(PrivateRobustScaler(bounds=(0, 100)), self.MODEL), ledger, "loky")
+        assert ledger.charges == ()
+
+    @pytest.mark.parametrize("made", [lambda model: model, clone], ids=["outside", "inside"])
+    def test_clones_that_are_made_in_other_threads(self, made):
+        """joblib makes those of later folds in threads of its own."""
+        ledger = dpf.Ledger(100.0)
+        with ledger, parallel_config("threading", n_jobs=2):
+            cross_val_score(made(self.MODEL), X[:300, :1], cv=9)
+        assert ledger.spent.epsilon == 9.0
+        MODEL = clone(self.MODEL)
+        MODEL.fit(X)
+        self.MODEL.fit(X)  # the loan has ended
+        assert ledger.spent.epsilon == 9.0
+
+    def test_an_estimator_that_the_ledger_never_saw_is_refused(self):
+        def fit():
+            return clone(self.MODEL).fit(X)
+
+        other = PrivateHistogramDensity(bounds=(-100, 100), bins=3)
+        with dpf.Ledger(100.0) as ledger, ThreadPoolExecutor(1) as pool:
+            for work in (fit, lambda: other.fit(X)):
+                with pytest.raises(dpf.BudgetError, match="active in another thread"):
+                    pool.submit(work).result()
+            pickled = pool.submit(pickle.dumps, other).result()
+        with pytest.raises(dpf.BudgetError, match="cannot be charged from here"):
+            pickle.loads(pickled).fit(X)
+        with ledger:
+            pickle.loads(pickled).fit(X)
+        assert ledger.spent.epsilon == 1.0
+
+    def test_what_is_carried_is_no_parameter(self):
+        with dpf.Ledger(100.0):
+            inside = clone(self.MODEL)
+        assert repr(inside) == repr(self.MODEL)
+        assert inside.get_params() == self.MODEL.get_params()
+
+
 @pytest.mark.parametrize("make", ESTIMATORS)
 class TestAll:
+    @pytest.mark.parametrize("composition", ["basic", "renyi"])
+    def test_a_fit_that_does_not_fit_spends_nothing(self, make, composition):
+        ledger = dpf.Ledger(0.5, 1e-6, composition=composition)
+        with ledger, pytest.raises(dpf.BudgetError, match="3 releases of epsilon"):
+            make(bounds=BOUNDS, epsilon=1.4).fit(X)
+        assert ledger.charges == ()
+
     def test_spends_epsilon_once(self, make):
         ledger = dpf.Ledger(1.0)
         with ledger:
@@ -81,7 +166,7 @@ class TestAll:
             with pytest.raises(dpf.errors.BudgetError):
                 make(bounds=BOUNDS, epsilon=0.001).fit(X)
         assert 0.999 < ledger.spent.epsilon <= 1.0
-        assert len(ledger.charges) == 3
+        assert [charge.times for charge in ledger.charges] == [3]  # all columns at once
         assert fitted.privacy_ == dpf.Privacy(1.0)
         with ledger:  # what comes after a fit is free
             if hasattr(fitted, "transform"):
@@ -89,6 +174,12 @@ class TestAll:
             else:
                 fitted.score_samples(X)
                 fitted.sample(10)
+
+    def test_ten_exact_tenths_fit(self, make):
+        with dpf.Ledger("1") as ledger:
+            for _ in range(10):
+                make(bounds=(0, 100), epsilon="0.1").fit(X)
+        assert 1 - 1e-12 < ledger.spent.epsilon <= 1
 
     def test_default_is_not_reproducible_and_a_state_is(self, make):
         def learnt(state):

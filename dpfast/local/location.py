@@ -20,7 +20,7 @@ from dpfast.local.interval import Interval
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import BLOCK, RandomSource, bit_generator
-from dpfast.spending import spending
+from dpfast.spending import EXACT, refused, spending
 from dpfast.theory.local import local_truncation
 
 # (scale / width of the bounds, decay) of the named sequences of steps.
@@ -183,6 +183,7 @@ class MedianDescent(LocalMechanism):
         truth, source = self._truth(theta, x), bit_generator(rng)
         return int(truth == (_samplers.next_word(source) < self.coin.threshold))
 
+    @refused(EXACT)
     def probability(self, theta: float, x: float | None) -> Fraction:
         """The probability of the report 1, exactly. PRIVATE: it depends on x; for audits."""
         keep = self.coin.probability

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from dpfast import _checks
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import hook
+from dpfast.spending import Carrier, hook
 
 _MAGIC = b"dpf1"
 
@@ -71,7 +71,7 @@ class Aggregate:
         return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64))
 
 
-class LocalMechanism:
+class LocalMechanism(Carrier):
     """What randomises the records of people one by one: a frozen dataclass with a public `epsilon`, without data."""
 
     epsilon: float

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast.spending import EXACT, refused
 from dpfast.statistics import InterquartileRange, Statistic, Variance
 
 WeightedStatistic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
 
+@refused(EXACT)
 def influence_function(
     statistic: Statistic | WeightedStatistic, x: ArrayLike, at: float | Fraction, rho: float
 ) -> float:
@@ -96,6 +98,7 @@ def influence_function(
     return (float(statistic(np.append(values, place), weights)) - before) / float(share)
 
 
+@refused(EXACT)
 def gross_error_sensitivity(
     statistic: Statistic | WeightedStatistic,
     x: ArrayLike,
