@@ -502,6 +502,8 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
         array = np.asarray(x.filled(0) if isinstance(x, np.ma.MaskedArray) else x)
     if array.dtype.kind not in "biufO":
         raise TypeError(f"scores must hold numbers, not dtype {name_of(array.dtype)}")
+    if array.dtype.kind == "O" and array.ndim == 0:
+        raise TypeError(f"scores must hold numbers, not a {type(x).__name__}")
     if array.ndim != 1:
         return array
     if array.dtype.kind == "O" or array.dtype.itemsize > 8:  # longer floats are no doubles
