@@ -118,7 +118,7 @@ def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Itera
 
 
 def _rows(lines: Iterator[str]) -> Iterator[list[str]]:
-    """The rows of a CSV file as those of `csv.reader`, which is not used: how long a cell may be is set for a process."""
+    """The rows of a CSV file as `csv.reader` cuts them, which has a limit for cells that is the whole process's."""
     for line in lines:
         if '"' in line:
             yield _quoted_cells(line) or _parsed(line, lines)
@@ -140,7 +140,7 @@ def _quoted_cells(line: str) -> list[str] | None:
 def _parsed(line: str, lines: Iterator[str]) -> list[str]:
     """The cells of any row. At the start of a cell it opens a quotation, elsewhere it is as it is.
 
-    A quotation runs to the next single quote, over lines if need be, or to the end of the file; two are one of its text.
+    A quotation runs to the next single quote, over lines if need be, or to the end of the file; two are one of it.
     """
     cells, at = [], 0
     while True:
