@@ -142,7 +142,8 @@ def _parsed(line: str, lines: Iterator[str]) -> list[str]:
 
     A quotation runs to the next single quote, over lines if need be, or to the end of the file; two are one of it.
     """
-    cells, at = [], 0
+    cells: list[str] = []
+    at = 0
     while True:
         parts = []
         if line.startswith('"', at):
