@@ -497,7 +497,8 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
         if x.dtype.kind not in "biuf":
             raise TypeError(f"scores must hold numbers, not dtype {x.dtype.name}")
         wide = {"i": np.int64, "u": np.uint64}.get(x.dtype.kind, np.float64)
-        array = np.asarray(x.to_numpy(dtype=wide, na_value=0))
+        zero = False if x.dtype.kind == "b" else 0
+        array = np.asarray(x.to_numpy(dtype=wide, na_value=zero))
     else:
         array = np.asarray(x.filled(0) if isinstance(x, np.ma.MaskedArray) else x)
     if array.dtype.kind not in "biufO":

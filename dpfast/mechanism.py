@@ -116,7 +116,7 @@ class Mechanism(ABC):
         Examples
         --------
         >>> import dpfast as dpf
-        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=100.0).start()
+        >>> state = dpf.GlobalSensitivity(dpf.statistics.Sum(), grid=dpf.Grid(0, 10, step=1), epsilon=1000.0).start()
         >>> for chunk in [[1, 2], [3], []]:
         ...     state.update(chunk)
         >>> state.release()

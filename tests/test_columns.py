@@ -129,6 +129,21 @@ class TestArrow:
         assert dtypes == {np.dtype(kind) if "float" in kind else np.dtype(float)}
         assert GRID.encode(self.arrow.array(holes, type_)).tolist() == [1, 7]
 
+    def test_declared_types_that_are_no_numbers_are_errors_whatever_they_hold(self):
+        for declared in (
+            self.arrow.decimal128(5),
+            self.arrow.string(),
+            self.arrow.date32(),
+            self.arrow.list_(self.arrow.float64()),
+        ):
+            for x in (self.arrow.nulls(3, declared), self.arrow.chunked_array([], declared)):
+                with pytest.raises(TypeError, match="values must hold numbers, not Arrow's"):
+                    GRID.encode(x)
+        for values in ([1, 2], [1, None]):
+            with pytest.raises(TypeError, match="values must hold numbers, not Arrow's dictionary"):
+                GRID.encode(self.arrow.array(values).dictionary_encode())
+        assert GRID.encode(self.arrow.nulls(2)).tolist() == [7, 7]
+
     @pytest.mark.parametrize("method", ["__arrow_c_array__", "__arrow_c_stream__"])
     def test_other_libraries(self, method):
         x = self.arrow.array([1, None, 30])
@@ -165,6 +180,32 @@ class TestPandas:
             frame = self.pandas.DataFrame({"a": self.pandas.Series(values, dtype=kind), "b": [0.5, 1.0, 2.0]})
             expected = np.column_stack([np.array(values, dtype=float), [0.5, 1.0, 2.0]])
             np.testing.assert_array_equal(_checks.matrix("X", frame), expected)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            "Int8",
+            "UInt64",
+            "Float32",
+            "boolean",
+            "int64[pyarrow]",
+            "float[pyarrow]",
+            "bool[pyarrow]",
+            "Sparse[float64]",
+        ],
+    )
+    def test_dtypes_do_not_depend_on_nulls(self, kind):
+        pytest.importorskip("pyarrow")
+        seen = set()
+        for values in ([True, False, True], [True, None, False], [None] * 3):
+            cells = values if "bool" in kind else [None if value is None else int(value) for value in values]
+            x = self.pandas.Series(cells, dtype=kind)
+            for column in (x, x.array, x[::-1], x[1:], self.pandas.Index(x)):
+                seen.add((_checks.numbers("x", column).dtype, _checks.scores(column).dtype))
+            expected = [math.nan if value is None else value for value in values]
+            np.testing.assert_array_equal(_checks.numbers("x", x), expected)
+            np.testing.assert_array_equal(_checks.scores(x), np.nan_to_num(expected))
+        assert len(seen) == 1
 
     def test_frame_of_numpy_columns(self):
         np.testing.assert_array_equal(_checks.matrix("X", self.pandas.DataFrame({"a": [1], "b": [2.5]})), [[1, 2.5]])
