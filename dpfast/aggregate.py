@@ -695,7 +695,10 @@ class _Point(NamedTuple):
 def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
     """What sums of codes over k blocks say of a parameter, within its bounds."""
     means = np.asarray(Mean().decode(grid, k, codes))
-    return np.clip(np.exp(means) if logs else means, *bounds)
+    if logs:
+        with np.errstate(over="ignore"):  # noise may go far beyond the bounds
+            means = np.exp(means)
+    return np.clip(means, *bounds)
 
 
 def _sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:

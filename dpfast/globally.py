@@ -87,7 +87,8 @@ class GlobalSensitivity(StatisticMechanism):
         self.scale(2)
         if isinstance(self.statistic, UnboundedStatistic) and self._private:
             statistic, grid = self.statistic, self.grid
-            _checks.released_range(lambda: statistic.decode_total(grid, np.subtract(*statistic.range(grid)[::-1])))
+            least, greatest = statistic.range(grid)
+            _checks.released_range(lambda: statistic.decode_total(grid, [0, greatest - least]))
 
     @property
     def privacy(self) -> Privacy:

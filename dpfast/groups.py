@@ -212,7 +212,7 @@ def _one_by_one(
                 released[g] = mechanism(values[offsets[g] : offsets[g + 1]], rng=source)
 
     _blocks(draw, count, rng, threads)
-    shape = next((np.shape(value) for value in released if value is not None), ())
+    shape = next((np.shape(value) for value in released if value is not None), values.shape[1:])  # None is of rows
     out = np.full((count, *shape), np.nan)
     for g, value in enumerate(released):
         if value is not None:

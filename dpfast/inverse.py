@@ -248,8 +248,12 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _stretch(self, n: int) -> tuple[int, int]:
         """First and last rank that is looked at where n is private; of those outside 1..n one on each side will do."""
-        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
+        first, final = self._private_ranks(n)
         return min(max(int(first[-1]), 0), n), max(min(int(final[-1]), n + 1), 1)
+
+    def _private_ranks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Between which ranks the points of score at most t lie, up to the cap; from t = n on they are all points."""
+        return private_ranks(_level(self.statistic), n, min(self.cap(n), max(n, 1)))
 
     def _empty_window(self) -> NDArray[np.int64]:
         """The codes of ranks 0 and 1 of no records."""
@@ -259,7 +263,7 @@ differential privacy) for one record replaced (the number of records is public)>
         """Least and greatest code of the points of score at most t, where n is private."""
         n, codes = window
         (start, stop), last, radius = self._stretch(n), self.grid.size - 1, self._radius_codes(n)
-        first, final = private_ranks(_level(self.statistic), n, self.cap(n))
+        first, final = self._private_ranks(n)
         lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
@@ -277,8 +281,7 @@ differential privacy) for one record replaced (the number of records is public)>
         _groups.powers(self._rate, powers)
         q = ranks = None
         if self._private:
-            level = _level(self.statistic)
-            q = level.numerator, level.denominator.bit_length() - 1, level >= Fraction(1, 2)
+            q = _share(_level(self.statistic))
         else:
             ranks = np.zeros(largest + 1, np.int64)
             sizes = np.diff(offsets)
@@ -296,8 +299,12 @@ differential privacy) for one record replaced (the number of records is public)>
         }
 
     def _draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
-        """One draw of the code for records on another grid of as many points: what a call releases, as a code."""
-        other = replace(self, grid=grid, radius=self.radius / self.grid.step * grid.step)
+        """One draw of the code for records on another grid of as many points: what a call releases, as a code.
+
+        Its step is that of the mechanism's grid, or 1.
+        """
+        radius = self.radius if grid.step == self.grid.step else float(self._radius_codes(1))
+        other = replace(self, grid=grid, radius=radius)
         return int(grid.encode([other(values, rng=source)])[0])
 
     def _summary(self, values: NDArray[Any], threads: int) -> Summary:
@@ -337,13 +344,15 @@ def _level(statistic: Statistic) -> Fraction:
 
 
 def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1: clipped to -1..n + 2.
+    """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1; levels at most n + 1.
 
     Between the order statistics of these ranks are the points that t added or removed records can make a q-quantile.
     """
-    c = max(q, 1 - q)
-    scale = q.denominator  # a power of two: so everything is in units of 1 / scale
-    middle, step = q.numerator * n, c.numerator * (scale // c.denominator)
-    first = [max(-(-(middle - t * step) // scale), -1) for t in range(levels)]
-    final = [min((middle + t * step) // scale + 1, n + 2) for t in range(levels)]
-    return np.array(first), np.array(final)
+    first, final = np.empty(levels, np.int64), np.empty(levels, np.int64)
+    _groups.private_ranks(_share(q), n, first, final)
+    return first, final
+
+
+def _share(q: Fraction) -> tuple[int, int, bool]:
+    """A quantile's q for the kernels: ``numerator * 2**-shift``, and whether it is at least 1/2."""
+    return q.numerator, q.denominator.bit_length() - 1, q >= Fraction(1, 2)

@@ -540,6 +540,8 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         return len(self._checked_plan(n).discounts) + 1
 
     def _checked_plan(self, n: int) -> _Plan:
+        """The plan for n records; a ValueError, before any of them is read, where there are too many for the grid."""
+        self.statistic.last(self.grid, n)
         plan = _plan(self.statistic, n, self.grid.size - 1, self.beta)
         self._check_scale(plan.weight)
         return plan

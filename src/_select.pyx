@@ -459,12 +459,17 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
     left, right = low_out[last - first], high_out[0]
     lower_side, upper_side = below + low.at_low, n - below_high - high.at_low - high.collected
     return (sum(totals)
-            - (lower_side + low.collected) * dpfast_encode(grid, scan.low.high)
+            - _times(lower_side + low.collected, dpfast_encode(grid, scan.low.high))
             + _clamped(grid, scan.low.room, low.collected, left, scan.low.high)
-            - (upper_side + high.collected) * dpfast_encode(grid, scan.high.low)
+            - _times(upper_side + high.collected, dpfast_encode(grid, scan.high.low))
             + _clamped(grid, scan.high.room, high.collected, scan.high.low, right)
-            + (lower_side - last) * dpfast_encode(grid, left)
-            + (upper_side - (n - next + 1)) * dpfast_encode(grid, right))
+            + _times(lower_side - last, dpfast_encode(grid, left))
+            + _times(upper_side - (n - next + 1), dpfast_encode(grid, right)))
+
+
+cdef object _times(Py_ssize_t count, int64_t code):
+    """The sum of as many equal codes, of any size: it takes records of both sides, more than a release adds up."""
+    return <object> count * <object> code
 
 
 cdef object _clamped(const dpfast_grid *grid, const double *x, Py_ssize_t n, double low, double high):
@@ -506,7 +511,7 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     total, _ = moments(values, first=first, low=left, high=right, **options)
     # Clamped to x_(last)..x_(next), ranks up to `last` all count as the one, from `next` on as the other.
     below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
-    return low, high, total - below * dpfast_encode(&grid, left) - above * dpfast_encode(&grid, right)
+    return low, high, total - _times(below, dpfast_encode(&grid, left)) - _times(above, dpfast_encode(&grid, right))
 
 
 def moments(cnp.ndarray values not None, *, double lower, double upper, double step, double missing, double first,

@@ -10,7 +10,7 @@
 struct windows_buckets {
     double lower, upper;        /* keys are clamped to these, */
     double step;                /* and rounded to multiples of step if step > 0 */
-    double start, scale;        /* bucket 1 starts here; buckets for one unit of key / 2 */
+    double start, scale;        /* bucket 1 starts here, in halves of keys or in steps; buckets for one unit of that */
 };
 
 /* Between the keys low and high. Halves, so that no difference overflows; subtraction and product are monotone. */
@@ -20,21 +20,24 @@ static struct windows_buckets windows_between(double low, double high, double lo
     return (struct windows_buckets){lower, upper, 0.0, 0.5 * low, scale < 1e300 ? scale : 1e300};
 }
 
-/* One for each point of the grid, the bucket of lower + c step being c + 1: all exact, step being a power of two. */
+/* One for each point of the grid, the bucket of lower + c step being c + 1: all exact, step being a power of two. Keys are
+ * counted in steps: half of a subnormal number may be none. */
 static struct windows_buckets windows_of_points(double lower, double upper, double step)
 {
-    return (struct windows_buckets){lower, upper, step, 0.5 * lower, 2.0 / step};
+    return (struct windows_buckets){lower, upper, step, lower / step, 1.0};
 }
 
-/* The bucket of each key, 0..WINDOWS_BUCKETS + 1; the keys are rounded in place. */
+/* The bucket of each key, 0..WINDOWS_BUCKETS + 1. */
 DPFAST_CLONES
-static void windows_find(const struct windows_buckets *b, double *restrict keys, ptrdiff_t count,
+static void windows_find(const struct windows_buckets *b, const double *restrict keys, ptrdiff_t count,
                          uint16_t *restrict found)
 {
     const double lower = b->lower, upper = b->upper, step = b->step, start = b->start, scale = b->scale;
-    if (step > 0.0)
+    if (step > 0.0) {
         for (ptrdiff_t i = 0; i < count; i++)
-            keys[i] = __builtin_rint(select_clamp(keys[i], lower, upper) / step) * step + 0.0;
+            found[i] = (uint16_t)(int32_t)(__builtin_rint(select_clamp(keys[i], lower, upper) / step) - start + 1.0);
+        return;
+    }
     for (ptrdiff_t i = 0; i < count; i++) {
         double place = (0.5 * select_clamp(keys[i], lower, upper) - start) * scale + 1.0;
         place = place < 0.0 ? 0.0 : place;

@@ -174,27 +174,27 @@ class TestQuantiles:
 
     @given(
         st.fractions(0, 1, max_denominator=2**20) | st.sampled_from([5e-324, 1e-300, math.nextafter(1, 0)]),
-        st.integers(0, 10**12),
+        st.integers(0, 60) | st.integers(0, 10**12),
         st.integers(1, 40),
     )
     def test_ranks_are_exact(self, q, n, levels):
-        q = Fraction(float(q))
+        q, levels = Fraction(float(q)), min(levels, n + 1)
         c = max(q, 1 - q)
         first, final = private_ranks(q, n, levels)
         for t in range(levels):
-            assert first[t] == max(math.ceil(q * n - t * c), -1)
-            assert final[t] == min(math.floor(q * n + t * c) + 1, n + 2)
+            assert first[t] == math.ceil(q * n - t * c)
+            assert final[t] == math.floor(q * n + t * c) + 1
 
     @pytest.mark.parametrize("n", [1, 7, 1000, 50_000])
     def test_the_window_is_wide_enough(self, n):
         """Against the same law from a sort of everything."""
         x = np.random.default_rng(n).normal(50, 20, n)
         mechanism = quantile(0.3, 0.5, Grid(0, 100))
-        first, final = private_ranks(Fraction(0.3), n, mechanism.cap(n))
-        padded = np.concatenate([[0, 0], np.sort(mechanism.grid.encode(x)), [mechanism.grid.size - 1] * 2])
+        first, final = private_ranks(Fraction(0.3), n, min(mechanism.cap(n), n))
+        padded = np.concatenate([[0], np.sort(mechanism.grid.encode(x)), [mechanism.grid.size - 1]])
         law = mechanism.law(x)
-        np.testing.assert_array_equal(law.lower, padded[first + 1])
-        np.testing.assert_array_equal(law.upper, padded[final + 1])
+        np.testing.assert_array_equal(law.lower, padded[np.clip(first, 0, n + 1)])
+        np.testing.assert_array_equal(law.upper, padded[np.clip(final, 0, n + 1)])
 
     def test_half_the_noise_of_a_replaced_record(self):
         x, rng = np.arange(10_001.0), np.random.default_rng(1)
@@ -205,8 +205,23 @@ class TestQuantiles:
         )
         assert 0.45 < np.std(added) / np.std(replaced) < 0.55
 
-    def test_the_number_of_levels_does_not_tell_n(self):
-        assert len({len(quantile().law(np.zeros(n)).lower) for n in (0, 1, 5, 500)}) == 1
+    @pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
+    @pytest.mark.parametrize("n", [0, 1, 2, 7])
+    def test_levels_beyond_the_number_of_records_are_all_points(self, q, n):
+        """So they are left out, and a small epsilon costs no more than the records do."""
+        x, mechanism = np.random.default_rng(n).integers(0, 13, n), quantile(q, 1e-12)
+        law = mechanism.law(x)
+        assert len(law.lower) == max(n, 1) < mechanism.cap(n)
+        levels = np.arange(n + 3)
+        more = NestedIntervals(
+            np.append(law.lower, [0, 0, 0])[levels],
+            np.append(law.upper, [12, 12, 12])[levels],
+            epsilon=mechanism._rate,
+            last=12,
+            grid=mechanism.grid,
+        )
+        assert law.pmf(np.arange(13)) == pytest.approx(more.pmf(np.arange(13)), rel=1e-14)
+        assert 0 <= mechanism(x) <= 12
 
     def test_error_is_that_of_ranks_that_cost_less(self):
         median = InverseSensitivity(Median(), grid=Grid(0, 100), epsilon=0.5, neighbors="add-remove")
@@ -275,6 +290,8 @@ class TestTotals:
             GlobalSensitivity(Count(), grid=GRIDS[0], epsilon=1.0)
         with pytest.raises(ValueError, match="beyond the range of float64"):
             total(Sum(), Grid(0, 2.0**1000, step=2.0**990))
+        with pytest.raises(ValueError, match="beyond the range of float64"):
+            total(Sum(), Grid(-(2.0**1000), 0, step=2.0**990))
         with pytest.raises(TypeError, match="no error is known"):
             total(Sum(), GRIDS[0]).error(100, deviation=1.0)
         assert total(Sum(), GRIDS[0]).privacy == Privacy(1.0, 0.0, "add-remove")

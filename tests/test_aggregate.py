@@ -953,6 +953,12 @@ class TestCommand:
         assert "secret" not in error
 
 
+def test_noise_far_beyond_the_bounds_of_a_geometric_mean_does_not_warn():
+    mechanism = SampleAndAggregate("exponential", bounds=(1e-3, 1e3), blocks=2, combine="geometric", epsilon=1e-6)
+    for x in (np.zeros(7), np.ones(7), np.full(7, np.nan)):
+        assert set(mechanism.release(x, size=100, rng=PCG64(1))) == {1e-3, 1e3}
+
+
 def test_offsets_of_blocks():
     """`fit` is given the blocks that the sums use."""
     assert _blocks.offsets(10, 3).tolist() == [0, 4, 7, 10]

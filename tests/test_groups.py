@@ -78,12 +78,14 @@ class TestQuantiles:
         np.testing.assert_array_equal(found, sliced)
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    def test_large_groups_go_through_the_mechanism(self, neighbors):
+    @pytest.mark.parametrize("radius", [1.5, 1e308])
+    @pytest.mark.parametrize("grid", [GRID, Grid(-50, 100, step=1), Grid(-1.7e308, 1.7e308)])
+    def test_large_groups_go_through_the_mechanism(self, neighbors, radius, grid):
         largest = _groups.LARGEST_GROUP
         labels = np.repeat([0, 1, 2, 3, 4], [largest, 3, largest + 1, 20_000, 5])
         x = np.random.default_rng(2).normal(20, 30, len(labels))
-        mechanism = median(neighbors=neighbors, radius=1.5)
-        for data in (x, np.rint(x).astype(np.int64)):
+        mechanism = median(neighbors=neighbors, radius=radius, grid=grid)
+        for data in (x, x.astype(np.float32), np.rint(x).astype(np.int64)):
             found = by_group(mechanism, data, labels=labels, num_groups=5, rng=PCG64(3))
             np.testing.assert_array_equal(found, one_by_one(mechanism, data, labels, 5, PCG64(3)))
 
@@ -229,6 +231,8 @@ class TestOtherMechanisms:
         found = by_group(mechanism, x, offsets=[0, 2000, 4000], rng=Generator(PCG64(1)))
         assert abs(found[0, 0]) < 1
         assert math.isnan(found[1, 0])
+        found = by_group(mechanism, x[2000:], offsets=[0, 1000, 2000], rng=Generator(PCG64(1)))
+        np.testing.assert_array_equal(found, [[np.nan], [np.nan]])  # also where no test passes
 
 
 def private_labels():

@@ -325,6 +325,30 @@ class TestExactness:
             ratios = [p / exact[z] for z, p in released.items()]
             assert (max(ratios) - min(ratios)) / min(ratios) < mpf(10) ** -38
 
+    @pytest.mark.parametrize(
+        "x",
+        [
+            np.zeros(1000),
+            np.full(1000, np.nan),
+            np.where(np.arange(1000) < 800, 0.0, np.linspace(0, 1, 1000)),
+            np.clip(np.linspace(-3, 4, 1000), 0, 1),
+            np.where(np.arange(1000) % 2, 0.0, 1.0),
+            np.linspace(0, 1, 1000),
+        ],
+        ids=["zeros", "missing", "mostly zeros", "clipped", "two values", "spread"],
+    )
+    @pytest.mark.parametrize("k", [7, 100])
+    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
+    def test_a_few_rounds_are_enough_for_any_data(self, x, k, epsilon):
+        """What the blocks propose weighs at most `_ROUNDS` times the law: the mean number of rounds of a draw."""
+        law = KolmogorovSmirnov(k, grid=dpf.Grid(0, 1), epsilon=epsilon).law(x)
+        blocks = law._planned()
+        ends = [block.last for block in blocks]
+        assert ends == sorted(set(ends))
+        proposed = [law._log_slice(block.first - 1, block.last) + law.log_volume(block.last) for block in blocks]
+        assert np.logaddexp.reduce(proposed) - law.log_normalizer <= math.log(module._ROUNDS) + 1e-6
+        assert law.sample(rng=PCG64(1)).shape == (k,)
+
     def test_control_of_the_rounds(self):
         """A block that is proposed too rarely: the coin would need more than certainty."""
         law = law_of([0, 1, 3], 3, 4, 1.0)

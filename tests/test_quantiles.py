@@ -440,6 +440,13 @@ class TestWindows:
         self.check(x, [1, 5000, 19_990], [9, 5100, 20_000], lower=-3.0, upper=8.0, step=1.0)
         self.check(x, [1, 5000], [9, 5100], lower=0.0, upper=4096.0, step=0.25)
 
+    @pytest.mark.parametrize("step", [5e-324, 1e-310, 2.0**-1022, 2.0**1000])
+    def test_few_points_of_extreme_steps(self, step):
+        step = 2.0 ** np.frexp(step)[1] / 2  # a power of two
+        x = np.random.default_rng(2).integers(-5, 17, 20_000) * step
+        self.check(x, [1, 5000, 19_990], [9, 5100, 20_000], lower=-3 * step, upper=11 * step, step=step)
+        self.check(x, [1, 5000, 19_990], [9, 5100, 20_000], lower=-3 * step, upper=2.0**20 * step, step=step)
+
     def test_unsupported_dtype(self):
         with pytest.raises(TypeError, match="complex128"):
             _windows.windows(np.zeros(3, complex), np.array([1]), np.array([1]), **GRID)

@@ -434,6 +434,15 @@ class TestWindows:
         x = n - x if high_too else x
         assert_windows(x, (1_995, 2_005), (17_995, 18_005), grid=Grid(0, n, step=0.5))
 
+    @pytest.mark.parametrize("zeros", [0, 1, 4000, 4001, 5105, 5106, 6000, 9999])
+    @pytest.mark.parametrize("n", [2000, 10_000])
+    def test_sums_of_any_size(self, zeros, n):
+        """Of both sides together they exceed 64 bits, whatever the sum between: as Python's integers have it."""
+        x = np.where(np.arange(n) < zeros, 0.0, 2.0**52)
+        grid = Grid(0, 2**52 - 1, step=1)
+        assert_windows(x, (n // 5, n // 5 + 9), (n - n // 5, n - n // 5 + 9), grid=grid)
+        assert_windows(np.random.default_rng(4).permutation(x), (1, 9), (n - 9, n), grid=grid)
+
     def test_workers(self):
         x = np.random.default_rng(3).integers(0, 1000, 2_200_000).astype(float)
         grid = Grid(0, 1000, step=1)

@@ -508,6 +508,17 @@ def test_parameters_are_checked_before_data(parameters, error, message):
         dpf.SmoothSensitivity(**({"statistic": Median(), "grid": GRID} | parameters))
 
 
+@pytest.mark.parametrize("statistic", [WinsorizedMean(0.1), TrimmedMean(0.1)])
+def test_too_many_records_for_the_grid_are_refused_before_they_are_read(statistic):
+    mechanism = dpf.SmoothSensitivity(statistic, grid=dpf.Grid(0, 2**52 - 1, step=1), epsilon=1.0, delta=1e-6)
+    told = set()
+    for x in (np.zeros(5000), np.full(5000, np.inf), np.linspace(0, 2.0**52, 5000), dpf.Chunks([np.zeros(5000)])):
+        with pytest.raises(ValueError, match="records times grid points must be below") as error:
+            mechanism(x)
+        told.add(str(error.value))
+    assert len(told) == 1
+
+
 def test_other_errors():
     mechanism = dpf.SmoothSensitivity(Median(), grid=GRID, epsilon=1.0)
     with pytest.raises(ValueError, match="x is empty"):

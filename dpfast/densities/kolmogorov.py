@@ -300,7 +300,10 @@ class KolmogorovSmirnovLaw(Law):
         return self.grid.decode(k)
 
     def _ends(self) -> list[int]:
-        """The last levels of blocks for which a proposal weighs at most `_ROUNDS` times the law. Any ends are right."""
+        """The last levels of blocks for which a proposal weighs at most `_ROUNDS` times the law. Any ends are right.
+
+        All in logarithms: on data with ties the masses of blocks are thousands of powers of e apart.
+        """
         rate, step = self._rate_as_float(), self._k
         ends = [self._first_level()]
 
@@ -308,26 +311,31 @@ class KolmogorovSmirnovLaw(Law):
             """A lower bound of the logarithm of the total."""
             return self.log_volume(level) - rate * level
 
-        most = log_mass(ends[0])
+        most = max(log_mass(ends[0]), log_mass(self.last))
         while ends[-1] + step < self.last and -rate * ends[-1] > most - 3:
             ends.append(ends[-1] + step)
             most = max(most, log_mass(ends[-1]))
             step *= 2
-        ends.append(self.last)
+        if ends[-1] < self.last:
+            ends.append(self.last)
         while True:
-            above, below, gaps = 0.0, 0.0, []
-            for before, end in itertools.pairwise([ends[0] - 1, *ends]):
-                slice_ = -rate * (before + 1) - most
-                if end < self.last:
-                    slice_ += math.log(-math.expm1(-rate * (end - before)))
-                upper = math.exp(min(slice_ + self.log_volume(end), 600.0))
-                lower = upper if end == before + 1 else math.exp(min(slice_ + self.log_volume(before), 600.0))
-                above, below = above + upper, below + lower
-                gaps.append((upper - lower, before, end))
-            _, before, end = max(gaps)
-            if above <= _ROUNDS * below or end == before + 1:
+            blocks = list(itertools.pairwise([ends[0] - 1, *ends]))
+            slices = np.array([self._log_slice(before, end) for before, end in blocks])
+            # What a block proposes, and what of that the law keeps at least.
+            proposed = slices + [self.log_volume(end) for _, end in blocks]
+            kept = slices + [self.log_volume(end if end == before + 1 else before) for before, end in blocks]
+            proposed, kept = np.exp(np.stack([proposed, kept]) - proposed.max())
+            widest = int((proposed - kept).argmax())
+            before, end = blocks[widest]
+            if proposed.sum() <= _ROUNDS * kept.sum() or end == before + 1:
                 return ends
             ends = sorted([*ends, (before + end) // 2])
+
+    def _log_slice(self, before: int, end: int) -> float:
+        """Logarithm of the sum over the levels t in before + 1..end of the weights in the mixture."""
+        rate = self._rate_as_float()
+        rest = 0.0 if end == self.last else math.log(-math.expm1(-rate * (end - before)))
+        return rest - rate * (before + 1)
 
     def _blocks(self) -> list[_Block]:
         """The blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45, or more."""

@@ -176,7 +176,7 @@ class L2Ball(VectorRandomizer):
 
     @property
     def _second_moment(self) -> float:
-        return self.scale**2
+        return self.scale * self.scale
 
     @property
     def _worst_variance(self) -> float:

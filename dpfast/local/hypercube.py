@@ -205,7 +205,7 @@ class Hypercube(VectorRandomizer):
 
     @property
     def _second_moment(self) -> float:
-        return self.k * self.scale**2
+        return self.k * (self.scale * self.scale)
 
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.clip(np.where(np.isnan(x), 0.0, x), -self.radius, self.radius)

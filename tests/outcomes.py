@@ -1,0 +1,671 @@
+"""Random public parameters, most of them extreme, and nasty data: what tests of the types of outcomes run over.
+
+A *job* is a call with all public parameters fixed, records left open: ``job.run(records, rng)``. `jobs` draws them for
+every central mechanism, every local randomiser and every function that takes records, by what the library defines: a
+parameter or a class without an entry here is a KeyError. `datasets` draws records, and `FORMS` hands them over as the
+containers that users have. `python -m tests.outcomes --help` for long runs.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import importlib.util
+import itertools
+import math
+import signal
+import statistics
+import time
+import warnings
+from collections import UserList, deque
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+from dpfast import local
+from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.local.randomizer import Randomizer
+from dpfast.robust import RangeFreeBoxes
+from dpfast.statistics import (
+    Count,
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from tests.central import KINDS, ROWS, defined
+
+# ---- public parameters ----
+
+EPSILONS = [1e-300, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 1.0, 5.0, 20.0, 100.0, 1e6, 1e308]
+DELTAS = [0.0, 1e-300, 1e-9, 1e-3, 0.3, 1 - 2.0**-53]
+SIZES = [2, 3, 17, 101, 2**14, 2**18, 2**18 + 1, 2**36, 2**36 + 1, 2**52, 2**52, 2**52, 2**52]
+STEPS = [2.0**-1074, 2.0**-1070, 2.0**-1022, 2.0**-30, 1.0, 1.0, 2.0**10, 2.0**500, 2.0**970]
+TRIMS = [0.0, 0.1, 0.25, 0.4, 0.4, 0.49999999]
+QS = [0.0, 5e-324, 1e-9, 0.1, 0.5, 0.75, 1 - 2.0**-53, 1.0]
+LENGTHS = [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308]
+NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000]  # above 4096 other loops run
+
+
+def pick(rng, pool):
+    return pool[int(rng.integers(len(pool)))]
+
+
+def grid(rng):
+    """A grid of any size and step, next to zero, around it or as far from it as grids may be."""
+    while True:
+        size, step = pick(rng, SIZES), pick(rng, STEPS)
+        first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
+        with contextlib.suppress(ValueError):
+            made = dpf.Grid(first * step, (first + size - 1) * step, step=step)
+            return made if rng.random() < 0.7 else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0]))
+
+
+def statistic(rng):
+    makers = [
+        Median,
+        lambda: Quantile(pick(rng, QS)),
+        lambda: TrimmedMean(pick(rng, TRIMS)),
+        lambda: TrimmedMean(pick(rng, TRIMS)),
+        lambda: WinsorizedMean(pick(rng, TRIMS)),
+        lambda: WinsorizedMean(pick(rng, TRIMS)),
+        Mean,
+        lambda: Huber(pick(rng, LENGTHS)),
+        InterquartileRange,
+        Sum,
+        Variance,
+        Count,
+        lambda: Count(pick(rng, [(20.0, 35.0), (-math.inf, 0.0), (0.0, 0.0)])),
+    ]
+    return pick(rng, makers)()
+
+
+def family(rng):
+    """A family with bounds, as options of `SampleAndAggregate`."""
+    return pick(
+        rng,
+        [
+            {"family": "exponential", "bounds": (1e-3, 1e3)},
+            {"family": "normal", "bounds": {"mean": (-1e9, 1e9), "sd": (1e-6, 1e6)}},
+            {"family": "normal", "bounds": {"mean": (0.0, 99.0)}},
+            {"family": "laplace", "bounds": {"location": (0.0, 99.0)}},
+            {"family": "gamma", "bounds": {"shape": (0.1, 10.0), "scale": (0.1, 50.0)}},
+            {"family": "weibull", "bounds": {"shape": (0.5, 3.0)}},
+            {"family": "lognormal", "bounds": {"mu": (-3.0, 3.0)}},
+            {"family": "beta", "bounds": {"a": (0.5, 9.0)}},
+            {"family": "poisson", "bounds": (0.1, 1e3)},
+            {"family": "geometric", "bounds": (0.01, 0.99)},
+            {"family": "bernoulli", "bounds": (0.01, 0.99)},
+            {"family": np.mean, "bounds": (0.0, 99.0), "guess": None},
+        ],
+    )
+
+
+# The values of each parameter, drawn anew for each job; None stands for the default.
+PARAMETERS = {
+    "statistic": statistic,
+    "grid": grid,
+    "epsilon": lambda rng: pick(rng, EPSILONS),
+    "delta": lambda rng: pick(rng, DELTAS),
+    "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
+    "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
+    "noise": lambda rng: pick(rng, [None, "laplace", "student-t"]),
+    "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),
+    "qs": lambda rng: tuple(pick(rng, QS) for _ in range(int(rng.integers(1, 5)))),
+    "stages": lambda rng: pick(rng, [None, 1, 2]),
+    "k": lambda rng: pick(rng, [1, 2, 7, 100]),
+    "psi": lambda rng: pick(
+        rng, [dpf.psi.Huber(2.0), dpf.psi.Huber(1e300), dpf.psi.Pinball(0.3), dpf.psi.Logistic(2.0)]
+    ),
+    "prior": lambda rng: pick(rng, [None, dpf.prior.Cauchy(0.0, 1.0), dpf.prior.Cauchy(30.0, 5.0)]),
+    "scale": lambda rng: pick(rng, [None, 1e-300, (1.0, 1e9), (1e-9, 1e300)]),
+    "transform": lambda rng: pick(rng, [None, None, ((1.0, 1e300), (0.0, 1.0)), ((0.6, 0.8), (-0.8, 0.6))]),
+    "step": lambda rng: pick(rng, STEPS),
+    "width": lambda rng: pick(rng, LENGTHS),
+    "bins": lambda rng: pick(rng, [1, 2, 7, 1000]),
+    "consistency": lambda rng: pick(rng, [None, "clip", "simplex"]),
+    "terms": lambda rng: pick(rng, [1, 4, 64]),
+    "basis": lambda rng: pick(rng, ["cosine", "trigonometric"]),
+    "blocks": lambda rng: pick(rng, [None, 1, 2, 3, 100]),
+    "bias_correction": lambda rng: pick(rng, [True, False]),
+    "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
+    "guess": lambda rng: pick(rng, [None, None, "worst"]),
+    "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
+    "shuffle": lambda rng: pick(rng, [None, 0, 7]),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A call with its public parameters; `rows` is the number of columns of the records, 0 for a vector."""
+
+    label: str
+    call: object
+    n: int
+    rows: int = 0
+    forms: frozenset = frozenset()  # of FORMS that its argument does not take
+
+    def run(self, records, rng):
+        return self.call(records, rng)
+
+
+def mechanism(kind, rng):
+    """A mechanism of one class, by parameters that its constructor takes."""
+    names = [field.name for field in dataclasses.fields(kind) if field.init]
+    while True:
+        options = family(rng) if "family" in names else {}
+        for name in names:
+            if name in options or (name == "bounds" and "family" in names):
+                continue
+            value = PARAMETERS[name](rng)
+            if value is not None:
+                options[name] = value
+        with contextlib.suppress(TypeError, ValueError):  # that there are no other exceptions is tested by this
+            return kind(**{name: value for name, value in options.items() if value is not None})
+
+
+LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
+
+
+def central_jobs(kind, rng, n=None):
+    """Releases by one class of mechanisms, by a call or by groups; of n records, or any number."""
+    while True:
+        made = mechanism(kind, rng)
+        sizes = [n for n in NUMBERS_OF_RECORDS if n <= LARGEST.get(kind, 10_000)]
+        statistic = getattr(made, "statistic", None)
+        if isinstance(statistic, InterquartileRange) and made.epsilon < 1e-2:
+            sizes = [n for n in sizes if n <= 500]  # its levels take the square of their number
+        if made.privacy.neighbors == "add-remove":
+            sizes.append(0)
+        size = pick(rng, sizes) if n is None else n
+        rows = 2 if issubclass(kind, ROWS) else 0
+        yield Job(f"{made!r}, n={size}", lambda x, source, made=made: made(x, rng=source), size, rows)
+        if kind.releases_numbers and rng.random() < 0.5:
+            yield from group_jobs(made, size, rows, rng)
+
+
+def group_jobs(made, n, rows, rng):
+    ends = np.sort(rng.integers(0, n + 1, 2))
+    offsets = np.concatenate([[0], ends, [n]])
+
+    def groups(x, source):
+        released = dpf.by_group(made, x, offsets=offsets, rng=source)
+        return np.nan_to_num(released) if isinstance(made, RangeFreeBoxes) else released  # NaN where a test fails
+
+    yield Job(f"groups {offsets.tolist()} of {made!r}", groups, n, rows, frozenset({"deque", "chunks"}))
+    if made.privacy.neighbors == "add-remove" and not rows:
+
+        def labelled(labels, source):
+            return dpf.by_group(made, np.arange(n, dtype=float), labels=labels, num_groups=3, rng=source)
+
+        yield Job(f"private labels of {made!r}, n={n}", labelled, n, 0, frozenset({"chunks", *FLOAT_FORMS}))
+
+
+RANDOMIZERS = {
+    local.Binary: lambda rng, epsilon: (local.Binary(epsilon), 0),
+    local.Categorical: lambda rng, epsilon: (
+        local.Categorical(
+            pick(rng, [2, 3, 50]), epsilon, pick(rng, ["auto", "k-rr", "subset", "oue", "olh", "hadamard"])
+        ),
+        0,
+    ),
+    local.Hypercube: lambda rng, epsilon: (
+        local.Hypercube(2, epsilon, radius=pick(rng, LENGTHS), method=pick(rng, ["auto", "majority", "subset"])),
+        2,
+    ),
+    local.Interval: lambda rng, epsilon: (
+        local.Interval(epsilon, bounds=pick(rng, [(0.0, 1.0), (-1e300, 1e300), (1e16, 2e16), (-5e-324, 5e-324)])),
+        0,
+    ),
+    local.L2Ball: lambda rng, epsilon: (
+        local.L2Ball(2, epsilon, radius=pick(rng, LENGTHS), method=pick(rng, ["auto", "halfspace", "privunit"])),
+        2,
+    ),
+    local.SeriesReports: lambda rng, epsilon: (
+        local.SeriesReports(
+            pick(rng, [2, 8]),
+            epsilon,
+            grid=grid(rng),
+            method=pick(rng, ["auto", "one-frequency", "halfspace", "majority"]),
+        ),
+        0,
+    ),
+}
+
+
+def pairs(x):
+    """Rows of three numbers as the records of a regression."""
+    if isinstance(x, list):
+        return [row[:2] for row in x], [row[2] for row in x]
+    return x[:, :2], x[:, 2]
+
+
+LISTS = frozenset({"list", "tuple", "deque", "UserList"})
+FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
+# Functions that take records, the number of columns, and the forms that they do not take.
+FUNCTIONS = {
+    "local.median": lambda x, source, epsilon: local.median(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
+    "local.median_naive": lambda x, source, epsilon: local.median_naive(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
+    ),
+    "local.mean": lambda x, source, epsilon: local.mean(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
+    "local.mean of moments": lambda x, source, epsilon: local.mean(x, moment=2.0, epsilon=epsilon, rng=source),
+    "local.density": lambda x, source, epsilon: (
+        local.density(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source).coefficients
+    ),
+    "local.sparse_mean": lambda x, source, epsilon: local.sparse_mean(x, epsilon=epsilon, radius=2.0, rng=source),
+    "local.glm": lambda x, source, epsilon: local.glm(*pairs(x), epsilon=epsilon, rng=source),
+    "local.glm, linear": lambda x, source, epsilon: local.glm(
+        *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
+    ),
+    "mle, linear": lambda x, source, epsilon: dpf.mle(
+        pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "mle, logistic": lambda x, source, epsilon: dpf.mle(
+        pairs(x), "logistic", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "mle, Poisson": lambda x, source, epsilon: dpf.mle(
+        pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
+        x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
+    ),
+    "select": lambda x, source, epsilon: dpf.select(x, epsilon=epsilon, rng=source),
+    "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
+        x, epsilon=epsilon, method="permute-and-flip", rng=source
+    ),
+    "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
+}
+BOUNDED = ["median", "iqr", "mean", "sum", "variance", "std", "trimmed_mean", "winsorized_mean", "huber", "count"]
+BOUNDED += ["quantile", "histogram", "density"]
+MORE = {"quantile": [[0.1, 0.9]], "trimmed_mean": [0.1], "winsorized_mean": [0.1], "huber": [2.0], "histogram": [7]}
+
+
+def by_name(name):
+    """One of the functions of the library, by bounds."""
+    options = {} if name == "count" else {"bounds": (-1.0, 99.0)}
+
+    def call(x, source, epsilon):
+        return getattr(dpf, name)(x, *MORE.get(name, []), epsilon=epsilon, rng=source, **options)
+
+    return call
+
+
+def fitted(name, **options):
+    """What an estimator of dpfast.sklearn has learnt, by the names of what it holds."""
+
+    def call(x, source, epsilon):
+        made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
+        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
+
+    return call
+
+
+FUNCTIONS |= {name: by_name(name) for name in BOUNDED}
+ESTIMATORS = {
+    "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
+    "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
+    "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
+    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
+    "PrivateLogisticRegression, local": fitted(
+        "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
+    ),
+}
+if importlib.util.find_spec("sklearn"):
+    FUNCTIONS |= ESTIMATORS
+ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
+# Scores in a list are numbers of the caller's own types; a regression takes pairs.
+NOT_TAKEN = {"select": LISTS, "select, permute-and-flip": LISTS} | {
+    name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name
+}
+
+
+def local_jobs(rng, n=None):
+    """Reports of randomisers, and local estimates."""
+    while True:
+        epsilon, size = pick(rng, EPSILONS), pick(rng, NUMBERS_OF_RECORDS[:8]) if n is None else n
+        for make in RANDOMIZERS.values():
+            try:
+                made, rows = make(rng, epsilon)
+            except (TypeError, ValueError):
+                continue
+            yield Job(
+                f"{made!r}, n={size}",
+                lambda x, source, made=made: made.randomize(x, rng=source),
+                size,
+                rows,
+                frozenset({"chunks"}),
+            )
+        for name, call in FUNCTIONS.items():
+            yield Job(
+                f"{name}, epsilon={epsilon}, n={size}",
+                lambda x, source, call=call, epsilon=epsilon: call(x, source, epsilon),
+                size,
+                ROWS_OF.get(name, 0),
+                frozenset({"chunks"}) | NOT_TAKEN.get(name, frozenset()),
+            )
+
+
+def missing_kinds():
+    """Classes of the library for which no job is made."""
+    return (KINDS - set(OPTIONAL)) | (defined(Randomizer) - set(RANDOMIZERS))
+
+
+OPTIONAL = {
+    dpf.GlobalSensitivity,
+    dpf.InverseSensitivity,
+    dpf.MEstimator,
+    dpf.NestedBoxes,
+    dpf.Quantiles,
+    dpf.SampleAndAggregate,
+    dpf.SmoothSensitivity,
+    KolmogorovSmirnov,
+    PerturbedHistogram,
+    RangeFreeBoxes,
+    SeriesCoefficients,
+    SmoothedHistogram,
+}
+
+# ---- records ----
+
+SIGNALLING = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
+SPECIAL = np.concatenate(
+    [
+        [0.0, -0.0, 1.0, -1.0, 0.5, 1 / 3, 5e-324, -5e-324, 2.0**-1022, 1e-300, 1e300, -1e308, 1.7976931348623157e308],
+        [2.0**31, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**63, 2.0**64, np.inf, -np.inf, np.nan, -np.nan],
+        SIGNALLING,
+    ]
+)
+
+
+def datasets(rng, n, lower=0.0, upper=1.0):
+    """Records of one number, in many ways: constant, tied, split in two at a random place, special, spread, missing."""
+    middle = 0.5 * lower + 0.5 * upper
+    shuffled = rng.permutation(n)
+    for value in (lower, upper, middle, np.nan, np.inf, 0.0, -5e-324):
+        yield np.full(n, value)
+    for _ in range(4):  # where the data jump from one end to the other
+        yield np.where(shuffled < rng.integers(0, n + 1), lower, upper)
+    near = int(rng.integers(-3, 4))
+    for share in (0.25, 0.5, 0.75):
+        yield np.where(shuffled < share * n + near, -np.inf, np.inf)
+    yield np.where(shuffled < 0.8 * n, lower, rng.uniform(0, 1, n) * (0.5 * upper) + 0.5 * lower)
+    yield np.where(np.arange(n) % 2, np.nan, middle)
+    yield np.where(np.arange(n) % 3, lower, np.nan)
+    yield np.where(np.arange(n) == n // 2, 1e308, lower)
+    yield rng.choice(SPECIAL, n)
+    with np.errstate(all="ignore"):
+        yield middle + (0.5 * upper - 0.5 * lower) * rng.standard_normal(n)
+        yield middle + (0.5 * upper - 0.5 * lower) * rng.standard_cauchy(n)
+    share = rng.random(n)
+    yield lower * (1 - share) + upper * share
+    yield np.sort(rng.normal(30, 8, n).round())
+    yield np.repeat(rng.choice(SPECIAL, 3), -(-n // 3))[:n]
+
+
+# ---- containers ----
+
+
+class Odd:
+    """A cell that cannot be a number, and says so in its own way."""
+
+    def __float__(self):
+        raise RuntimeError("not for you")
+
+
+CELLS = [None, np.ma.masked, 2**70, -(10**400), "1.5", "text", b"3", Odd(), 1 + 2j, Decimal("NaN"), Decimal("1e999")]
+CELLS += [Fraction(10**400, 3), True, np.float32("nan"), np.int8(-3), np.array(2.0), np.datetime64("NaT"), object()]
+
+
+def as_cells(x, rng):
+    """A list of Python's floats, in which what is special is some cell or other."""
+    cells = x.tolist()
+    if len(cells):
+        for i in np.flatnonzero(~np.isfinite(x) | (x == 0.0))[:50].tolist():
+            cells[i] = pick(rng, CELLS)
+    return cells
+
+
+def as_integers(x, dtype):
+    info = np.iinfo(dtype)
+    with np.errstate(all="ignore"):
+        inside = np.clip(np.nan_to_num(x, nan=0.0), float(info.min), float(info.max))
+        return np.where(inside >= float(info.max), info.max, inside.astype(dtype)).astype(dtype)
+
+
+def masked(x, rng):
+    return np.ma.masked_array(np.nan_to_num(x), mask=~np.isfinite(x) | (rng.random(x.shape) < rng.choice([0.0, 0.2])))
+
+
+def nullable(x):
+    """Integers, with None for all that are not finite."""
+    numbers = as_integers(x, np.int64).tolist()
+    return [number if ok else None for number, ok in zip(numbers, np.isfinite(x).tolist(), strict=True)]
+
+
+def read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def as_type(x, dtype):
+    with np.errstate(all="ignore"):  # signalling NaN, overflow
+        return x.astype(dtype)
+
+
+# What records of one number are handed over as. Those with a module's name in front need that module.
+FORMS = {
+    "float64": lambda x, rng: x,
+    "strided": lambda x, rng: np.repeat(x, 2)[::2],
+    "reversed": lambda x, rng: x[::-1].copy()[::-1],
+    "read-only": lambda x, rng: read_only(x),
+    "float32": lambda x, rng: as_type(x, np.float32),
+    "big-endian": lambda x, rng: as_type(x, ">f8"),
+    "longdouble": lambda x, rng: as_type(x, np.longdouble),
+    "int64": lambda x, rng: as_integers(x, np.int64),
+    "uint64": lambda x, rng: as_integers(x, np.uint64),
+    "int8": lambda x, rng: as_integers(x, np.int8),
+    "bool": lambda x, rng: x > 0,
+    "masked": masked,
+    "masked integers": lambda x, rng: np.ma.masked_array(as_integers(x, np.int64), mask=~np.isfinite(x)),
+    "list": as_cells,
+    "tuple": lambda x, rng: tuple(as_cells(x, rng)),
+    "deque": lambda x, rng: deque(as_cells(x, rng)),
+    "UserList": lambda x, rng: UserList(as_cells(x, rng)),
+    "chunks": lambda x, rng: dpf.Chunks(np.array_split(x, 3)),
+    "pandas.Series": lambda x, rng: module("pandas").Series(x),
+    "pandas.Float64": lambda x, rng: module("pandas").array(x, dtype="Float64"),
+    "pandas.Int64": lambda x, rng: module("pandas").Series(module("pandas").array(nullable(x), dtype="Int64")),
+    "pyarrow.float64": lambda x, rng: module("pyarrow").array(x, mask=~np.isfinite(x)),
+    "pyarrow.float32": lambda x, rng: module("pyarrow").array(as_type(x, np.float32), from_pandas=True),
+    "pyarrow.int64": lambda x, rng: module("pyarrow").array(nullable(x), type=module("pyarrow").int64()),
+    "pyarrow.chunked": lambda x, rng: module("pyarrow").chunked_array(
+        [x[: len(x) // 2], x[len(x) // 2 :]], type=module("pyarrow").float64()
+    ),
+    "polars.Float64": lambda x, rng: module("polars").Series(x),
+    "polars.Int64": lambda x, rng: module("polars").Series(nullable(x), dtype=module("polars").Int64),
+}
+# Records of several numbers.
+ROW_FORMS = {
+    "float64": lambda x, rng: x,
+    "columns": lambda x, rng: np.asfortranarray(x),
+    "float32": lambda x, rng: as_type(x, np.float32),
+    "int64": lambda x, rng: as_integers(x, np.int64),
+    "masked": masked,
+    "list": lambda x, rng: [as_cells(row, rng) for row in x] if len(x) else x,
+    "chunks": lambda x, rng: dpf.Chunks(np.array_split(x, 3)),
+    "pandas.DataFrame": lambda x, rng: module("pandas").DataFrame(x),
+    "pandas.nullable": lambda x, rng: module("pandas").DataFrame(
+        {j: module("pandas").array(nullable(x[:, j]), dtype="Int64") for j in range(x.shape[1])}
+    ),
+    "pyarrow.table": lambda x, rng: module("pyarrow").table({str(j): x[:, j] for j in range(x.shape[1])}),
+    "polars.DataFrame": lambda x, rng: module("polars").DataFrame({str(j): x[:, j] for j in range(x.shape[1])}),
+}
+FLOAT_FORMS = {name for name in FORMS if "loat" in name or name in ("strided", "reversed", "read-only", "big-endian")}
+FLOAT_FORMS |= {"longdouble", "masked", "pandas.Series", "pyarrow.chunked"}
+
+
+def module(name):
+    return __import__(name)
+
+
+def installed(form):
+    name, dot, _ = form.partition(".")
+    if not dot:
+        return True
+    try:
+        module(name)
+    except ImportError:
+        return False
+    return True
+
+
+# ---- outcomes ----
+
+
+class TookTooLong(Exception):
+    """A call did not end."""
+
+
+@contextlib.contextmanager
+def ended_within(seconds):
+    """Raises in the main thread, between two steps of Python, when the time is over."""
+
+    def stop(*_):
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def kind_of(released):
+    """The type of a release, by all that is public about it."""
+    if released is None:
+        return "None"
+    if isinstance(released, list):
+        return "list", str(released), (), True
+    if isinstance(released, tuple):
+        return "tuple", str([kind_of(part) for part in released]), (), True
+    array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
+    finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
+    return type(released).__name__, array.dtype.str, array.shape, finite
+
+
+def outcome(job, records, seed=0, seconds=30.0):
+    """The type of what a call gives: of its value, or the exception with its message; warnings are exceptions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            with ended_within(seconds):
+                return kind_of(job.run(records, PCG64(seed)))
+        except Exception as error:
+            return type(error).__name__, str(error)
+
+
+def forms_of(job):
+    forms = ROW_FORMS if job.rows else FORMS
+    return [name for name in forms if name not in job.forms and installed(name)]
+
+
+def records_for(job, rng):
+    """Nasty records for a job; the bounds of its grid are where they change."""
+    made = getattr(job.call, "__defaults__", None) or ()
+    own = next((m.grid for m in made if isinstance(getattr(m, "grid", None), dpf.Grid)), None)
+    lower, upper = (own.lower, own.upper) if own else pick(rng, [(0.0, 1.0), (-1.7e308, 1.7e308), (0.0, 99.0)])
+    for x in datasets(rng, job.n * max(job.rows, 1), lower, upper):
+        yield x.reshape(job.n, job.rows) if job.rows else x
+
+
+def none_is_a_release(kinds):
+    """A private test may fail: None, where others have an array."""
+    values = {kind for kind in kinds if kind != "None"}
+    return len(values) == 1 and len(next(iter(values))) == 4
+
+
+def differing(job, rng, most_forms=4, seconds=30.0):
+    """Outcomes of a job on nasty data, by container, wherever there are several or one that should not be."""
+    wrong = {}
+    names = forms_of(job)
+    chosen = names if len(names) <= most_forms else rng.choice(names, most_forms, replace=False).tolist()
+    found = {name: {} for name in {"float64", "float32", "list", *chosen} - job.forms}
+    for x in records_for(job, rng):
+        for name, seen in found.items():
+            form = (ROW_FORMS if job.rows else FORMS)[name]
+            seen.setdefault(outcome(job, form(x, rng), seconds=seconds), x)
+    for name, seen in found.items():
+        kinds = set(seen)
+        bad = [kind for kind in kinds if kind[0] not in ("ValueError", "TypeError") and len(kind) == 2]
+        infinite = [kind for kind in kinds if len(kind) == 4 and not kind[3]]
+        if (len(kinds) > 1 and not none_is_a_release(kinds)) or bad or infinite:
+            wrong[name] = kinds
+    return wrong
+
+
+def jobs(kind, seed, n=None):
+    """Endless jobs for a class of mechanisms, or "local"."""
+    rng = Generator(PCG64(seed))
+    return local_jobs(rng, n) if kind == "local" else central_jobs(kind, rng, n)
+
+
+EVERY = [*sorted(KINDS, key=lambda kind: kind.__name__), "local"]
+
+
+def slowest(kind, count, seed, n=10_000):
+    """The greatest ratio of the time on one dataset to the median over all, over jobs of one kind with n records."""
+    worst = (0.0, "", "")
+    rng = Generator(PCG64(seed))
+    for job in itertools.islice(jobs(kind, seed, n), count):
+        times = []
+        for x in records_for(job, rng):
+            repeats = []
+            for seed_of_draw in range(3):
+                start = time.perf_counter()
+                outcome(job, x, seed=seed_of_draw, seconds=120.0)
+                repeats.append(time.perf_counter() - start)
+            times.append(min(repeats))
+        ratio = max(times) / statistics.median(times)
+        worst = max(worst, (ratio, job.label, f"{max(times):.4f} s"))
+    return worst
+
+
+def main():
+    parser = argparse.ArgumentParser(description="types of outcome on nasty data, for random public parameters")
+    parser.add_argument("--jobs", type=int, default=100, help="of each class of mechanisms")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="part of the name of a class")
+    parser.add_argument("--times", action="store_true", help="ratios of times instead, at 10,000 records")
+    options = parser.parse_args()
+    for kind in EVERY:
+        name = kind if isinstance(kind, str) else kind.__name__
+        if options.only not in name:
+            continue
+        if options.times:
+            ratio, label, slowest_time = slowest(kind, options.jobs, options.seed)
+            print(f"{name}: {ratio:.1f} times the median, {slowest_time}: {label}", flush=True)
+            continue
+        start, rng, failed = time.perf_counter(), Generator(PCG64(options.seed)), 0
+        for job in itertools.islice(jobs(kind, options.seed), options.jobs):
+            for form, kinds in differing(job, rng).items():
+                failed += 1
+                print(f"  {job.label} as {form}: {sorted(map(str, kinds))}", flush=True)
+        print(f"{name}: {options.jobs} jobs, {failed} differ, {time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
