@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.random import PCG64
+from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from dpfast import _checks
+from dpfast import _checks, local
+from tests.outcomes import FUNCTIONS, ROWS_OF
 
 GRID = dpf.Grid(0, 10, step=1, missing=7)
 KINDS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
@@ -380,3 +381,33 @@ def test_messages_do_not_tell_how_many_records_there_are():
             _checks.vector("x", x)
     with pytest.raises(ValueError, match=r"not of shape \(n,\)$"):
         _checks.matrix("x", np.zeros(7))
+
+
+class TestMasks:
+    """A masked record is a missing one, whatever road it takes; of central mechanisms tests/test_central.py."""
+
+    def check(self, call, columns):
+        rng = Generator(PCG64(3))
+        x = rng.random((200, columns) if columns else 200).round(0 if columns else 2)
+        hidden = rng.random(x.shape) < 0.4
+        masked, holes = call(np.ma.array(x, mask=hidden), PCG64(1)), call(np.where(hidden, np.nan, x), PCG64(1))
+        assert str(getattr(masked, "counts", masked)) == str(getattr(holes, "counts", holes))
+
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_of_functions(self, name):
+        self.check(lambda x, source: FUNCTIONS[name](x, source, 5.0), ROWS_OF.get(name, 0))
+
+    @pytest.mark.parametrize(
+        ("randomizer", "columns"),
+        [
+            (local.Binary(5.0), 0),
+            (local.Categorical(2, 5.0), 0),
+            (local.Interval(5.0, bounds=(0, 1)), 0),
+            (local.SeriesReports(4, 5.0, grid=dpf.Grid(0, 1)), 0),
+            (local.Hypercube(2, 5.0), 2),
+            (local.L2Ball(2, 5.0), 2),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_of_randomizers(self, randomizer, columns):
+        self.check(lambda x, source: randomizer.randomize(x, rng=source), columns)
