@@ -200,7 +200,7 @@ def group_jobs(made, n, rows, rng):
         released = dpf.by_group(made, x, offsets=offsets, rng=source)
         return np.nan_to_num(released) if isinstance(made, RangeFreeBoxes) else released  # NaN where a test fails
 
-    yield Job(f"groups {offsets.tolist()} of {made!r}", groups, n, rows, frozenset({"deque", "chunks"}))
+    yield Job(f"groups {offsets.tolist()} of {made!r}", groups, n, rows, frozenset({"chunks"}))
     if made.privacy.neighbors == "add-remove" and not rows:
 
         def labelled(labels, source):

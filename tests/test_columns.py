@@ -318,6 +318,8 @@ class TestCells:
     def test_of_releases(self, sequence, cell, number):
         read = dpf.median(sequence([1, cell, 3]), bounds=(0, 10), epsilon=1.0, rng=PCG64(1))
         assert read == dpf.median([1.0, number, 3.0], bounds=(0, 10), epsilon=1.0, rng=PCG64(1))
+        mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=1.0)
+        assert dpf.by_group(mechanism, sequence([1, cell, 3]), labels=[0, 0, 1]).shape == (2,)
         assert dpf.robust_mean(sequence([[1, cell], [2, 3]]), bounds=(0, 10), epsilon=1.0).shape == (2,)
         histogram = dpf.densities.PerturbedHistogram(4, grid=GRID, epsilon=1.0)
         assert histogram(sequence([1, cell, 3])).counts.shape == (4,)
