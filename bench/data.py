@@ -69,22 +69,12 @@ def organ_pipe(x):
     return np.concatenate([x[::2], x[1::2][::-1]])
 
 
-def against_the_hash(x):
-    """Every record that a selection looks at first is the least: no bracket holds, the radix passes must."""
-    from dpfast._kernels._select import sample_positions
-
-    x = x.copy()
-    x[sample_positions(x.size)] = BOUNDS[0]
-    return x
-
-
 ORDERS: dict[str, Callable] = {
     "sorted": np.sort,
     "reversed": lambda x: np.sort(x)[::-1].copy(),
     "organ pipe": organ_pipe,
     "all equal": lambda x: np.full_like(x, 36_000.0),
     "two values": lambda x: np.where(x < 36_000.0, 20_000.0, 50_000.0),
-    "against the hash": against_the_hash,
 }
 
 

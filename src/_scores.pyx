@@ -30,6 +30,7 @@ import numpy as np
 
 from dpfast._kernels._samplers import next_word
 from dpfast._threads import each
+from dpfast.random import secret_word
 
 cnp.import_array()
 
@@ -198,13 +199,14 @@ cdef class Pieces:
         cdef select_bracket plan
         cdef double[::1] keys
         cdef int64_t[::1] codes
+        cdef uint64_t secret = 0
         if n > FEW:
             plan = select_plan(n, 1, n)
-            n = plan.strata
+            n, secret = plan.strata, secret_word()
         keys, codes = np.empty(n), np.empty(n, np.int64)
         with nogil:
             if self._keys.n > FEW:
-                select_sample(&self._keys, plan.width, 0, n, &keys[0])
+                select_sample(&self._keys, plan.width, secret, 0, n, &keys[0])
             else:
                 select_load_filled(&self._keys, 0, n, &keys[0])
             dpfast_encode_array(&self._grid, &keys[0], &codes[0], n)

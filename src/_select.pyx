@@ -22,6 +22,7 @@ from select cimport (
 )
 
 from dpfast._threads import each
+from dpfast.random import secret_word
 
 cnp.import_array()
 
@@ -40,7 +41,7 @@ cdef extern from "select.h" nogil:
     select_keys select_keys_of_doubles(const double *x, Py_ssize_t n)
     Py_ssize_t select_sort_room(Py_ssize_t n)
     double *select_sort(double *x, Py_ssize_t n, double *scratch)
-    Py_ssize_t select_position(Py_ssize_t stratum, Py_ssize_t width)
+    Py_ssize_t select_position(Py_ssize_t stratum, Py_ssize_t width, uint64_t secret)
     select_tally select_scan(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, double low, double high,
                              double *room, Py_ssize_t capacity)
     void select_by_digits(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, int64_t *counts, double *low,
@@ -106,11 +107,12 @@ cdef class _Sample(_Pass):
     """Reads one key in each stratum."""
 
     cdef Py_ssize_t width, strata
+    cdef uint64_t secret
     cdef double *out
 
     def slice(self, Py_ssize_t worker):
         with nogil:
-            select_sample(self.keys, self.width, self.strata * worker // self.workers,
+            select_sample(self.keys, self.width, self.secret, self.strata * worker // self.workers,
                           self.strata * (worker + 1) // self.workers, self.out)
 
 
@@ -221,7 +223,7 @@ cdef cnp.ndarray _sampled(const select_keys *keys, const select_bracket *plan, P
     cdef _Sample sample = _Sample()
     sample.keys, sample.out = keys, _doubles(scratch)
     sample.workers = max(1, min(workers, plan.strata // STRATA_A_WORKER))
-    sample.width, sample.strata = plan.width, plan.strata
+    sample.width, sample.strata, sample.secret = plan.width, plan.strata, secret_word()
     sample.run()
     return scratch
 
@@ -372,8 +374,8 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     **Cost**: n + O(n^(2/3)) reads and O(n^(2/3)) memory for a narrow window, O(n) reads on every input; a window of w
     ranks adds O(w log w) and O(w). `values` is never copied nor modified. The GIL is released during the passes.
 
-    **Reference**: R. W. Floyd and R. L. Rivest, Expected time bounds for selection, Comm. ACM 18 (1975), with the
-    sample of a fixed hash and a radix selection as the safety net; see ``select.h``.
+    **Reference**: R. W. Floyd and R. L. Rivest, Expected time bounds for selection, Comm. ACM 18 (1975), with a radix
+    selection as the safety net; see ``select.h``.
 
     Parameters
     ----------
@@ -484,7 +486,7 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
 
     **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`; `first` is `lower` / `step`.
     **Cost**: as `window`, in one pass for both windows and the sum; three passes or more where they are wide or close
-    together, or the order was made against the hash. **Reference**: docs/proofs/exact-sums.md.
+    together. **Reference**: docs/proofs/exact-sums.md.
     """
     cdef select_keys keys
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
@@ -533,10 +535,11 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
     return sum([part[0] for part in parts]), sum([part[1] for part in parts])
 
 
-def sample_positions(Py_ssize_t n):
-    """Indices of the records that a selection among `n` looks at first.
+def sample_positions(Py_ssize_t n, uint64_t secret):
+    """Indices of the records that a selection among `n` looks at first, after it drew a secret.
 
-    **Law**: deterministic, one index in each stratum of about n^(1/3) / 2 records, ascending.
+    **Law**: one index in each stratum of about n^(1/3) / 2 records, ascending; for a secret that is uniform, uniform in
+    its stratum.
 
     **Assumes**: `n` >= 1.
 
@@ -548,6 +551,8 @@ def sample_positions(Py_ssize_t n):
     ----------
     n : int
         Number of records.
+    secret : int
+        What `dpfast.random.secret_word` gave.
 
     Returns
     -------
@@ -556,4 +561,4 @@ def sample_positions(Py_ssize_t n):
     """
     cdef select_bracket plan = select_plan(n, 1, n)
     cdef Py_ssize_t stratum
-    return [select_position(stratum, plan.width) for stratum in range(plan.strata)]
+    return [select_position(stratum, plan.width, secret) for stratum in range(plan.strata)]

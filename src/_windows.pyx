@@ -5,7 +5,7 @@ the keys that were copied.
 """
 
 cimport numpy as cnp
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from select cimport (
     describe,
@@ -20,6 +20,7 @@ from select cimport (
 import numpy as np
 
 from dpfast._threads import each
+from dpfast.random import secret_word
 
 cnp.import_array()
 
@@ -73,8 +74,9 @@ cdef class _Records:
         cdef select_bracket plan = select_plan(self.keys.n, 1, self.keys.n)
         keys = np.empty(plan.strata)
         cdef double[::1] view = keys
+        cdef uint64_t secret = secret_word()
         with nogil:
-            select_sample(&self.keys, plan.width, 0, plan.strata, &view[0])
+            select_sample(&self.keys, plan.width, secret, 0, plan.strata, &view[0])
         keys.sort()
         return np.clip(keys, self.lower, self.upper)
 

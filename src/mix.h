@@ -1,5 +1,5 @@
 /* Public pseudorandom words from a seed, on every machine the same: SplitMix64 (Steele, Lea and Flood 2014). Not secure and
- * never a privacy decision: it says which public subset or direction a seed stands for. */
+ * never a privacy decision: it says which public subset or direction a seed stands for, or where a selection reads first. */
 #ifndef DPFAST_MIX_H
 #define DPFAST_MIX_H
 
@@ -16,7 +16,7 @@ static inline uint64_t dpfast_mix(uint64_t z)
 
 typedef struct { uint64_t state; } dpfast_mixer;
 
-static uint64_t dpfast_next_mixed(void *mixer)
+static inline uint64_t dpfast_next_mixed(void *mixer)
 {
     return dpfast_mix(((dpfast_mixer *)mixer)->state += DPFAST_GOLDEN);
 }

@@ -6,16 +6,19 @@
  *
  *     i = first m / n - slack(first),   j = last m / n + slack(last),   slack = z sqrt(v) + z^2 / 3 + 2,   z = 4.75,
  *
- * bracket the window but with probability 2 exp(-z^2 / 2) < 2.6e-5 (Bernstein; 2e-6 by the normal law), over the hash.
+ * bracket the window but with probability 2 exp(-z^2 / 2) < 2.6e-5 (Bernstein; 2e-6 by the normal law), over the places.
  * One scan counts the keys below, at, and above both ends of the bracket and copies out those strictly inside, about
  * (j - i) width of them. Keys equal to an end are counted only, so ties cost nothing. The counts say which ranks the
  * copied keys have, and whether the window was bracketed at all: a wrong bracket is seen, never believed.
  *
  * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and, at the median, z n^(2/3) / sqrt(2) copied ones:
- * n + O(n^(2/3)) steps, then the same again on the copied keys. If the bracket was wrong (an order made against the
- * hash), four counting passes of 16 bits each find x_(first) and x_(last) exactly; with these as the ends of the
- * bracket, the second scan cannot fail. So O(n) for every input, plus the sort of the window itself. The hash is fixed:
- * results and time depend on the input only.
+ * n + O(n^(2/3)) steps, then the same again on the copied keys. If the bracket was wrong, four counting passes of 16
+ * bits each find x_(first) and x_(last) exactly; with these as the ends of the bracket, the second scan cannot fail. So
+ * O(n) for every input, plus the sort of the window itself.
+ *
+ * The places are hashed with a secret that is drawn anew for each sample: they are independent of the data, so nobody can
+ * make an order for which one record, at a place that is read, decides whether the bracket is wrong and so the time.
+ * Results do not depend on the secret.
  */
 #ifndef DPFAST_SELECT_H
 #define DPFAST_SELECT_H
@@ -26,6 +29,7 @@
 #include <string.h>
 
 #include "clones.h"
+#include "mix.h"
 
 /* ---- keys: from a record of any supported dtype to a double ---- */
 
@@ -301,22 +305,20 @@ static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t
     return plan;
 }
 
-/* Where in the data the key of a stratum is read: the finaliser of splitmix64 picks a place in it. */
-static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width)
+/* Where in the data the key of a stratum is read: SplitMix64 from a secret seed picks a place in it. */
+static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width, uint64_t secret)
 {
-    uint64_t h = ((uint64_t)stratum + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
-    h ^= h >> 31;
+    uint64_t h = dpfast_mix(secret + ((uint64_t)stratum + 1) * DPFAST_GOLDEN);
     return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
 }
 
 /* Every read misses the cache, so those to come are asked for ahead (a prefetch past the end does no harm). */
-static void select_sample(const struct select_keys *keys, ptrdiff_t width, ptrdiff_t start, ptrdiff_t stop, double *out)
+static void select_sample(const struct select_keys *keys, ptrdiff_t width, uint64_t secret, ptrdiff_t start,
+                          ptrdiff_t stop, double *out)
 {
     for (ptrdiff_t stratum = start; stratum < stop; stratum++) {
-        __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width) * keys->stride);
-        select_load_filled(keys, select_position(stratum, width), 1, out + stratum);
+        __builtin_prefetch(keys->data + select_position(stratum + SELECT_AHEAD, width, secret) * keys->stride);
+        select_load_filled(keys, select_position(stratum, width, secret), 1, out + stratum);
     }
 }
 
@@ -404,7 +406,7 @@ static struct select_tally select_scan(const struct select_keys *keys, ptrdiff_t
     return tally;
 }
 
-/* ---- the exact bracket, for orders made against the hash ---- */
+/* ---- the exact bracket, for samples that missed the window ---- */
 
 #define SELECT_DIGITS 65536
 

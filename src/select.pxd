@@ -1,6 +1,7 @@
 # What select.h offers to the kernels that read records, and their description for it.
 
 cimport numpy as cnp
+from libc.stdint cimport uint64_t
 
 cdef extern from "select.h" nogil:
     enum select_kind:
@@ -26,7 +27,8 @@ cdef extern from "select.h" nogil:
     void select_set_grid(select_keys *keys, double lower, double upper, double step, double missing)
     void select_load_filled(const select_keys *keys, Py_ssize_t start, Py_ssize_t count, double *out)
     select_bracket select_plan(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last)
-    void select_sample(const select_keys *keys, Py_ssize_t width, Py_ssize_t start, Py_ssize_t stop, double *out)
+    void select_sample(const select_keys *keys, Py_ssize_t width, uint64_t secret, Py_ssize_t start, Py_ssize_t stop,
+                       double *out)
 
 
 cdef inline int describe(select_keys *keys, cnp.ndarray values, Py_ssize_t column=0) except -1:

@@ -200,13 +200,13 @@ def group_jobs(made, n, rows, rng):
         released = dpf.by_group(made, x, offsets=offsets, rng=source)
         return np.nan_to_num(released) if isinstance(made, RangeFreeBoxes) else released  # NaN where a test fails
 
-    yield Job(f"groups {offsets.tolist()} of {made!r}", groups, n, rows, frozenset({"deque", "chunks"}))
+    yield Job(f"groups {offsets.tolist()} of {made!r}", groups, n, rows, frozenset({"chunks"}))
     if made.privacy.neighbors == "add-remove" and not rows:
 
         def labelled(labels, source):
             return dpf.by_group(made, np.arange(n, dtype=float), labels=labels, num_groups=3, rng=source)
 
-        yield Job(f"private labels of {made!r}, n={n}", labelled, n, 0, frozenset({"chunks", *FLOAT_FORMS}))
+        yield Job(f"private labels of {made!r}, n={n}", labelled, n, 0, frozenset({"chunks"}))
 
 
 RANDOMIZERS = {
@@ -248,7 +248,6 @@ def pairs(x):
     return x[:, :2], x[:, 2]
 
 
-LISTS = frozenset({"list", "tuple", "deque", "UserList"})
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
@@ -324,10 +323,8 @@ if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
-# Scores in a list are numbers of the caller's own types; a regression takes pairs.
-NOT_TAKEN = {"select": LISTS, "select, permute-and-flip": LISTS} | {
-    name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name
-}
+# A regression takes pairs.
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
 
 
 def local_jobs(rng, n=None):
@@ -512,8 +509,6 @@ ROW_FORMS = {
     "pyarrow.table": lambda x, rng: module("pyarrow").table({str(j): x[:, j] for j in range(x.shape[1])}),
     "polars.DataFrame": lambda x, rng: module("polars").DataFrame({str(j): x[:, j] for j in range(x.shape[1])}),
 }
-FLOAT_FORMS = {name for name in FORMS if "loat" in name or name in ("strided", "reversed", "read-only", "big-endian")}
-FLOAT_FORMS |= {"longdouble", "masked", "pandas.Series", "pyarrow.chunked"}
 
 
 def module(name):

@@ -175,6 +175,24 @@ def test_columns_of_other_libraries(mechanism, tmp_path):
         assert same(outcome(mechanism, source, rng=PCG64(4)), expected)
 
 
+@each
+@pytest.mark.parametrize("dtype", [np.float64, np.int16])
+def test_masked_entries_are_missing_on_every_road(mechanism, dtype):
+    n = 29 if isinstance(mechanism, RangeFreeBoxes) else 12
+    x = np.random.default_rng(8).normal(30, 8, n).astype(dtype)
+    x = shaped(mechanism, x)
+    hidden = np.random.default_rng(9).random(x.shape) < 0.4
+    masked, holes = np.ma.array(x, mask=hidden), np.where(hidden, np.nan, x)
+    expected = outcome(mechanism, holes, rng=PCG64(3))
+    for data in (masked, list(masked), masked.tolist(), dpf.Chunks([masked[:5], masked[5:]])):
+        assert same(outcome(mechanism, data, rng=PCG64(3)), expected)
+    assert same(outcome(mechanism, dpf.Chunks.slices(masked, 5), rng=PCG64(3)), expected)
+    if mechanism.releases_numbers:
+        groups = {"labels": np.arange(n) % 2, "num_groups": 2}
+        grouped, wanted = (outcome(dpf.by_group, mechanism, data, rng=PCG64(4), **groups) for data in (masked, holes))
+        np.testing.assert_array_equal(grouped, wanted)
+
+
 @pytest.mark.parametrize("mechanism", STATES, ids=name)
 def test_any_tree_of_merges_through_bytes(mechanism):
     n = 29 if isinstance(mechanism, RangeFreeBoxes) else 17

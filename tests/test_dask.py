@@ -60,6 +60,15 @@ def test_delayed_chunks_and_none():
         dpf.dask.release(MECHANISMS[0], [])
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+def test_masked_entries_are_missing(mechanism):
+    x = records(mechanism)
+    hidden = np.random.default_rng(2).random(x.shape) < 0.3
+    collection = da.from_array(np.ma.array(x, mask=hidden), chunks=(70, 1)[: x.ndim])
+    expected = mechanism(np.where(hidden, np.nan, x), rng=PCG(1))
+    assert same(dpf.dask.release(mechanism, collection, rng=PCG(1)), expected)
+
+
 def test_columns_of_a_frame():
     pandas = pytest.importorskip("pandas")
     frames = pytest.importorskip("dask.dataframe")

@@ -5,16 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.random import PCG64
 from numpy.testing import assert_array_equal
 
+import dpfast as dpf
 from dpfast import Grid
-from dpfast._kernels import _select
+from dpfast._kernels import _scores, _select, _windows
+from dpfast.random import secret_word
 from tests.reference import select as reference
+from tests.statistical import chi_square_rejects
 
 GRID = {"lower": -1e9, "upper": 1e9, "step": 1.0, "missing": 3.0}
 FLOATS = ["float16", "float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 LARGE = 300_000
+SECRET = 0xD1B54A32D192ED03
 LAYOUTS = {
     "contiguous": lambda x: x,
     "reversed view": lambda x: x[::-1],
@@ -23,6 +28,14 @@ LAYOUTS = {
     "constant view": lambda x: np.broadcast_to(x[:1], x.shape),
     "packed field": lambda x: _packed(x),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_sample():
+    """Selections look first where the orders below are made to fool them; `TestSecret` lets them look elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_select, "secret_word", lambda: SECRET)
+        yield
 
 
 def _packed(x):
@@ -152,7 +165,7 @@ def orders(n):
     rng = np.random.default_rng(n)
     x = rng.lognormal(10, 1, n)
     ascending = np.sort(x)
-    sampled = np.array(_select.sample_positions(n))
+    sampled = np.array(_select.sample_positions(n, SECRET))
     adversarial = x + 1e9  # the bracket misses the window
     adversarial[sampled] -= 2e9
     overflowing = x.copy()  # the bracket holds all the others
@@ -236,7 +249,7 @@ class TestLarge:
     def test_missing_unseen_by_the_sample(self, missing):
         """NaN everywhere but where the sample looks: no room for them is foreseen."""
         x = np.full(LARGE, np.nan)
-        sampled = _select.sample_positions(LARGE)
+        sampled = _select.sample_positions(LARGE, SECRET)
         x[sampled] = ORDERS["random"][sampled]
         ascending = np.sort(np.where(np.isnan(x), missing, x))
         for first, last in windows(LARGE):
@@ -264,14 +277,68 @@ class TestLarge:
 
 class TestSample:
     def test_positions_are_stratified(self):
-        positions = np.array(_select.sample_positions(LARGE))
+        positions = np.array(_select.sample_positions(LARGE, SECRET))
         width = stratum_width(LARGE)
         assert_array_equal(positions // width, np.arange(LARGE // width))
 
     def test_places_in_the_strata_are_spread(self):
         """A constant place would let periodic data through the sample; all places of a stratum do occur."""
         width = stratum_width(LARGE)
-        assert len(set(np.array(_select.sample_positions(LARGE)) % width)) == width
+        assert len(set(np.array(_select.sample_positions(LARGE, SECRET)) % width)) == width
+
+    def test_places_depend_on_the_secret(self):
+        """Each place of a stratum is as likely as any other, whatever the place in the stratum before it."""
+        width, secrets = stratum_width(5000), np.random.default_rng(0).integers(0, 2**64, 20_000, np.uint64)
+        found = np.array([_select.sample_positions(5000, int(secret))[7:9] for secret in secrets]) % width
+        counts = np.bincount(found[:, 0] * width + found[:, 1], minlength=width**2)
+        assert not chi_square_rejects(counts, np.full(width**2, width**-2.0))
+        assert chi_square_rejects(
+            np.bincount(found[:, 0] * width + found[:, 0], minlength=width**2), np.full(width**2, width**-2.0)
+        )
+
+
+RELEASES = {
+    "median": lambda x, rng: dpf.median(x, bounds=(0, 100), epsilon=1.0, rng=rng),
+    "trimmed mean": lambda x, rng: dpf.trimmed_mean(x, trim=0.1, bounds=(0, 100), epsilon=1.0, rng=rng),
+    "quantiles": lambda x, rng: dpf.Quantiles((0.1, 0.5, 0.9), grid=Grid(0, 100), epsilon=1.0)(x, rng=rng).tolist(),
+    "M-estimate": lambda x, rng: dpf.MEstimator(dpf.psi.Huber(2.0), grid=Grid(0, 100), epsilon=1.0)(x, rng=rng),
+    "groups": lambda x, rng: dpf.by_group(
+        dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 100), epsilon=1.0),
+        x,
+        labels=np.arange(len(x)) % 2,
+        rng=rng,
+    ).tolist(),
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+class TestSecret:
+    """Where a selection looks first is secret, and anew for each: no order of records can be made to take its time."""
+
+    X = np.random.default_rng(4).gamma(2.0, 15.0, 20_000)
+
+    def run(self, name, word, rng=None):
+        with pytest.MonkeyPatch.context() as patch:
+            for kernel in (_select, _windows, _scores):
+                patch.setattr(kernel, "secret_word", word)
+            return RELEASES[name](self.X, rng)
+
+    def test_of_the_secure_generator_anew_for_each_release(self, name):
+        words = []
+
+        def word():
+            words.append(secret_word())
+            return words[-1]
+
+        for _ in range(3):
+            before = len(words)
+            self.run(name, word, PCG64(1))
+            assert len(words) > before
+        assert len(set(words)) == len(words)
+
+    def test_releases_do_not_depend_on_it(self, name):
+        released = [self.run(name, lambda secret=secret: secret, PCG64(1)) for secret in (0, 1, SECRET, 2**64 - 1)]
+        assert all(release == released[0] for release in released)
 
 
 class TestWorkers:
@@ -358,11 +425,11 @@ class TestWindows:
         assert_windows(x, *ranks, grid=Grid(10, 700, step=4, missing=10_000))
 
     @pytest.mark.parametrize("high_too", [False, True])
-    def test_against_the_hash(self, high_too):
+    def test_against_the_sample(self, high_too):
         """The sampled records are the least (or greatest), so that every bracket is wrong."""
         n = 20_000
         x = np.arange(n, dtype=float)
-        places = np.array(_select.sample_positions(n))
+        places = np.array(_select.sample_positions(n, SECRET))
         x[places], x[: len(places)] = x[: len(places)].copy(), x[places].copy()
         x = n - x if high_too else x
         assert_windows(x, (1_995, 2_005), (17_995, 18_005), grid=Grid(0, n, step=0.5))
