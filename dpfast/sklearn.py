@@ -32,6 +32,7 @@ from dpfast.grid import Grid
 from dpfast.local.regression import GradientDescent
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
+from dpfast.statistics import InterquartileRange
 
 __all__ = [
     "PrivateHistogramDensity",
@@ -220,8 +221,11 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
         qs = [0.5] * self.with_centering + [low, high] * self.with_scaling
-        released = np.empty((d, len(qs)))
-        for j, grid in enumerate(self._grids(d)):
+        released, grids = np.empty((d, len(qs))), self._grids(d)
+        if self.with_scaling:
+            for grid in grids:
+                InterquartileRange().last(grid, 1)  # a spread beyond the range of float64 is refused
+        for j, grid in enumerate(grids):
             if qs:
                 released[j] = Quantiles(qs, grid=grid, epsilon=self._share(d))(values[:, j], rng=rng)
         self.center_ = released[:, 0] if self.with_centering else None

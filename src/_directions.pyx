@@ -18,8 +18,8 @@ cdef extern from "directions.h" nogil:
     void dpfast_scale(const double *x, double factor, double *out, Py_ssize_t n)
     void dpfast_have_length(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least, double most,
                             uint8_t *right)
-    Py_ssize_t dpfast_add_vectors(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least, double most,
-                               double *sums)
+    Py_ssize_t dpfast_add_vectors(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least,
+                                  double most, double *sums)
 
 
 cdef uint64_t _answer(uint64_t seed, uint64_t coin, uint64_t rounding, uint64_t threshold, double inner,
@@ -101,7 +101,9 @@ def add_vectors(const double[:, ::1] vectors not None, double factor, double lea
     cdef Py_ssize_t added = 0
     if vectors.shape[0]:
         with nogil:
-            added = dpfast_add_vectors(&vectors[0, 0], vectors.shape[0], vectors.shape[1], factor, least, most, &sums[0])
+            added = dpfast_add_vectors(
+                &vectors[0, 0], vectors.shape[0], vectors.shape[1], factor, least, most, &sums[0]
+            )
     return added
 
 

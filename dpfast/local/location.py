@@ -420,7 +420,8 @@ def median_naive(
     True
     """
     lower, upper = _bounds(bounds)
-    return _clip(float(np.median(_noisy(x, (lower, upper), epsilon, rng, workers))), lower, upper)
+    halves = _noisy(x, (lower, upper), epsilon, rng, workers) / 2  # whose sums of two are in the range of float64
+    return _clip(2 * float(np.median(halves)), lower, upper)
 
 
 def mean(

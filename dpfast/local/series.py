@@ -136,7 +136,7 @@ class SeriesReports(ScalarRandomizer):
         method = best_method(terms, epsilon, self.basis)[0] if self.method == "auto" else self.method
         for name, value in (("terms", terms), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.real("the width of the bounds", _width(self.grid))
+        _checks.density_range(_width(self.grid))
 
     @property
     def _plan(self) -> _Plan:
