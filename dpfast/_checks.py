@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -18,9 +19,21 @@ _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
 # Of what a density is over: its inverse is far from the end of the range of float64.
 _LEAST_SIZE = 2.0**-960
-# What NumPy makes a number of though it is none; and that, with text, which is read by `_float` alone.
+# Types of cells that NumPy reads as `_float` does; what NumPy makes a number of though it is none.
+_PLAIN = frozenset({float, int, bool, type(None), *(dtype.type for dtype in _SUPPORTED)})
 _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
-_NOT_NUMBERS = (str, bytes, bytearray, *_NO_FLOATS)
+_MOST_DIMENSIONS = 32
+_MOST_DIGITS = 400  # of a decimal score before or after the point: others are beyond the doubles
+_ZERO = Fraction(0)
+# By any of these an object says how it is to be read, as one with a buffer does.
+_DECLARATIONS = (
+    "dtype",
+    "__array__",
+    "__array_interface__",
+    "__array_struct__",
+    "__arrow_c_array__",
+    "__arrow_c_stream__",
+)
 _INTEGERS = {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
 _FLOATS = {"halffloat", "float", "double"}
 _ARROW = {"null", "bool"} | _FLOATS | _INTEGERS
@@ -213,53 +226,101 @@ def declares_integers(x: Any) -> bool:
 def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     """A one-dimensional array of numbers in native byte order, without a copy where x is one already.
 
-    A masked entry, a null and, in a list, None and whatever else is no number become NaN. A dtype of text, objects,
+    A masked entry, a null and, in a sequence, None and whatever else is no number become NaN. A dtype of text, objects,
     dates or complex numbers is a TypeError.
     """
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED:
         return x
-    array = numbers(name, x)
+    array = numbers(name, x, dimensions=1)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
+        raise ValueError(f"{name} must be one-dimensional, not of shape {shape_of(array)}")
     return array
 
 
 def matrix(name: str, x: ArrayLike) -> NDArray[Any]:
     """A two-dimensional array of numbers, a record in each row and at least one column; else as `vector`."""
-    array = numbers(name, x)
+    array = numbers(name, x, dimensions=2)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name} must be two-dimensional, a record in each row, not of shape {array.shape}")
+        raise ValueError(f"{name} must be two-dimensional, a record in each row, not of shape {shape_of(array)}")
     return array
 
 
-def numbers(name: str, x: Any) -> NDArray[Any]:
+def shape_of(array: NDArray[Any]) -> str:
+    """The shape without the number of records, which may be private."""
+    return "()" if array.ndim == 0 else f"({', '.join(['n', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
+
+
+def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray[Any]:
     """An array of numbers of any shape; else as `vector`.
 
     How x is converted depends on its type and dtype only, never on its values, not even on whether any is missing: each
-    record is mapped by itself. A type that can hold missing integers is converted to float64 whatever it holds. Floats
-    are not copied where NumPy can look at them: without nulls and in one piece.
+    record is mapped by itself. What declares a dtype is read as declared. Every other sequence is a list of cells: it
+    becomes float64, whatever it holds. A type that can hold missing integers is converted to float64, too. Floats are
+    not copied where NumPy can look at them: without nulls and in one piece.
+
+    `dimensions` are those that records should have: from there on, a row among the cells of a sequence is a cell.
     """
+    if type(x) is np.ndarray and x.dtype in _SUPPORTED:
+        return x
     with np.errstate(all="ignore"):  # a conversion may meet a signalling NaN, or overflow to infinity
-        if isinstance(x, (list, tuple)):
-            return _float64(name, x)
         x = _imported(x)
+        if is_sequence(x):
+            return _from_sequence(name, x, dimensions)
+        if _is_real(x) or isinstance(x, bool):
+            return _floats([x]).reshape(())
         if _is_arrow(x):
             return _from_arrow(name, x)
         if _is_polars(x):
             return _from_polars(name, x)
         if (columns := _table(x)) is not None:
             return np.column_stack([numbers(name, column) for column in columns]) if columns else np.empty((0, 0))
-        dtype = getattr(x, "dtype", None)
-        if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":
-            return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))  # a nullable Series
+        if _is_extension(x):
+            if x.dtype.kind not in "biuf":
+                raise TypeError(f"{name} must hold numbers, not dtype {x.dtype.name}")
+            return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan))
         array: NDArray[Any] = np.asarray(x)
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must hold numbers, not dtype {array.dtype}")
+            raise TypeError(f"{name} must hold numbers, not dtype {name_of(array.dtype)}")
         if isinstance(x, np.ma.MaskedArray):
             array = np.where(np.ma.getmaskarray(x), np.nan, array.astype(np.float64))
         if array.dtype not in _SUPPORTED:
             array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
         return array
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype, without the length of its longest text."""
+    return dtype.type.__name__.rstrip("_")
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether x has entries and declares no dtype: a list, tuple, range, deque, or an object of a class like them."""
+    return type(x) in (list, tuple) or (_has_entries(type(x)) and not _declares(x))
+
+
+def _has_entries(kind: type) -> bool:
+    """Whether objects of a class have entries, and are no text."""
+    return (
+        hasattr(kind, "__len__")
+        and hasattr(kind, "__getitem__")
+        and not issubclass(kind, (str, bytes, bytearray, Mapping))
+    )
+
+
+def _declares(x: Any) -> bool:
+    if any(hasattr(x, name) for name in _DECLARATIONS):
+        return True
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_extension(x: Any) -> bool:
+    """Whether x is a column of a dtype of pandas' own."""
+    dtype = getattr(x, "dtype", None)
+    return not isinstance(dtype, np.dtype) and hasattr(dtype, "kind") and hasattr(x, "to_numpy")
 
 
 def _imported(x: Any) -> Any:
@@ -321,55 +382,75 @@ def _is_arrow(x: Any) -> bool:
     )
 
 
-def _float64(name: str, x: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
-    """A list as float64: as a column of a table, where a cell that is no number is missing, not an error."""
+def _from_sequence(name: str, x: Sequence[Any], dimensions: int) -> NDArray[np.float64]:
+    """A sequence as float64: as a column of a table, where a cell that is no number is missing, not an error.
+
+    Among rows, which are of one length, whatever else is a missing one. Of `dimensions` on, all are rows or all cells.
+    """
+    cells = x if type(x) is list else list(x)
+    shape: tuple[int, ...] = (len(cells),)
+    while len(shape) < _MOST_DIMENSIONS and (kinds := set(filter(_has_entries, set(map(type, cells))))):
+        rows = [_entries(cell) if type(cell) in kinds else None for cell in cells]
+        lengths = {len(row) for row in rows if row is not None}
+        if not lengths or (len(shape) >= dimensions and None in rows):
+            break
+        if len(lengths) > 1:
+            raise TypeError(f"{name} must hold numbers in rows of equal length")
+        [width] = lengths
+        missing = [None] * width
+        cells = [entry for row in rows for entry in (missing if row is None else row)]
+        shape = (*shape, width)
+    return _floats(cells).reshape(shape)
+
+
+def _entries(cell: Any) -> Sequence[Any] | None:
+    """The entries of a row; None for what has none after all, an array of no dimensions for one."""
+    if type(cell) in (list, tuple):
+        return cell  # type: ignore[no-any-return]
     try:
-        if not any(isinstance(value, _NOT_NUMBERS) for value in _entries(x)):
-            try:
-                return np.asarray(x, dtype=np.float64)
-            except (OverflowError, TypeError, ValueError):  # a cell that needs `_float`, or unequal rows
-                pass
-        return np.array(_nested(_float, x), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must hold numbers in rows of equal length") from None
+        plain = type(cell) is np.ndarray and cell.dtype in _SUPPORTED and cell.ndim == 1
+        return cell.tolist() if plain else list(cell)
+    except Exception:  # of a class that is not ours
+        return None
 
 
-def _entries(x: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    for value in x:
-        if isinstance(value, (list, tuple)):
-            yield from _entries(value)
-        else:
-            yield value
-
-
-def _nested(function: Callable[[Any], float], x: Any) -> Any:
-    rows = isinstance(x, (list, tuple)) or (isinstance(x, np.ndarray) and x.ndim > 0)
-    return [_nested(function, value) for value in x] if rows else function(x)
+def _floats(cells: list[Any]) -> NDArray[np.float64]:
+    if _PLAIN.issuperset(map(type, cells)):
+        with suppress(OverflowError):  # an integer beyond the doubles
+            return np.array(cells, dtype=np.float64)
+    return np.array([_float(cell) for cell in cells], dtype=np.float64)
 
 
 def _float(value: Any) -> float:
     """The number that a cell is or spells; NaN for all others, whatever they are."""
-    if isinstance(value, _NO_FLOATS):
+    if isinstance(value, _NO_FLOATS) or (isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any()):
         return math.nan
     try:
         return float(value)
     except OverflowError:  # beyond every bound, too
+        return _infinity(value)
+    except Exception:  # of a class that is not ours
+        return math.nan
+
+
+def _infinity(value: Any) -> float:
+    try:
         return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
+    except Exception:  # no number either
         return math.nan
 
 
 def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
     """Scores of candidates, exactly: a contiguous array of float64, int64 or uint64, or a list as of `exact_score`.
 
-    A null, a masked entry and None are 0, as NaN is for those who read the result. How x is converted changes no value,
-    whatever it depends on.
+    A null, a masked entry and, in a sequence, None and whatever else is no number are 0, as NaN is for those who read
+    the result. How x is converted changes no value, whatever it depends on.
     """
     array: NDArray[Any] | list[Any]
     if type(x) is np.ndarray and x.dtype in _SCORES:
         array = x
     else:
-        array = _listed_scores(x) if isinstance(x, (list, tuple)) else _score_array(x)
+        array = _listed_scores(list(x)) if is_sequence(x) else _score_array(x)
     if isinstance(array, list):
         candidates(len(array))
         return array
@@ -386,32 +467,27 @@ def candidates(n: int) -> int:
     return n
 
 
-def exact_score(value: Any) -> Fraction | float:
-    """The number that a score is, or an infinity; 0 for NaN and None. What is no number raises by its type only."""
-    if value is None:
-        return Fraction(0)
-    if isinstance(value, np.bool_):
-        return Fraction(int(value))
+def exact_score(value: Any, missing: Fraction | float = _ZERO) -> Fraction | float:
+    """The number that a score is, or an infinity; `missing` for NaN, None and whatever else is no number."""
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if not isinstance(value, (float, np.floating)):
-        raise TypeError(f"scores must hold integers, floats or Fractions, not {type(value).__name__}")
-    if value != value:
-        return Fraction(0)
-    if abs(value) == math.inf:
-        return math.inf if value > 0 else -math.inf
-    return exact(value)
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_DIGITS:
+        return exact(value)
+    number = value if isinstance(value, (float, np.floating)) else _float(value)
+    if number != number:
+        return missing
+    if abs(number) == math.inf:
+        return math.inf if number > 0 else -math.inf
+    return exact(number)
 
 
-def _listed_scores(x: list[Any] | tuple[Any, ...]) -> NDArray[Any] | list[Fraction | float]:
+def _listed_scores(x: list[Any]) -> NDArray[Any] | list[Fraction | float]:
     kinds = set(map(type, x))
     if kinds <= {float, np.float64}:
         return np.array(x, dtype=np.float64)
     if kinds <= {int, bool, np.int64}:
-        try:
+        with suppress(OverflowError):
             return np.array(x, dtype=np.int64)
-        except OverflowError:
-            pass
     return [exact_score(value) for value in x]
 
 
@@ -427,16 +503,20 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
         if kind.lower() not in _POLARS:
             raise TypeError(f"scores must hold numbers, not polars' {kind}")
         array = (x if "Int" in kind else x.cast(float)).fill_null(0).to_numpy()
+    elif _is_extension(x):
+        if x.dtype.kind not in "biuf":
+            raise TypeError(f"scores must hold numbers, not dtype {x.dtype.name}")
+        wide = {"i": np.int64, "u": np.uint64}.get(x.dtype.kind, np.float64)
+        array = np.asarray(x.to_numpy(dtype=wide, na_value=0))
     else:
-        dtype = getattr(x, "dtype", None)
-        if dtype is not None and not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") in "biuf":
-            wide = {"i": np.int64, "u": np.uint64}.get(dtype.kind, np.float64)
-            array = np.asarray(x.to_numpy(dtype=wide, na_value=0))  # a nullable Series
-        else:
-            array = np.asarray(x.filled(0) if isinstance(x, np.ma.MaskedArray) else x)
+        array = np.asarray(x.filled(0) if isinstance(x, np.ma.MaskedArray) else x)
     if array.dtype.kind not in "biufO":
-        raise TypeError(f"scores must hold numbers, not dtype {array.dtype}")
-    if array.ndim == 1 and (array.dtype.kind == "O" or array.dtype.itemsize > 8):  # longer floats are no doubles
+        raise TypeError(f"scores must hold numbers, not dtype {name_of(array.dtype)}")
+    if array.dtype.kind == "O" and array.ndim == 0:
+        raise TypeError(f"scores must hold numbers, not a {type(x).__name__}")
+    if array.ndim != 1:
+        return array
+    if array.dtype.kind == "O" or array.dtype.itemsize > 8:  # longer floats are no doubles
         return [exact_score(value) for value in array]
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -468,7 +548,23 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """An array of integers of any shape."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, not dtype {array.dtype}")
+        raise TypeError(f"{name} must be integers, not dtype {name_of(array.dtype)}")
+    return array.astype(np.int64, copy=False)
+
+
+def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
+    """The group of each record, negative where a label is none: no whole number, missing, masked, beyond 2**53.
+
+    Private labels are read as `numbers` are, whatever they are; of public ones those of a type that declares integers,
+    others only if they are `integers`.
+    """
+    if not (private or declares_integers(x)):
+        return integers("labels", x)
+    array = numbers("labels", x, dimensions=1)
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            array = array.astype(np.float64)
+            array = np.where((array == np.floor(array)) & (np.abs(array) < 2**53), array, -1)
     return array.astype(np.int64, copy=False)
 
 

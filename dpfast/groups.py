@@ -37,8 +37,8 @@ def by_group(
 ) -> NDArray[np.float64]:
     """Release one number, or vector, for each group of records; one epsilon covers all groups together.
 
-    With a mechanism for a replaced record the groups are public, the same for neighbours. With one for a record added
-    or removed they are private: its guarantee is for one record, with its label, in or out.
+    With a mechanism for a replaced record labels and groups are public, the same for neighbours. With one for a record
+    added or removed they are private: its guarantee is for one record, with its label, in or out.
 
     Parameters
     ----------
@@ -47,10 +47,12 @@ def by_group(
     x : array_like of shape (n,), or (n, d) for a mechanism of rows
         Private data, as for the mechanism; never modified.
     labels : array_like of int, shape (n,)
-        The group of each record, 0..num_groups - 1, in any order; records with other labels are dropped.
+        The group of each record, 0..num_groups - 1, in any order. A record with another label, or whose label is masked
+        or null, is in no group and dropped. So is, where labels are private, one whose label is no whole number at all:
+        NaN, None in a list, 0.5, text. A whole float is the number it is.
     offsets : array_like of int, shape (num_groups + 1,)
         Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``. From
-        0 to n, never falling.
+        0 to n, never falling. They say how the records lie in memory: what is no such layout raises.
     num_groups : int, optional
         G, public. Default, where labels are public: the largest label + 1.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -66,9 +68,10 @@ def by_group(
     Raises
     ------
     TypeError, ValueError
-        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels that
-        are no integers, or not as many as records; offsets that are out of order; `num_groups` missing where labels are
-        private; an empty group where there is no grid of one number; what the mechanism raises.
+        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels not as
+        many as records; public labels that are no integers; private ones of a dtype of text, objects or dates, whatever
+        they hold; offsets that are out of order; `num_groups` missing where labels are private; an empty group where
+        groups are public and there is no grid of one number; what the mechanism raises.
 
     Notes
     -----
@@ -104,35 +107,30 @@ def by_group(
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group"):
         values = _checks.numbers("x", x)
         if values.ndim not in (1, 2):
-            raise ValueError(f"x must have a record in each entry or row, not shape {values.shape}")
+            raise ValueError(f"x must have a record in each entry or row, not shape {_checks.shape_of(values)}")
         if offsets is not None:
             ends, order = _offsets(offsets, len(values), groups), None
         else:
-            order = _labels(labels, len(values))
+            order = _checks.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
+            if order.shape != (len(values),):
+                raise ValueError("labels must have one entry for each record of x")
             if groups is None:
-                groups = int(order.max()) + 1 if order.size else 0
+                groups = int(order.max(initial=-1)) + 1
             ends = np.zeros(groups + 1, np.int64)
         if isinstance(mechanism, InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic):
             if values.ndim != 1:
-                raise ValueError(f"x must be one-dimensional, not of shape {values.shape}")
+                raise ValueError(f"x must be one-dimensional, not of shape {_checks.shape_of(values)}")
             return _quantiles(mechanism, values, order, ends, rng, threads)
         return _one_by_one(mechanism, values, order, ends, rng, threads)
-
-
-def _labels(labels: Any, n: int) -> NDArray[np.int64]:
-    array = _checks.integers("labels", labels)
-    if array.shape != (n,):
-        raise ValueError(f"labels must have one entry for each of {n} records, not shape {array.shape}")
-    return array
 
 
 def _offsets(offsets: Any, n: int, groups: int | None) -> NDArray[np.int64]:
     ends = np.ascontiguousarray(_checks.integers("offsets", offsets))
     if ends.ndim != 1 or ends.size < 1 or (groups is not None and ends.size != groups + 1):
         wanted = "num_groups + 1" if groups is None else groups + 1
-        raise ValueError(f"offsets must have {wanted} entries, not shape {ends.shape}")
+        raise ValueError(f"offsets must have {wanted} entries")
     if ends[0] != 0 or ends[-1] != n or (np.diff(ends) < 0).any():
-        raise ValueError(f"offsets must rise from 0 to the number of records, {n}")
+        raise ValueError("offsets must rise from 0 to the number of records of x")
     return ends
 
 

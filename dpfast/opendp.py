@@ -171,8 +171,9 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
     ----------
     input_domain : opendp.mod.Domain
         An `array_domain`, ``dp.numpy.array2_domain`` or ``arrayd_domain``, whose arrays come as they are; or a
-        ``dp.vector_domain``, which hands over lists and so costs 20 ns a record and more. It must have a size, unless
-        the mechanism keeps the number of records private.
+        ``dp.vector_domain``, which hands over lists and so costs 20 ns a record and more. OpenDP makes those of the
+        numbers under a mask: masked arrays belong into the domains of arrays, where masked records are missing. It must
+        have a size, unless the mechanism keeps the number of records private.
     input_metric : opendp.mod.Metric
         ``dp.change_one_distance()`` or ``dp.hamming_distance()``; ``dp.symmetric_distance()`` or
         ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of a size that is public. Only
@@ -241,10 +242,11 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
 
 
 def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
-    values = _checks.numbers("x", x) if isinstance(x, list) else x
+    """The data as they are, a masked array with its mask."""
+    values: NDArray[Any] = _checks.numbers("x", x) if isinstance(x, list) else x
     if not arrays.hold(values):
         raise ValueError(f"the data are not in the input domain: an array of {arrays} is needed")
-    return np.asarray(values)
+    return values
 
 
 def _inverse(

@@ -949,5 +949,4 @@ def reduce(
 
 def _distance(score: Any) -> Fraction | float:
     """A score exactly, so that a difference of 1 is one of 1: rounded to doubles, 2/3 and 5/3 are further apart."""
-    number = score.item() if isinstance(score, np.ndarray) and score.ndim == 0 else score
-    return math.inf if number is None or number != number else _checks.exact_score(number)
+    return _checks.exact_score(score, missing=math.inf)

@@ -69,7 +69,7 @@ def select(
     Raises
     ------
     TypeError
-        Scores that are no numbers (by their type, not their value), a parameter of a wrong type.
+        Scores of a dtype that is none of numbers, a parameter of a wrong type.
     ValueError
         No candidates, scores of another shape, a parameter out of range.
 

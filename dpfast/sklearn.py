@@ -134,19 +134,20 @@ def _classes(classes: Any) -> NDArray[Any]:
 def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
     if classes.dtype.kind != "U":
-        if isinstance(y, (list, tuple)):  # a label that is a list would decide the shape of all
-            y = [None if isinstance(label, (list, tuple)) else label for label in y]
-        values = _checks.numbers("y", y)
+        if _checks.is_sequence(y):  # a label that is a list would decide the shape of all
+            y = [None if _checks.is_sequence(label) else label for label in y]
+        values = _checks.numbers("y", y, dimensions=1)
         zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
         with np.errstate(all="ignore"):  # a signalling NaN
             return np.where(values == one, 1.0, np.where(values == zero, 0.0, np.nan))
     shape: tuple[int, ...]
-    if isinstance(y, (list, tuple)):
-        labels, shape = y, (len(y),)
+    if _checks.is_sequence(y):
+        labels = list(y)
+        shape = (len(labels),)
     else:
-        array = np.asarray(y)
+        array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         if array.dtype.kind not in "OTU":
-            raise TypeError(f"y must hold text, as classes do, not dtype {array.dtype}")
+            raise TypeError(f"y must hold text, as classes do, not dtype {_checks.name_of(array.dtype)}")
         labels, shape = array.ravel().tolist(), array.shape
     codes = {str(label): float(code) for code, label in enumerate(classes)}
     coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]

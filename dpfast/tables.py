@@ -5,7 +5,6 @@ Messages never hold data.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import itertools
@@ -52,7 +51,9 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
 
     Notes
     -----
-    How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records.
+    How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records. So is,
+    without a header, how many cells the first row has. Nothing else that a row holds raises: a cell that is missing in
+    a short row, long as a book, of bytes that are no text or of text that is no number is NaN.
     """
     blocks = list(_blocks(path, column, header, progress))
     return np.concatenate(blocks) if blocks else np.empty(0)
@@ -76,7 +77,6 @@ def _blocks(path: str, column: str | None, header: bool, progress: bool) -> Iter
     if path.endswith((".parquet", ".pq")):
         yield from _parquet_blocks(path, column, progress)
         return
-    limit = csv.field_size_limit(sys.maxsize)  # a long cell is data, of any column: it may not raise
     try:
         with _open(path) as (raw, lines):
             yield from _csv_blocks(_shown(lines, raw, progress), column, header)
@@ -84,10 +84,6 @@ def _blocks(path: str, column: str | None, header: bool, progress: bool) -> Iter
         raise TableError(f"cannot read {path}: damaged") from None
     except (OSError, EOFError) as error:
         raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
-    except csv.Error:
-        raise TableError(f"cannot read {path}: not a CSV file") from None
-    finally:
-        csv.field_size_limit(limit)
 
 
 class _open:
@@ -108,16 +104,66 @@ class _open:
 
 
 def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Iterator[NDArray[np.float64]]:
-    rows = csv.reader(lines)
+    rows = _rows(lines)
     first = next(rows, None)
     if first is None:
         raise TableError("the file is empty")
-    index = _index(first, column, header)
     if not header:
-        rows = itertools.chain([first], rows)  # type: ignore[assignment]
+        rows = itertools.chain([first], rows)
+        first = first or [""]
+    index = _index(first, column, header)
     while block := list(itertools.islice(rows, _ROWS)):
         # In a file of one column a blank line is a record with a missing cell: n does not depend on what is missing.
         yield _numbers([row[index] if index < len(row) else "" for row in block if row or len(first) == 1])
+
+
+def _rows(lines: Iterator[str]) -> Iterator[list[str]]:
+    """The rows of a CSV file as `csv.reader` cuts them, which has a limit for cells that is the whole process's."""
+    for line in lines:
+        if '"' in line:
+            yield _quoted_cells(line) or _parsed(line, lines)
+        else:
+            text = line.rstrip("\r\n")
+            yield text.split(",") if text else []
+
+
+def _quoted_cells(line: str) -> list[str] | None:
+    """The cells of a line whose quotes enclose whole cells, each on this line and without a quote in it; else None."""
+    texts = line.split('"')
+    cells = '"'.join(texts[::2]).rstrip("\r\n").split(",")
+    if len(texts) % 2 == 0 or cells.count('"') != len(texts) // 2:
+        return None
+    quoted = iter(texts[1::2])
+    return [next(quoted) if cell == '"' else cell for cell in cells]
+
+
+def _parsed(line: str, lines: Iterator[str]) -> list[str]:
+    """The cells of any row. At the start of a cell it opens a quotation, elsewhere it is as it is.
+
+    A quotation runs to the next single quote, over lines if need be, or to the end of the file; two are one of it.
+    """
+    cells, at = [], 0
+    while True:
+        parts = []
+        if line.startswith('"', at):
+            at += 1
+            while (end := line.find('"', at)) < 0 or line.startswith('"', end + 1):
+                if end >= 0:
+                    parts.append(line[at : end + 1])
+                    at = end + 2
+                    continue
+                parts.append(line[at:])
+                line, at = next(lines, ""), 0
+                if not line:
+                    return [*cells, "".join(parts)]
+            parts.append(line[at:end])
+            at = end + 1
+        end = line.find(",", at)
+        parts.append(line[at:end] if end >= 0 else line[at:].rstrip("\r\n"))
+        cells.append("".join(parts))
+        if end < 0:
+            return cells
+        at = end + 1
 
 
 def _index(first: list[str], column: str | None, header: bool) -> int:
@@ -128,6 +174,8 @@ def _index(first: list[str], column: str | None, header: bool) -> int:
     if header:
         if column not in first:
             raise TableError(f"no column {column!r} in the header")
+        if first.count(column) > 1:
+            raise TableError(f"several columns in the header are named {column!r}: rename all but one")
         return first.index(column)
     if not column.isdecimal() or not 1 <= int(column) <= len(first):
         raise TableError(f"without a header the column is a number from 1 to {len(first)}, not {column!r}")
@@ -160,6 +208,8 @@ def _parquet_blocks(path: str, column: str | None, progress: bool) -> Iterator[N
             name = names[0] if column is None and len(names) == 1 else column
             if name not in names:
                 raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
+            if names.count(name) > 1:
+                raise TableError(f"several columns of {path} are named {name!r}: rename all but one")
             with _bar(file.metadata.num_rows, " records", progress) as advance:
                 for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
                     cells = batch.column(0)

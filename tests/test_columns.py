@@ -1,7 +1,11 @@
 """Columns of pandas, polars and Arrow: no copies where that can be, nulls by rule, nothing that depends on values."""
 
 import array
+import collections
 import math
+import re
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -177,3 +181,161 @@ def test_an_array_by_name_is_not_copied():
             return X
 
     assert _checks.numbers("x", Tensor()) is X
+
+
+class Odd(Exception):
+    pass
+
+
+class Hostile:
+    """A cell that raises whatever is done with it."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __float__(self):
+        raise self.error
+
+    __gt__ = __len__ = __iter__ = __index__ = __float__
+
+
+class Row:
+    """A sequence of a class of its own."""
+
+    def __init__(self, cells):
+        self.cells = list(cells)
+
+    def __len__(self):
+        return len(self.cells)
+
+    def __getitem__(self, i):
+        return self.cells[i]
+
+
+# Cells of a sequence, and what they count as.
+CELLS = [
+    (2.5, 2.5),
+    (None, math.nan),
+    (True, 1.0),
+    (2**70, 2.0**70),
+    (-(2**2000), -math.inf),
+    (Fraction(1, 4), 0.25),
+    (Fraction(10**400), math.inf),
+    (Decimal("0.5"), 0.5),
+    (Decimal("1e999999"), math.inf),
+    (Decimal("sNaN"), math.nan),
+    (np.float32(0.5), 0.5),
+    (np.longdouble(3), 3.0),
+    (np.array(7), 7.0),
+    (np.ma.masked, math.nan),
+    (np.ma.array(5.0, mask=True), math.nan),
+    (np.ma.array(5.0, mask=False), 5.0),
+    ("4", 4.0),
+    ("four", math.nan),
+    (b"4", 4.0),
+    (1j, math.nan),
+    (np.complex128(1), math.nan),
+    (np.datetime64("2020"), math.nan),
+    (np.array([1.0, 2.0]), math.nan),
+    ([1.0], math.nan),
+    (range(0), math.nan),
+    (collections.deque([1]), math.nan),
+    ({}, math.nan),
+    (object(), math.nan),
+    (Hostile(TypeError()), math.nan),
+    (Hostile(OverflowError()), math.nan),
+    (Hostile(KeyError("secret")), math.nan),
+    (Hostile(RecursionError()), math.nan),
+    (Hostile(RuntimeWarning("secret")), math.nan),
+    (Hostile(Odd("secret")), math.nan),
+]
+SEQUENCES = [list, tuple, collections.deque, collections.UserList, Row]
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: str(type(value).__name__))
+class TestCells:
+    """Of a sequence only that it is one decides how it is read: no cell raises, warns, or changes another one."""
+
+    def test_of_a_vector(self, sequence, cell, number):
+        x = _checks.vector("x", sequence([1, cell, 3]))
+        assert x.dtype == np.float64
+        np.testing.assert_array_equal(x, [1, number, 3])
+        assert len(_checks.numbers("x", sequence([cell, cell]), dimensions=1)) == 2
+
+    def test_of_rows(self, sequence, cell, number):
+        for rows in ([[1, 2], [cell, 4]], sequence([sequence([1, 2]), sequence([cell, 4])]), [[1, 2], Row([cell, 4])]):
+            np.testing.assert_array_equal(_checks.matrix("X", rows), [[1, 2], [number, 4]])
+
+    def test_of_scores(self, sequence, cell, number):
+        kinds = {type(dpf.select(sequence([0, other]), epsilon=1.0)) for other in (1, cell)}
+        assert kinds == {int}
+        exact = _checks.scores(sequence([0.5, cell]))[1]
+        assert exact == (0 if math.isnan(number) else exact if isinstance(cell, (int, Fraction)) else number)
+
+    def test_of_releases(self, sequence, cell, number):
+        read = dpf.median(sequence([1, cell, 3]), bounds=(0, 10), epsilon=1.0, rng=PCG64(1))
+        assert read == dpf.median([1.0, number, 3.0], bounds=(0, 10), epsilon=1.0, rng=PCG64(1))
+        assert dpf.robust_mean(sequence([[1, cell], [2, 3]]), bounds=(0, 10), epsilon=1.0).shape == (2,)
+        histogram = dpf.densities.PerturbedHistogram(4, grid=GRID, epsilon=1.0)
+        assert histogram(sequence([1, cell, 3])).counts.shape == (4,)
+        assert dpf.local.Interval(1.0, bounds=(0, 10)).randomize(sequence([1, cell, 3])).shape == (3,)
+
+
+@pytest.mark.parametrize("cell", [None, 3, np.ma.masked, Hostile(Odd())], ids=lambda cell: type(cell).__name__)
+def test_what_is_no_row_is_a_missing_one(cell):
+    np.testing.assert_array_equal(_checks.matrix("X", [[1, 2], cell]), [[1, 2], [math.nan, math.nan]])
+
+
+def test_masked_rows_keep_their_masks():
+    rows = [np.ma.array([1, 2], mask=[True, False]), np.array([3, 4])]
+    np.testing.assert_array_equal(_checks.matrix("X", rows), [[math.nan, 2], [3, 4]])
+
+
+def test_rows_of_other_libraries():
+    arrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
+    for row in (arrow.array([1, None]), polars.Series([1, None]), pandas.Series([1, None], dtype="Int64")):
+        np.testing.assert_array_equal(_checks.matrix("X", [row, (3, 4)]), [[1, math.nan], [3, 4]])
+
+
+def test_a_number_is_read_as_one_whatever_its_size():
+    for number in (2, 2.0, 2**70, Fraction(1, 3), Decimal(2), True):
+        assert (_checks.numbers("x", number).shape, _checks.numbers("x", number).dtype) == ((), np.float64)
+
+
+@pytest.mark.parametrize(
+    ("x", "name"),
+    [
+        ("secret", "str"),
+        (b"secret", "bytes"),
+        (np.array(["secret"]), "str"),
+        (np.array([b"secret"]), "bytes"),
+        (np.array([1, None]), "object"),
+        (np.array([1, 2], dtype=object), "object"),
+        (1j, "complex128"),
+        ({1: 2}, "object"),
+        ((number for number in [1]), "object"),
+        (None, "object"),
+    ],
+)
+def test_what_declares_no_numbers_is_told_by_its_type(x, name):
+    for read in (_checks.numbers, _checks.vector, _checks.matrix):
+        with pytest.raises(TypeError, match=f"^x must hold numbers, not dtype {name}$"):
+            read("x", x)
+
+
+@pytest.mark.parametrize("values", [["a"], [1, 2], [1, None]])
+def test_categories_are_no_numbers_whatever_they_stand_for(values):
+    series = pytest.importorskip("pandas").Series(values, dtype="category")
+    with pytest.raises(TypeError, match="x must hold numbers, not dtype category"):
+        _checks.numbers("x", series)
+    with pytest.raises(TypeError, match="scores must hold numbers, not dtype category"):
+        _checks.scores(series)
+
+
+def test_messages_do_not_tell_how_many_records_there_are():
+    for x, shape in ([[1, 2]] * 7, "(n, 2)"), (np.zeros((7, 2, 3)), "(n, 2, 3)"), (5, "()"):
+        with pytest.raises(ValueError, match=f"x must be one-dimensional, not of shape {re.escape(shape)}$"):
+            _checks.vector("x", x)
+    with pytest.raises(ValueError, match=r"not of shape \(n,\)$"):
+        _checks.matrix("x", np.zeros(7))

@@ -1,5 +1,7 @@
 """A release for each group: the same as one by one from the same streams, whatever the road in."""
 
+import collections
+import contextlib
 import itertools
 import math
 
@@ -229,17 +231,113 @@ class TestOtherMechanisms:
         assert math.isnan(found[1, 0])
 
 
+def private_labels():
+    """Labels of six records, and the group that each is in; none of them changes with what is missing."""
+    nan, inf = math.nan, math.inf
+    yield np.array([0, 2**64 - 1, 2**63, 1, 7, 2**40], np.uint64), [0, None, None, 1, None, None]
+    yield np.array([0, -1, -(2**63), 1, 2**63 - 1, 2]), [0, None, None, 1, None, None]
+    yield np.array([0.0, nan, inf, 1.0, 0.5, -inf]), [0, None, None, 1, None, None]
+    yield np.array([0.0, 1e308, -0.0, 2.0**63, -1.0, 2.0**53], np.float64), [0, None, 0, None, None, None]
+    yield np.array([0, nan, inf, 1, 0.5, -1], np.float16), [0, None, None, 1, None, None]
+    yield np.array([True, False, True, True, False, True]), [1, 0, 1, 1, 0, 1]
+    yield np.ma.array([0, 1, 0, 1, 0, 1], mask=[0, 1, 1, 0, 0, 1]), [0, None, None, 1, 0, None]
+    yield np.ma.array([0, 1, 0, 1, 0, 1.0], mask=[0, 1, 1, 0, 0, 1]), [0, None, None, 1, 0, None]
+    yield np.ma.array([0, 1, 0, 1, 0, 1]), [0, 1, 0, 1, 0, 1]
+    for sequence in (list, tuple, collections.deque):
+        yield sequence([0, None, 2**63, 1, 2**70, -(2**2000)]), [0, None, None, 1, None, None]
+        yield sequence([0, "a", 0.5, 1.0, [1], np.ma.masked]), [0, None, None, 1, None, None]
+        yield sequence([0, 1, 0, 1, 0, 1]), [0, 1, 0, 1, 0, 1]
+    holes = [0, None, 7, 1, 2**62, -1]
+    with contextlib.suppress(ImportError):
+        import pandas
+
+        for dtype in ("Int64", "Float64", "int64[pyarrow]"):
+            yield pandas.Series(holes, dtype=dtype), [0, None, None, 1, None, None]
+        yield pandas.Series([2**63, None, 0, 1, 2**64 - 1, 2], dtype="UInt64"), [None, None, 0, 1, None, None]
+    with contextlib.suppress(ImportError):
+        import pyarrow
+
+        yield pyarrow.array(holes), [0, None, None, 1, None, None]
+        yield pyarrow.chunked_array([holes[:3], holes[3:]]), [0, None, None, 1, None, None]
+        yield pyarrow.nulls(6), [None] * 6
+    with contextlib.suppress(ImportError):
+        import polars
+
+        yield polars.Series(holes), [0, None, None, 1, None, None]
+        yield polars.Series([2**63, None, 0, 1, 2**64 - 1, 2], dtype=polars.UInt64), [None, None, 0, 1, None, None]
+        yield polars.Series([None] * 6), [None] * 6
+
+
+def kind(labels):
+    return f"{type(labels).__module__.split('.')[0]}-{type(labels).__name__}-{getattr(labels, 'dtype', '')}"
+
+
+class TestPrivateLabels:
+    """With a record added or removed labels are private: what is none of the public groups is no group."""
+
+    X = np.array([3.0, 20.0, 30.0, 40.0, 50.0, 60.0])
+
+    @pytest.mark.parametrize(("labels", "groups"), list(private_labels()), ids=lambda value: kind(value))
+    def test_whatever_is_no_group_is_in_none(self, labels, groups):
+        plain = np.array([-1 if group is None else group for group in groups])
+        for mechanism in (
+            median(neighbors="add-remove"),
+            GlobalSensitivity(Count(), grid=GRID, epsilon=1.0, neighbors="add-remove"),
+        ):
+            found = by_group(mechanism, self.X, labels=labels, num_groups=2, rng=PCG64(1))
+            expected = by_group(mechanism, self.X, labels=plain, num_groups=2, rng=PCG64(1))
+            np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("labels", [np.array(list("001101")), np.array([0, 1, 0, 1, 0, None]), "001101", b"001101"])
+    def test_a_dtype_that_holds_no_numbers_is_an_error_whatever_it_holds(self, labels):
+        with pytest.raises(TypeError, match="labels must hold numbers, not dtype"):
+            by_group(median(neighbors="add-remove"), self.X, labels=labels, num_groups=2)
+
+    def test_messages_do_not_tell_how_many_records_there_are(self):
+        mechanism = median(neighbors="add-remove")
+        for options in (
+            {"labels": [0] * 5, "num_groups": 2},
+            {"offsets": [0, 2, 5]},
+            {"offsets": [[0, 6]]},
+        ):
+            with pytest.raises(ValueError, match=r"labels must have one|offsets must") as error:
+                by_group(mechanism, self.X, **options)
+            assert not set("56") & set(str(error.value))
+
+
+class TestPublicLabels:
+    @pytest.mark.parametrize("wrap", [np.asarray, "pandas", "pyarrow", "polars"])
+    def test_a_missing_label_of_declared_integers_is_no_group(self, wrap):
+        if wrap is np.asarray:
+            labels = np.ma.array([0, 1, 0, 1], mask=[False, True, False, False])
+        else:
+            library = pytest.importorskip(wrap)
+            column = {"pandas": lambda x: library.Series(x, dtype="Int64"), "pyarrow": lambda x: library.array(x)}
+            labels = column.get(wrap, lambda x: library.Series(x))([0, None, 0, 1])
+        x = np.array([3.0, 20.0, 30.0, 40.0])
+        found = by_group(median(), x, labels=labels, rng=PCG64(1))
+        np.testing.assert_array_equal(found, by_group(median(), x[[0, 2, 3]], labels=[0, 0, 1], rng=PCG64(1)))
+
+    def test_labels_that_are_all_no_groups(self):
+        assert by_group(median(), [1.0, 2.0], labels=[-7, -9]).shape == (0,)
+
+    @pytest.mark.parametrize("labels", [[0.0, 1.0], [0, None], [0, "1"], np.array([0.0, 1.0]), np.array([0, None])])
+    def test_what_declares_no_integers_is_an_error(self, labels):
+        with pytest.raises(TypeError, match="labels must be integers, not dtype"):
+            by_group(median(), [1.0, 2.0], labels=labels)
+
+
 class TestArguments:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
             ({}, TypeError, "either labels= or offsets="),
             ({"labels": [0, 1, 1], "offsets": [0, 3]}, TypeError, "either labels= or offsets="),
-            ({"labels": [0, 1]}, ValueError, "one entry for each of 3 records"),
+            ({"labels": [0, 1]}, ValueError, "one entry for each record of x"),
             ({"labels": [0.0, 1.0, 1.0]}, TypeError, "labels must be integers"),
             ({"labels": [[0], [1], [2]]}, ValueError, "one entry for each"),
             ({"labels": [0, 1, 1], "num_groups": -1}, ValueError, "num_groups must be at least 0"),
-            ({"offsets": [0, 2]}, ValueError, "rise from 0 to the number of records, 3"),
+            ({"offsets": [0, 2]}, ValueError, "rise from 0 to the number of records of x"),
             ({"offsets": [0, 4, 3]}, ValueError, "rise from 0"),
             ({"offsets": [1, 3]}, ValueError, "rise from 0"),
             ({"offsets": []}, ValueError, r"num_groups \+ 1 entries"),

@@ -92,6 +92,20 @@ class TestDomains:
         grid = dpf.Grid(0, 10, step=1, missing=7)
         assert adapter.make_median(domain, CHANGE, 500.0, grid=grid)([math.nan] * 3) == 7
 
+    @pytest.mark.parametrize("dtype", [np.float64, np.int16])
+    def test_masked_records_are_missing(self, dtype):
+        masked = np.ma.array(np.full(1000, 90, dtype), mask=np.arange(1000) < 900)
+        grid = dpf.Grid(0, 100, step=1, missing=7)
+        for domain in (adapter.array_domain(1000, dtype=dtype), adapter.array_domain(1000, dtype=None)):
+            assert adapter.make_median(domain, CHANGE, 2.0, grid=grid)(masked) == 7
+            assert adapter.make_median(domain, CHANGE, 2.0, grid=grid)(masked.data) == 90
+        rows = np.ma.array(np.full((1000, 3), 9.0), mask=np.arange(3000).reshape(1000, 3) % 10 > 0)
+        for domain in (
+            adapter.array_domain(1000, columns=3),
+            dp.numpy.array2_domain(num_columns=3, size=1000, T=float),
+        ):
+            assert (adapter.make_robust_mean(domain, CHANGE, 5.0, bounds=(0, 10))(rows) < 1).all()
+
     def test_integers(self):
         domain = adapter.array_domain(1000, dtype=np.int16)
         median = adapter.make_median(domain, CHANGE, 0.01, **BOUNDS)

@@ -370,6 +370,10 @@ class TestBothLogistic:
 
         text = np.where(TARGETS == 1, "yes", "no")
         expected = learnt((0, 1), TARGETS)
+        masked = np.arange(2000) % 3 == 0
+        holes = learnt((0, 1), np.where(masked, math.nan, TARGETS))
+        assert learnt((0, 1), np.ma.array(TARGETS, mask=masked)) == holes != expected
+        assert learnt(("no", "yes"), np.ma.array(text, mask=masked)) == holes
         for y in (TARGETS.tolist(), TARGETS.astype(bool), TARGETS.astype(np.float32), TARGETS.astype(np.uint8)):
             assert learnt((1, 0), y) == learnt((False, True), y) == expected
         assert learnt((-1, 1), 2 * TARGETS - 1) == learnt((0.5, 0.75), 0.5 + TARGETS / 4) == expected

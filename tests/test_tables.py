@@ -1,15 +1,17 @@
 """Columns of files: what is a record, what is missing, and errors of one line without data."""
 
+import csv
 import gzip
 import io
 import math
 import os
+import random
 import sys
 
 import numpy as np
 import pytest
 
-from dpfast.tables import TableError, _number, _numbers, open_column, read_column
+from dpfast.tables import TableError, _blocks, _number, _numbers, _rows, open_column, read_column
 
 
 def write(folder, text, name="x.csv"):
@@ -32,7 +34,10 @@ FILES = {
     "long rows": ("a,pay\n1,2,3,4\n", [2]),
     "blank lines between rows": ("a,pay\n\n1,2\n\n", [2]),
     "blank cells of the only column": ("pay\n1\n\n2\n", [1, NAN, 2]),
-    "two of a name": ("pay,pay\n1,2\n", [1]),
+    "two of another name": ("a,pay,a\n1,2,3\n", [2]),
+    "quotes in a cell": ('a,pay\n5" x 6",1\n"a"b"c",2\n"a""","3" \n', [1, 2, 3]),
+    "long cell in quotes": (f'a,pay\n"{"x," * 100_000}","1"\n', [1]),
+    "quotation to the end of the file": ('pay,a\n1,"secret\n2,3\n', [1]),
     "bad bytes": (b"a,pay\n\xff\xfe,2\n1,\xff\n", [2, NAN]),
     "nul bytes": (b"a,pay\n1,\x00\n2,3\n", [NAN, 3]),
     "text as numbers": ("pay\n1_000\n0x10\n1d5\ntrue\n", [1000, NAN, NAN, NAN]),
@@ -64,6 +69,31 @@ def test_without_header(tmp_path):
             read_column(path, column, header=False)
 
 
+def test_a_missing_first_record_without_a_header(tmp_path):
+    for text, expected in ("\n8\n", [NAN, 8]), ("7\n\n", [7, NAN]), ('""\n8\n', [NAN, 8]):
+        np.testing.assert_array_equal(read_column(write(tmp_path, text), None, header=False), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_those_of_the_standard_library(seed):
+    rng, parts = random.Random(seed), ['"', '"', ",", ",", "\n", "\r", "\r\n", "a", " ", "\0", "\x0b", "\u2028"]
+    for _ in range(5000):
+        text = "".join(rng.choices(parts, k=rng.randint(0, 14))).encode()
+        lines = [io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="") for _ in range(2)]
+        assert list(_rows(iter(lines[0]))) == list(csv.reader(lines[1]))
+
+
+def test_readers_share_no_state_of_the_process(tmp_path):
+    """`csv.field_size_limit` is one for all threads: a reader that is done may not stop another at a long cell."""
+    path = write(tmp_path, "a,pay\n" + "x,1\n" * 70_000 + f"{'x' * 200_000},2\n")
+    limit = csv.field_size_limit()
+    first, second = (_blocks(path, "pay", True, False) for _ in range(2))
+    assert next(first).sum() + next(second).sum() == 2 * 2**16
+    assert csv.field_size_limit() == limit
+    assert sum(map(len, first)) == sum(map(len, second)) == 70_001 - 2**16
+    assert csv.field_size_limit() == limit
+
+
 def test_standard_input(monkeypatch):
     class Stdin:
         buffer = io.BytesIO(b"pay\n1\n2\n")
@@ -86,6 +116,7 @@ def test_one_cell_is_read_alike_whatever_the_others_are():
 BROKEN = {
     "no such file": (None, "nowhere.csv", "No such file"),
     "empty": ("", "x.csv", "the file is empty"),
+    "two of a name": ("pay,secret,pay\n1,2,3\n", "x.csv", "several columns in the header are named 'pay'"),
     "no column": ("secret,b\n1,2\n", "x.csv", "no column 'pay' in the header"),
     "binary": (bytes(range(256)) * 40, "x.csv", "no column|not a CSV"),
     "truncated gzip": (gzip.compress(b"pay\n" + os.urandom(3000))[:1000], "x.gz_", "no column|not a CSV"),
@@ -146,6 +177,15 @@ class TestParquet:
             with pytest.raises(TableError, match=message) as error:
                 read_column(path, column)
             assert "secret" not in str(error.value)
+
+    def test_two_of_a_name(self, tmp_path):
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = arrow.Table.from_arrays([arrow.array([1.0])] * 3, ["a", "b", "a"])
+        parquet.write_table(table, tmp_path / "x.parquet")
+        with pytest.raises(TableError, match=r"several columns of .* are named 'a'"):
+            read_column(str(tmp_path / "x.parquet"), "a")
+        assert read_column(str(tmp_path / "x.parquet"), "b").tolist() == [1]
 
     def test_only_column_and_no_rows(self, tmp_path):
         arrow = pytest.importorskip("pyarrow")

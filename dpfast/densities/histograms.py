@@ -365,11 +365,12 @@ class _OnCells(Mechanism):
 
     def _columns(self, x: Any) -> NDArray[Any]:
         """The records as a table with a column for each axis."""
-        values, r = _checks.numbers("x", x), len(self.grids)
+        r = len(self.grids)
+        values = _checks.numbers("x", x, dimensions=min(r, 2))
         if values.ndim == 1 and r == 1:
             return values[:, None]
         if values.ndim != 2 or values.shape[1] != r:
-            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {values.shape}")
+            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {_checks.shape_of(values)}")
         return values
 
     def _described(self) -> str:
@@ -817,7 +818,7 @@ def table(
     values = X if isinstance(X, Chunks) else _checks.numbers("X", X)
     piece = _checks.numbers("X", next(iter(values), ())) if isinstance(values, Chunks) else values
     if piece.ndim not in (1, 2):
-        raise ValueError(f"X must have one or two dimensions, not shape {piece.shape}")
+        raise ValueError(f"X must have one or two dimensions, not shape {_checks.shape_of(piece)}")
     r = 1 if piece.ndim == 1 else piece.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")

@@ -78,7 +78,7 @@ class ScalarRandomizer(Randomizer):
         threads = _checks.threads(workers)
         bit_generator(rng)  # both told before data are looked at
         one = not hasattr(x, "__len__")  # of Python or NumPy; None is a missing record
-        values = _checks.numbers("x", [x] if one else x)
+        values = _checks.numbers("x", [x] if one else x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or one-dimensional, not of shape {values.shape}")
         out = np.zeros(values.size, self.report)
