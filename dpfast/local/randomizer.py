@@ -153,41 +153,6 @@ class Randomizer(LocalMechanism, ABC):
         """
 
     @abstractmethod
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows, of the right shape and dtype, are reports."""
-
-    @abstractmethod
-    def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """The sums of valid reports."""
-
-    def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
-        """How many rows of a block are reports, and the sums of those."""
-        valid = self._valid(rows)
-        reports = rows if valid.all() else rows[valid]
-        return len(reports), self._sums(reports)
-
-    def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
-        """The aggregate of rows, `step` of them at a time."""
-        starts = range(0, max(1, len(rows)), step)
-        parts = each(lambda start: self._counted(rows[start : start + step]), starts, threads)
-        (n, sums), *others = parts
-        for more, added in others:
-            n, sums = n + more, sums + added
-        return Aggregate(n, sums, len(rows) - n)
-
-    def _decoded(
-        self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
-        """What `decode` makes of rows, NaN where they are no reports."""
-        valid = self._valid(rows)
-        if valid.all():
-            return decode(rows)
-        values = decode(rows[valid])
-        out = np.full((len(rows), *values.shape[1:]), np.nan)
-        out[valid] = values
-        return out
-
-    @abstractmethod
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Variance of a decoded report at the record x; by default of the worst record."""
 
@@ -221,3 +186,42 @@ class Randomizer(LocalMechanism, ABC):
     @abstractmethod
     def from_bytes(self, data: bytes) -> NDArray[Any]:
         """The reports that `to_bytes` wrote; ValueError for bytes of another length."""
+
+
+class BlockRandomizer(Randomizer):
+    """A randomiser whose reports are rows of an array, checked and summed a block at a time."""
+
+    @abstractmethod
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows, of the right shape and dtype, are reports."""
+
+    @abstractmethod
+    def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
+        """The sums of valid reports."""
+
+    def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
+        """How many rows of a block are reports, and the sums of those."""
+        valid = self._valid(rows)
+        reports = rows if valid.all() else rows[valid]
+        return len(reports), self._sums(reports)
+
+    def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
+        """The aggregate of rows, `step` of them at a time."""
+        starts = range(0, max(1, len(rows)), step)
+        parts = each(lambda start: self._counted(rows[start : start + step]), starts, threads)
+        (n, sums), *others = parts
+        for more, added in others:
+            n, sums = n + more, sums + added
+        return Aggregate(n, sums, len(rows) - n)
+
+    def _decoded(
+        self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """What `decode` makes of rows, NaN where they are no reports."""
+        valid = self._valid(rows)
+        if valid.all():
+            return decode(rows)
+        values = decode(rows[valid])
+        out = np.full((len(rows), *values.shape[1:]), np.nan)
+        out[valid] = values
+        return out

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._threads import each
-from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
 # Reports are summed in blocks of so many bytes, which a second-level cache holds, but of no fewer reports than this.
@@ -58,7 +58,7 @@ class FiniteLaw:
         return np.array([known.get(id(p)) or known.setdefault(id(p), math.log(float(p))) for p in self.pmf])
 
 
-class ScalarRandomizer(Randomizer):
+class ScalarRandomizer(BlockRandomizer):
     """A randomiser of one number or category each; reports have the shape of x and, if packed, one axis more."""
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._threads import each
-from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, streams
 
 # People are randomised in blocks of about so many coordinates, each block with its own stream.
@@ -59,7 +59,7 @@ def _not_infinite(x: float) -> float:
     return x
 
 
-class VectorRandomizer(Randomizer):
+class VectorRandomizer(BlockRandomizer):
     """A randomiser of vectors of d numbers, whose reports are rows."""
 
     d: int
