@@ -372,7 +372,6 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
     names = [name for name, _ in arguments.bounds]
     if len(set(names)) < len(names):
         raise ValueError("bounds must name each parameter once")
-    schema_type(arguments.file, arguments.column)
     mechanism = SampleAndAggregate(
         arguments.family,
         bounds=arguments.bounds,
