@@ -35,9 +35,10 @@ def run(capsys, given):
     return code, *capsys.readouterr()
 
 
-def process(given, **options):
+def process(given, closed="", **options):
+    """A process of its own, some of whose streams are closed by the shell."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "dpfast", *given]
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "dpfast", *given]
     return subprocess.run(command, env=environment, text=True, stderr=subprocess.PIPE, check=False, **options)
 
 
@@ -213,13 +214,13 @@ def test_standard_input_that_is_closed(capsys, monkeypatch):
 
 def test_closed_streams_of_a_process(file, tmp_path):
     given = arguments("median", file, tmp_path)
-    no_input = process(["median", "-", *PUBLIC], stdout=subprocess.PIPE, preexec_fn=lambda: os.close(0))
+    no_input = process(["median", "-", *PUBLIC], closed="<&-", stdout=subprocess.PIPE)
     assert (no_input.returncode, no_input.stdout) == (2, "")
     assert no_input.stderr == "dpfast: error: standard input is closed\n"
-    no_output = process(given, preexec_fn=lambda: os.close(1))
+    no_output = process(given, closed=">&-")
     assert no_output.returncode == 2
     assert no_output.stderr == "dpfast: error: standard output is closed: nothing is released\n"
-    no_errors = process(given, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2))
+    no_errors = process(given, closed="2>&-", stdout=subprocess.PIPE)
     assert (no_errors.returncode, no_errors.stdout.count("\n")) == (0, 2)
 
 
