@@ -1,15 +1,29 @@
-"""What privacy costs a logistic regression: ``python -m bench.classifier_accuracy``, the table in docs/sklearn.md.
+"""What privacy costs in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/sklearn.md.
 
-d independent standard normal columns, slopes of Euclidean norm 2 in a random direction, intercept 1/2; fresh people in
-each run. Right predictions of fresh rows that are lost against scikit-learn's fit without penalty to the same people.
+Logistic regression: d independent standard normal columns, slopes of Euclidean norm 2 in a random direction, intercept
+1/2; fresh people in each run. Right predictions of fresh rows that are lost against scikit-learn's fit without penalty
+to the same people. Scalers: the errors of the center and the scale of columns. Beside diffprivlib's models, where they
+are installed and work with this scikit-learn.
 """
 
 import argparse
 import math
+import sys
+import types
+from functools import partial
 
 import numpy as np
 
 from bench.tables import size, table
+
+# diffprivlib's trees break on new releases of scikit-learn, and nothing here needs them.
+_TREES = types.ModuleType("diffprivlib.models.forest")
+_TREES.RandomForestClassifier = _TREES.DecisionTreeClassifier = object
+try:
+    sys.modules.setdefault("diffprivlib.models.forest", _TREES)
+    from diffprivlib import models as peer
+except ImportError:
+    peer = None
 
 SIZES = [(10**4, 2), (10**5, 2), (10**4, 10), (10**5, 10), (10**6, 10), (10**5, 50)]
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
@@ -22,17 +36,29 @@ def people(n, slopes, rng):
 
 
 def methods(d):
+    """How to make an estimator of an epsilon and a source of randomness. The peer's penalty is its default."""
+    from dpfast.sklearn import PrivateLogisticRegression
+
     radius = math.sqrt(d) + 1
-    return {"aggregate": {"bounds": (-3, 3)}, "local": {"method": "local", "radius": radius, "bound": 2.5 * radius}}
+    ours = partial(PrivateLogisticRegression, classes=(False, True))
+    made = {"aggregate": partial(ours, bounds=(-3, 3))}
+    made["local"] = partial(ours, method="local", radius=radius, bound=2.5 * radius)
+    if peer is not None:
+        made["diffprivlib"] = partial(peer.LogisticRegression, data_norm=radius, max_iter=1000)
+    return made
+
+
+def seeds(name, rng, others):
+    """The source of an estimator: a peer takes a seed, from a generator of its own."""
+    return int(others.integers(2**31)) if name == "diffprivlib" else rng
 
 
 def losses(n, d, runs, rng):
     """The share that is right without privacy, and the mean loss and its standard error by method and epsilon."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpfast.sklearn import PrivateLogisticRegression
-
-    right, lost = [], {(name, epsilon): [] for epsilon in EPSILONS for name in methods(d)}
+    made, others = methods(d), np.random.default_rng(2)
+    right, lost = [], {(name, epsilon): [] for epsilon in EPSILONS for name in made}
     for _ in range(runs):
         slopes = rng.normal(size=d)
         slopes *= 2 / np.linalg.norm(slopes)
@@ -40,8 +66,8 @@ def losses(n, d, runs, rng):
         fresh = people(FRESH, slopes, rng)
         right.append(LogisticRegression(C=math.inf).fit(X, y).score(*fresh))
         for name, epsilon in lost:
-            options = {"classes": (False, True), "epsilon": epsilon, "random_state": rng, **methods(d)[name]}
-            lost[name, epsilon].append(right[-1] - PrivateLogisticRegression(**options).fit(X, y).score(*fresh))
+            model = made[name](epsilon=epsilon, random_state=seeds(name, rng, others))
+            lost[name, epsilon].append(right[-1] - model.fit(X, y).score(*fresh))
     return np.mean(right), {key: (np.mean(x), np.std(x) / math.sqrt(runs)) for key, x in lost.items()}
 
 
@@ -50,16 +76,60 @@ def points(mean, error):
     return f"{round(100 * mean, 1) + 0.0:.1f}({1000 * error:.0f})"
 
 
+# ---- scalers ----
+
+COLUMNS, SPAN = 10, 10.0
+
+
+def contaminated(n, rng):
+    """Normal columns, a hundredth of the records at the upper bound."""
+    X = rng.normal(size=(n, COLUMNS))
+    X[rng.random(X.shape) < 0.01] = SPAN
+    return X
+
+
+DATA = {"normal": lambda n, rng: rng.normal(size=(n, COLUMNS)), "1 % outliers": contaminated}
+
+
+def scalers():
+    """How to make a scaler, and where it has its centers."""
+    from dpfast.sklearn import PrivateRobustScaler
+
+    made = {"robust": (partial(PrivateRobustScaler, unit_variance=True), "center_")}
+    if peer is not None:
+        made["diffprivlib"] = (peer.StandardScaler, "mean_")
+    return made
+
+
+def scaler_rows(runs):
+    """Root mean squared errors of the center 0 and of the scale 1 of standard normal columns, by epsilon."""
+    rng, others = np.random.default_rng(3), np.random.default_rng(4)
+    for kind, draw in DATA.items():
+        for n in (10**3, 10**4, 10**5):
+            for name, (make, center) in scalers().items():
+                row = []
+                for epsilon in EPSILONS:
+                    errors = []
+                    for _ in range(runs):
+                        source = seeds(name, rng, others)
+                        fitted = make(epsilon=epsilon, bounds=(-SPAN, SPAN), random_state=source).fit(draw(n, rng))
+                        errors.append([getattr(fitted, center), fitted.scale_ - 1])
+                    row.append(" / ".join(f"{x:.2g}" for x in np.sqrt(np.mean(np.square(errors), axis=(0, 2)))))
+                yield [kind, size(n), name, *row]
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m bench.classifier_accuracy", description=__doc__.split(":")[0])
     parser.add_argument("--runs", type=int, default=20)
     runs, rng, rows = parser.parse_args(arguments).runs, np.random.default_rng(1), []
+    epsilons = [f"epsilon = {epsilon:g}" for epsilon in EPSILONS]
+    print(table(["data", "n", "scaler", *epsilons], scaler_rows(runs)), flush=True)
     for n, d in SIZES:
         right, lost = losses(n, d, runs, rng)
         for name in methods(d):
             row = [points(*lost[name, epsilon]) for epsilon in EPSILONS]
             rows.append([size(n), d, f"{100 * right:.1f}", name, *row])
-    print(table(["n", "d", "% right", "method", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)], rows))
+    print(table(["n", "d", "% right", "method", *epsilons], rows))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ _SPELLED = re.compile(r"\s*[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?)\s
 _MOST_DIGITS = 9999
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
+# Of what a density is over: its inverse is far from the end of the range of float64.
+_LEAST_SIZE = 2.0**-960
 # Types of cells that NumPy reads as `_float` does; what NumPy makes a number of though it is none.
 _PLAIN = frozenset({float, int, bool, type(None), *(dtype.type for dtype in _SUPPORTED)})
 _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -192,6 +194,14 @@ def released_range(ends: Callable[[], tuple[float, float]]) -> None:
         ends()
     except OverflowError:
         raise ValueError("a release could be beyond the range of float64: use narrower bounds") from None
+
+
+def density_range(size: float) -> None:
+    """The width or volume over which a density is, a function of public numbers: it and its inverse must be finite."""
+    if not _LEAST_SIZE <= size < math.inf:
+        raise ValueError(
+            f"densities over {size:g} data units could be beyond the range of float64: use another unit for the data"
+        )
 
 
 def noise_scale(sensitivity: int, epsilon: float) -> Fraction:

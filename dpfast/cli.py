@@ -1,7 +1,11 @@
 """The command line: ``dpfast COMMAND``; ``dpfast --help`` lists the commands.
 
-Exit codes: 0 released, 2 bad arguments or file (one line on standard error, without data); 1 if ``verify`` finds the
+Exit codes: 0 released; 2 bad arguments or file, and nothing is released (one line on standard error, without data);
+3 what was released could not be written: its epsilon is spent all the same; 130 interrupted; 1 if ``verify`` finds the
 mechanism broken.
+
+How a column is read is public: by what the command line says and the schema of a Parquet file, never by the cells. What
+counts instead of a cell that is no number is said in each answer.
 """
 
 from __future__ import annotations
@@ -9,15 +13,16 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,24 +51,63 @@ from dpfast.statistics import (
     WinsorizedMean,
 )
 from dpfast.streaming import Chunks
-from dpfast.tables import TableError, open_column, read_column
+from dpfast.tables import TableError, open_column, read_column, schema_type
 
+_TYPES = ("number", "integer")
+_UNREAD = "cells that are empty or no number"  # said in each answer, whatever the cells hold
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    arguments = _parser().parse_args(argv)
     try:
+        return _run(_parser().parse_args(argv))
+    except _UnwrittenError as error:
+        _warn(f"dpfast: error: {error}")
+        return 3
+    except KeyboardInterrupt:
+        _warn("dpfast: interrupted: nothing is released, or it is lost and its epsilon is spent")
+        return 130
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        if sys.stdout is None:
+            raise TableError("standard output is closed: nothing is released")
         report: dict[str, Any] = arguments.run(arguments)
-    except (TypeError, ValueError, TableError, MemoryError, EntropyError) as error:
-        print(f"dpfast: error: {str(error) or type(error).__name__}", file=sys.stderr)
+    except (TypeError, ValueError, OSError, TableError, MemoryError, EntropyError) as error:
+        _warn(f"dpfast: error: {getattr(error, 'strerror', None) or str(error) or type(error).__name__}")
         return 2
     if getattr(arguments, "seed", None) is not None:
-        print(f"dpfast: {_NOT_PRIVATE}", file=sys.stderr)
-    text = report.pop("text")
-    print(json.dumps(report) if arguments.json else text)
+        _warn(f"dpfast: {_NOT_PRIVATE}")
+    text = report.pop("text") + (f"\n({report['reading']})" if "reading" in report else "")
+    _print((json.dumps(report) if arguments.json else text) + "\n", spent="reading" in report)
     return 0 if report.get("holds", True) else 1
+
+
+class _UnwrittenError(Exception):
+    """What was made cannot be written."""
+
+    def __init__(self, where: str, error: OSError, *, spent: bool) -> None:
+        release = ": the release is made, and its epsilon is spent" if spent else ""
+        super().__init__(f"cannot write {where}: {error.strerror}{release}")
+
+
+def _print(text: str, *, spent: bool) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError):  # what is left in the buffer would fail again when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise _UnwrittenError("standard output", error, spent=spent) from None
+
+
+def _warn(line: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,8 +118,12 @@ class _Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.IGNORECASE)
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        _warn(f"{self.prog}: error: {message}")
         raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if sys.stdout is not None:  # help, which is asked for
+            _print(message, spent=False)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
 
     demo = commands.add_parser("demo", help="make a payroll file and release its quartiles")
-    demo.add_argument("--rows", type=int, default=1_000_000, help="people on the payroll (default 1,000,000)")
+    demo.add_argument("--rows", type=_whole, default=1_000_000, help="people on the payroll (default 1,000,000)")
     demo.add_argument("--epsilon", type=_exact, default=1.0, help="total budget (default 1)")
     _common(demo)
     demo.set_defaults(run=_demo)
@@ -92,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=f"release the {words} of a column")
         _column(one)
         if name == "trimmed-mean":
-            one.add_argument("--trim", type=float, default=0.1, help="fraction cut from each side (default 0.1)")
+            one.add_argument("--trim", type=_number, default=0.1, help="fraction cut from each side (default 0.1)")
         one.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
         one.add_argument("--method", default=method, help=f"default {method}")
         _common(one)
@@ -100,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
 
     several = commands.add_parser("quantiles", help="release quantiles of a column together")
     _column(several)
-    several.add_argument("-q", type=float, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
+    several.add_argument("-q", type=_number, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
     _common(several)
     several.set_defaults(run=_quantiles)
 
@@ -111,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--blocks", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
     fit.add_argument("--combine", default="auto", choices=COMBINE, help="default auto")
     fit.add_argument("--no-bias-correction", action="store_true", help="take the estimates of blocks as they are")
-    fit.add_argument("--shuffle", type=int, metavar="SEED", help="public: for a file that is sorted, or drifts")
+    fit.add_argument("--shuffle", type=_whole, metavar="SEED", help="public: for a file that is sorted, or drifts")
     _common(fit)
     fit.set_defaults(run=_mle)
 
@@ -124,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
 
     twins = commands.add_parser("synthesize", help="write synthetic records that resemble a column")
     _column(twins)
-    twins.add_argument("-k", type=int, required=True, help="how many")
+    twins.add_argument("-k", type=_whole, required=True, help="how many")
     twins.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
     twins.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
     twins.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
@@ -134,17 +182,17 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("verify", help="certify a mechanism on every small dataset; exit code 1 if broken")
     names = [*_CERTIFIED, *_LOCAL]
     check.add_argument("mechanism", metavar="MECHANISM", choices=names, help=", ".join(names))
-    check.add_argument("--trim", type=float, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
-    check.add_argument("-q", type=float, default=0.5, help="for quantile (default 0.5)")
+    check.add_argument("--trim", type=_number, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
+    check.add_argument("-q", type=_number, default=0.5, help="for quantile (default 0.5)")
     check.add_argument("--epsilon", type=_exact, default=1.0)
     check.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
     check.add_argument(
         "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or that of a local randomiser"
     )
-    check.add_argument("--bounds", type=float, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
-    check.add_argument("--step", type=float, default=1.0, help="a power of two")
-    check.add_argument("--records", type=int, default=3, help="records in each dataset (default 3)")
-    check.add_argument("--values", type=int, default=4, help="distinct values of a record (default 4)")
+    check.add_argument("--bounds", type=_number, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
+    check.add_argument("--step", type=_number, default=1.0, help="a power of two")
+    check.add_argument("--records", type=_whole, default=3, help="records in each dataset (default 3)")
+    check.add_argument("--values", type=_whole, default=4, help="distinct values of a record (default 4)")
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_verify)
     return parser
@@ -152,8 +200,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _column(parser: argparse.ArgumentParser) -> None:
     _file(parser)
-    parser.add_argument("--bounds", type=float, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
-    parser.add_argument("--step", type=float, help="granularity, a power of two")
+    parser.add_argument("--bounds", type=_number, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
+    parser.add_argument("--step", type=_number, help="granularity, a power of two; default 1 for integers, else fine")
+    parser.add_argument(
+        "--type", choices=_TYPES, help="what the column holds, public: number (default) or integer; Parquet tells it"
+    )
+    parser.add_argument(
+        "--missing", type=_number, help="what a cell that is empty or no number counts as (default LOWER)"
+    )
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +218,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, help="reproducible, hence not private")
+    parser.add_argument("--seed", type=_whole, help="reproducible, hence not private")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -176,14 +230,34 @@ def _exact(text: str) -> Fraction:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
+
+
 def _bins(text: str) -> int | str:
-    return text if text == "auto" else int(text)
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer or auto, not {text!r}") from None
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
-    name, _, ends = text.partition("=")
-    lower, upper = ends.split(",")
-    return name, (float(lower), float(upper))
+    try:
+        name, ends = text.split("=")
+        lower, upper = map(float, ends.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be NAME=LOWER,UPPER, as in scale=0.1,50, not {text!r}") from None
+    return name, (lower, upper)
 
 
 def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
@@ -195,6 +269,18 @@ def _grid(arguments: argparse.Namespace) -> Grid:
     return Grid(lower, upper, step=arguments.step)
 
 
+def _column_grid(arguments: argparse.Namespace) -> Grid:
+    """The grid of a column, of step 1 where it is declared to hold integers; `type` and `missing` are then known."""
+    lower, upper = arguments.bounds
+    grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # a bad number is told before the file
+    declared = schema_type(arguments.file, arguments.column)
+    arguments.type = arguments.type or declared or "number"
+    if arguments.step is None and arguments.type == "integer":
+        grid = Grid(lower, upper, step=1.0, missing=arguments.missing)
+    arguments.missing = grid.missing
+    return grid
+
+
 def _read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     x = open_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
     if not isinstance(x, Chunks):
@@ -202,14 +288,31 @@ def _read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     return x
 
 
-def _released(
-    mechanism: Mechanism, x: NDArray[np.float64] | Chunks, rng: np.random.Generator | None
-) -> tuple[Any, int]:
-    """A release, and the number of records."""
+def _released(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> _Released:
+    """A release of the column, the number of records, and how long reading and releasing took."""
+    start = time.perf_counter()
+    x = _read(arguments)
     if isinstance(x, Chunks):
         state = mechanism.start().read(x)
-        return state.release(rng=rng), state.n
-    return mechanism(x, rng=rng), x.size
+        middle = time.perf_counter()
+        value, n = state.release(rng=rng), state.n
+    else:
+        middle = time.perf_counter()
+        value, n = mechanism(x, rng=rng), x.size
+    end = time.perf_counter()
+    return _Released(
+        value, n, f"{n:,} records, read in {_duration(middle - start)}, released in {_duration(end - middle)}"
+    )
+
+
+class _Released(NamedTuple):
+    value: Any
+    n: int
+    story: str
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
 
 
 # The commands that release one number: its name in the help, the statistic, the default method.
@@ -245,25 +348,22 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
 
 def _single(arguments: argparse.Namespace) -> dict[str, Any]:
     # A bad parameter is told before a long read.
-    grid, rng, statistic = _grid(arguments), _rng(arguments), arguments.make(arguments)
+    grid, rng, statistic = _column_grid(arguments), _rng(arguments), arguments.make(arguments)
     mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
-    x = _read(arguments)
-    start = time.perf_counter()
-    value, n = _released(mechanism, x, rng)
-    seconds = time.perf_counter() - start
+    value, n, story = _released(mechanism, arguments, rng)
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
         **_context(mechanism, grid, n, arguments),
-        "text": f"{statistic} = {value:.12g}  ({n:,} records in {1e3 * seconds:.1f} ms; {mechanism.privacy})",
+        "text": f"{statistic} = {value:.12g}  ({story}; {mechanism.privacy})",
     }
 
 
 def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
-    grid, rng = _grid(arguments), _rng(arguments)
+    grid, rng = _column_grid(arguments), _rng(arguments)
     mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
-    released, n = _released(mechanism, _read(arguments), rng)
+    released, n, story = _released(mechanism, arguments, rng)
     values = released.tolist()
     lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
     return {
@@ -272,12 +372,15 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         "q": arguments.q,
         "values": values,
         **_context(mechanism, grid, n, arguments),
-        "text": "\n".join([*lines, f"({n:,} records; together {mechanism.privacy})"]),
+        "text": "\n".join([*lines, f"({story}; together {mechanism.privacy})"]),
     }
 
 
 def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
     rng = _rng(arguments)
+    names = [name for name, _ in arguments.bounds]
+    if len(set(names)) < len(names):
+        raise ValueError("bounds must name each parameter once")
     mechanism = SampleAndAggregate(
         arguments.family,
         bounds=arguments.bounds,
@@ -302,16 +405,21 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
+        "reading": f"read as type number; {_UNREAD}, or outside the support of the family, are left out",
         "private": arguments.seed is None,
         "text": "\n".join([*lines, f"({arguments.family}; {n:,} records in {blocks:,} blocks; {privacy})"]),
     }
 
 
 def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
-    grid, rng, options = _grid(arguments), _rng(arguments), {"bins": arguments.bins, "epsilon": arguments.epsilon}
+    grid, rng = _column_grid(arguments), _rng(arguments)
+    options = {"bins": arguments.bins, "epsilon": arguments.epsilon}
     save = _saver(arguments.plot) if arguments.plot else None
     histogram([grid.lower], grid=grid, **options)  # a bad parameter is told before a long read
-    released = histogram(_read(arguments), grid=grid, rng=rng, **options)
+    x = _read(arguments)
+    if arguments.plot:
+        _open_for_writing(arguments.plot)
+    released = histogram(x, grid=grid, rng=rng, **options)
     if save:
         save(released)
     return {
@@ -322,7 +430,7 @@ def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
         "density": released.density.tolist(),
         "noise_dominates": released.noise_dominates,
         **_context(released, grid, released.n or 0, arguments),
-        "text": _bars(released),
+        "text": f"{_bars(released)}",
     }
 
 
@@ -362,22 +470,31 @@ def _saver(path: str) -> Callable[[Histogram], None]:
     return save
 
 
+def _open_for_writing(path: str) -> None:
+    """That a file can be written, told before anything is released."""
+    try:
+        Path(path).open("a").close()
+    except OSError as error:
+        raise TableError(f"cannot write {path}: {error.strerror}") from None
+
+
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TableError(f"cannot write {path}: {error.strerror}") from None
+        raise _UnwrittenError(path, error, spent=True) from None
 
 
 def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
-    grid, rng, k = _grid(arguments), _rng(arguments), _checks.whole("k", arguments.k, least=1)
+    grid, rng, k = _column_grid(arguments), _rng(arguments), _checks.whole("k", arguments.k, least=1)
     options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
     synthesize([grid.lower], 1, **options)  # a bad parameter is told before a long read
     x = _read(arguments)
+    _open_for_writing(arguments.output)
     records = synthesize(x, k, **options, rng=rng)
     n = x.records() if isinstance(x, Chunks) else x.size
-    with _writing(arguments.output), Path(arguments.output).open("w") as file:
+    with _writing(arguments.output), Path(arguments.output).open("w", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
         file.writelines(f"{value!r}\n" for value in records.tolist())
     privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
@@ -403,6 +520,9 @@ def _context_of(privacy: Privacy, grid: Grid, n: int, arguments: argparse.Namesp
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
         "step": grid.step,
+        "type": arguments.type,
+        "missing": arguments.missing,
+        "reading": f"read as type {arguments.type}; {_UNREAD} count as {arguments.missing:.12g} (--missing)",
         "private": arguments.seed is None,
     }
 
@@ -441,7 +561,7 @@ def _demo(arguments: argparse.Namespace) -> dict[str, Any]:
     mechanism = Quantiles(_QUARTILES, grid=grid, epsilon=arguments.epsilon)
     with tempfile.TemporaryDirectory(prefix="dpfast-demo-") as folder:
         path = Path(folder) / "payroll.csv"
-        print(f"writing {rows:,} made-up salaries to {path} ...", file=sys.stderr, flush=True)
+        _warn(f"writing {rows:,} made-up salaries to {path} ...")
         pay = np.random.default_rng(arguments.seed).lognormal(np.log(_MEDIAN_PAY), _SPREAD, rows)
         with path.open("w") as file:
             file.write("employee,pay\n")

@@ -105,6 +105,7 @@ differential privacy) for one record replaced (the number of records is public)>
         if self._private and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
+        self.statistic.last(self.grid, 1)  # what no number of records could release is refused here
 
     @property
     def privacy(self) -> Privacy:

@@ -236,7 +236,9 @@ class StatisticMechanism(Mechanism):
             Assumed for each record, independent of the others: like a frozen distribution of ``scipy.stats``, with a
             quantile function `ppf`, for means also `mean`, for variances also `var`. For every statistic.
         density : float
-            Instead, for one quantile: the assumed density of the records at the target, per data unit.
+            Instead, for one quantile: the assumed density of the records at the target, per data unit. Where n is too
+            small for a density to tell the error, as for extreme quantiles in wide bounds, the answer is the width of
+            the bounds (`dpfast.theory.quantile_error`); a `distribution` tells more.
         deviation : float
             Instead, for a mean or sum by `GlobalSensitivity`: the assumed standard deviation of a record, whose tails
             the bounds do not cut.

@@ -36,6 +36,7 @@ from dpfast.mechanism import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.quantiles import Quantiles
 from dpfast.spending import Carrier, claim, spending
+from dpfast.statistics import InterquartileRange
 
 __all__ = [
     "PrivateHistogramDensity",
@@ -252,6 +253,9 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
             raise ValueError(f"quantile_range must be ascending, not {self.quantile_range!r}")
         values = self._rows(X, reset=True)
         qs = [0.5] * self.with_centering + [low, high] * self.with_scaling
+        if self.with_scaling:
+            for grid in self._grids(values.shape[1]):
+                InterquartileRange().last(grid, 1)  # a spread beyond the range of float64 is refused
         released = self._quantiles(qs, values) if qs else np.empty((0, values.shape[1]))
         self.center_ = released[0] if self.with_centering else None
         self.scale_ = self._spread(released[-2:], low, high) if self.with_scaling else None

@@ -482,6 +482,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         beta, scale = _calibrate(epsilon, delta, noise, self.beta, averages=_averages(self.statistic))
         for name, value in {"epsilon": epsilon, "delta": delta, "noise": noise, "beta": beta, "scale": scale}.items():
             object.__setattr__(self, name, value)
+        self.statistic.last(self.grid, 1)  # what no number of records could release is refused here
         self._check_scale(1)
 
     @classmethod

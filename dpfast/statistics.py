@@ -59,7 +59,10 @@ class Statistic(ABC):
 
     @abstractmethod
     def last(self, grid: Grid, n: int) -> int:
-        """The largest release code for n records; the smallest is 0. A ValueError if it is 2**63 - 1 or more."""
+        """The largest release code for n records; the smallest is 0.
+
+        A ValueError if it is 2**63 - 1 or more, or if it stands for a number beyond the range of float64.
+        """
 
     @abstractmethod
     def value(self, grid: Grid, n: int, code: int) -> float:
@@ -610,10 +613,11 @@ class InterquartileRange(RankStatistic):
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
 
     def last(self, grid: Grid, n: int) -> int:
+        _checks.released_range(lambda: (0.0, self.value(grid, n, grid.size - 1)))
         return grid.size - 1
 
     def value(self, grid: Grid, n: int, code: int) -> float:
-        return code * grid.step
+        return _scaled(code, 1, grid.step)
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
         values = _checks.integers("codes", codes) * grid.step

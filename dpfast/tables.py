@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from dpfast.streaming import Chunks
 IN_MEMORY = 2**28  # bytes of a file: one that is longer is read in chunks, once for each pass
 
 _ROWS = 2**16
+_PARQUET = (".parquet", ".pq")
 
 
 class TableError(Exception):
@@ -73,8 +74,19 @@ def open_column(
     return chunks
 
 
+def schema_type(path: str, column: str | None) -> str | None:
+    """What the schema of a file says that a column holds: "number" or "integer"; None for CSV, which has no schema.
+
+    A Parquet file without that column, or with another type, raises. No cell is looked at.
+    """
+    if not path.endswith(_PARQUET):
+        return None
+    with _parquet(path, column) as (_, _, kind):
+        return kind
+
+
 def _blocks(path: str, column: str | None, header: bool, progress: bool) -> Iterator[NDArray[np.float64]]:
-    if path.endswith((".parquet", ".pq")):
+    if path.endswith(_PARQUET):
         yield from _parquet_blocks(path, column, progress)
         return
     try:
@@ -90,6 +102,8 @@ class _open:
     """The bytes of a file, to tell how far reading got, and its lines of text."""
 
     def __init__(self, path: str) -> None:
+        if path == "-" and sys.stdin is None:
+            raise TableError("standard input is closed")
         self.raw: BinaryIO = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
         plain: BinaryIO = gzip.GzipFile(fileobj=self.raw) if path.endswith(".gz") else self.raw  # type: ignore[assignment]
         self.lines = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
@@ -198,6 +212,16 @@ def _number(cell: str) -> float:
 
 
 def _parquet_blocks(path: str, column: str | None, progress: bool) -> Iterator[NDArray[np.float64]]:
+    with _parquet(path, column) as (file, name, _), _bar(file.metadata.num_rows, " records", progress) as advance:
+        for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
+            cells = batch.column(0)
+            yield cells.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+            advance(len(cells))
+
+
+@contextmanager
+def _parquet(path: str, column: str | None) -> Iterator[tuple[Any, str, str]]:
+    """A Parquet file, the name of the column in it, and what its schema says that this holds: number or integer."""
     try:
         import pyarrow as arrow
         from pyarrow import parquet
@@ -207,25 +231,30 @@ def _parquet_blocks(path: str, column: str | None, progress: bool) -> Iterator[N
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             name = names[0] if column is None and len(names) == 1 else column
-            if name not in names:
+            if name is None or name not in names:
                 raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
             if names.count(name) > 1:
                 raise TableError(f"several columns of {path} are named {name!r}: rename all but one")
-            with _bar(file.metadata.num_rows, " records", progress) as advance:
-                for batch in file.iter_batches(batch_size=_ROWS * 16, columns=[name]):
-                    cells = batch.column(0)
-                    if not (arrow.types.is_integer(cells.type) or arrow.types.is_floating(cells.type)):
-                        raise TableError(f"column {name!r} does not hold numbers")
-                    yield cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-                    advance(len(cells))
+            kind = file.schema_arrow.field(name).type
+            if not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
+                raise TableError(f"column {name!r} does not hold numbers")
+            yield file, name, "integer" if arrow.types.is_integer(kind) else "number"
     except (OSError, arrow.ArrowException) as error:
         raise TableError(f"cannot read {path}: {type(error).__name__}") from None
+
+
+def _shows(progress: bool) -> bool:
+    return progress and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a progress bar on a terminal."""
     # The lines themselves where nothing is shown: a generator that ends early would close them.
-    return _counted(lines, raw) if progress and sys.stderr.isatty() and raw.seekable() else lines
+    return (
+        _counted(lines, raw)
+        if progress and sys.stderr is not None and sys.stderr.isatty() and raw.seekable()
+        else lines
+    )
 
 
 def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
@@ -241,7 +270,7 @@ def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
 @contextmanager
 def _bar(total: int, unit: str, progress: bool) -> Iterator[Callable[[int], None]]:
     """Shows how much of a total is read, on a terminal: a bar by tqdm where that is installed, else a percentage."""
-    if not (progress and sys.stderr.isatty()):
+    if not _shows(progress):
         yield lambda count: None
         return
     try:

@@ -10,7 +10,9 @@
 
 Every release is charged to the ledger before the data are looked at. With a file the budget outlives the process, and
 several processes may share it. An answer is 200; 403 if the budget does not hold it, 400 for a wrong request, and then
-nothing is spent. What is said in an error is made of the request and of public numbers only.
+nothing is spent. A request holds the keys above and no others, each once, and its numbers are JSON numbers: no text, no
+booleans. What is said in an error is made of the request and of public numbers only. A release that is charged is spent
+even if its client has gone.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ import uvicorn
 from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import dpfast as dpf
@@ -42,21 +44,26 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
     """The service for the private records x, public bounds and a budget."""
 
     def median(query: dict[str, Any]) -> dpf.Mechanism:
-        return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=query["epsilon"])
+        [epsilon] = values(query, "epsilon")
+        return dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=number("epsilon", epsilon))
 
     def quantiles(query: dict[str, Any]) -> dpf.Mechanism:
-        q = [float(q) for q in query["q"]]
-        if len(q) > MOST_QUANTILES:
-            raise ValueError(f"q must be at most {MOST_QUANTILES} quantiles, not {len(q)}")
-        return dpf.Quantiles(q, grid=grid, epsilon=query["epsilon"])
+        epsilon, q = values(query, "epsilon", "q")
+        if not isinstance(q, list) or not 1 <= len(q) <= MOST_QUANTILES:
+            raise ValueError(f"q must be an array of 1 to {MOST_QUANTILES} numbers")
+        levels = [float(number("each of q", level)) for level in q]
+        return dpf.Quantiles(levels, grid=grid, epsilon=number("epsilon", epsilon))
 
     def answers(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism]) -> Callable[..., Any]:
-        async def endpoint(request: Request) -> JSONResponse:
+        async def endpoint(request: Request) -> Response:
             body = bytearray()
-            async for part in request.stream():
-                body += part
-                if len(body) > MOST:
-                    return refusal(400, f"a request must have at most {MOST} bytes")
+            try:
+                async for part in request.stream():
+                    body += part
+                    if len(body) > MOST:
+                        return refusal(400, f"a request must have at most {MOST} bytes")
+            except ClientDisconnect:  # before it asked for anything: nothing is spent, and nobody hears the answer
+                return Response(status_code=400)
             return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
 
         return endpoint
@@ -64,8 +71,6 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
     def answer(mechanism_of: Callable[[dict[str, Any]], dpf.Mechanism], body: bytearray) -> JSONResponse:
         try:
             mechanism = mechanism_of(parsed(body))
-        except KeyError as missing:
-            return refusal(400, f"the request must have {missing}")
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return refusal(400, str(error))
         try:
@@ -88,10 +93,32 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
 
 def parsed(body: bytearray) -> dict[str, Any]:
     """The request. Decimals are exact: ten releases of 0.1 fit into a budget of 1."""
-    query = json.loads(body, parse_float=exact)
+    query = json.loads(body, parse_float=exact, object_pairs_hook=unique)
     if not isinstance(query, dict):
         raise ValueError("the request must be a JSON object")
     return query
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: of two values of one key, which is meant?"""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("the request must have each key once")
+    return made
+
+
+def values(query: dict[str, Any], *keys: str) -> list[Any]:
+    """The values of these keys, which are all that there are."""
+    if set(query) != set(keys):
+        raise ValueError(f"the request must have {' and '.join(map(repr, keys))}, and nothing else")
+    return [query[key] for key in keys]
+
+
+def number(name: str, value: Any) -> int | float | Fraction:
+    """A JSON number, which Python would also make of text and of true."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
+        raise TypeError(f"{name} must be a number")
+    return value
 
 
 def exact(text: str) -> Fraction | float:

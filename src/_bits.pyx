@@ -4,7 +4,7 @@ The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a
 in the order that its function states; the rare further ones come after them, row by row.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from dpfast._kernels._samplers cimport unwrap
@@ -24,6 +24,7 @@ cdef extern from "bits.h" nogil:
                            const uint64_t *many, Py_ssize_t others)
     void dpfast_flip_weight(bitgen_t *source, uint64_t *mask, Py_ssize_t k, Py_ssize_t ones, uint64_t *out)
     void dpfast_subset(uint64_t seed, Py_ssize_t d, Py_ssize_t k, uint64_t *taken, int64_t *out)
+    void dpfast_have_ones(const uint64_t *rows, Py_ssize_t n, Py_ssize_t d, int weight, uint8_t *right)
     void dpfast_count_columns(const uint64_t *rows, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t words, int64_t *counts)
 
 
@@ -147,6 +148,13 @@ def count_columns(const uint64_t[:, ::1] reports not None, int64_t[::1] counts n
     if reports.shape[0]:
         with nogil:
             dpfast_count_columns(&reports[0, 0], reports.shape[0], reports.shape[1], reports.shape[1], &counts[0])
+
+
+def have_ones(const uint64_t[:, ::1] reports not None, Py_ssize_t d, int weight, uint8_t[::1] out not None):
+    """Fill with whether each row of d bits has `weight` ones, and zeros beyond. **Cost** half a nanosecond a word."""
+    if reports.shape[0]:
+        with nogil:
+            dpfast_have_ones(&reports[0, 0], reports.shape[0], d, weight, &out[0])
 
 
 def add_subsets(const uint64_t[:, ::1] reports not None, Py_ssize_t k, int64_t[::1] sums not None):

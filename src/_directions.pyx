@@ -5,7 +5,7 @@ seed of a direction u, its last bit 1 for +u, 0 for -u.
 """
 
 from libc.math cimport sqrt
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 
 import numpy as np
 
@@ -16,6 +16,10 @@ cdef extern from "directions.h" nogil:
     double dpfast_record(const double *x, Py_ssize_t d, double inverse, double *out)
     int dpfast_own_side(uint64_t word, double length)
     void dpfast_scale(const double *x, double factor, double *out, Py_ssize_t n)
+    void dpfast_have_length(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least, double most,
+                            uint8_t *right)
+    Py_ssize_t dpfast_add_vectors(const double *rows, Py_ssize_t n, Py_ssize_t d, double factor, double least,
+                                  double most, double *sums)
 
 
 cdef uint64_t _answer(uint64_t seed, uint64_t coin, uint64_t rounding, uint64_t threshold, double inner,
@@ -83,29 +87,57 @@ def add_directions(const uint64_t[:] reports not None, double scale, double[::1]
                 sums[j] += factor * u[j]
 
 
+def have_length(const double[:, ::1] vectors not None, double factor, double least, double most,
+                uint8_t[::1] out not None):
+    """Fill with whether the square of each vector, times factor squared, is between least and most; NaN is not."""
+    if vectors.shape[0]:
+        with nogil:
+            dpfast_have_length(&vectors[0, 0], vectors.shape[0], vectors.shape[1], factor, least, most, &out[0])
+
+
+def add_vectors(const double[:, ::1] vectors not None, double factor, double least, double most,
+                double[::1] sums not None):
+    """sums += the vectors that `have_length` finds, in order; returns their number. **Cost** one pass over memory."""
+    cdef Py_ssize_t added = 0
+    if vectors.shape[0]:
+        with nogil:
+            added = dpfast_add_vectors(
+                &vectors[0, 0], vectors.shape[0], vectors.shape[1], factor, least, most, &sums[0]
+            )
+    return added
+
+
 def fill_caps(const uint64_t[:, ::1] words not None, const double[:, ::1] x not None, double inverse,
               const double[::1] heights not None, double scale, double[:, ::1] out not None):
     """scale * V, V on the sphere with <V, r> = heights[i], uniform otherwise, r the row i of x rounded to the sphere.
 
-    **Law** in doubles, over uniform words: V depends on x by its floats, too. **Assumes** d >= 2, two words for each
-    row: seed, rounding. The zero vector is rounded to the first axis or its opposite. **Cost** d normals and four
-    passes. **Reference** mechanisms-b 4.1.
+    **Law** in doubles, over uniform words: V depends on x by its floats, too. A direction within 2**-16 of r or -r is
+    drawn again, from the next seed, which changes no law: what is left of it across r does not depend on that angle,
+    and rounding would decide it. **Assumes** d >= 2, two words for each row: seed, rounding. The zero vector is rounded
+    to the first axis or its opposite. **Cost** d normals and four passes. **Reference** mechanisms-b 4.1.
     """
     cdef Py_ssize_t i, j, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)
-    cdef double length, sign, size, along, across
+    cdef double length, sign, size, along, across, rest
+    cdef uint64_t seed
     with nogil:
         for i in range(x.shape[0]):
-            dpfast_direction(words[i, 0] >> 1, &u[0], d)
             length = dpfast_record(&x[i, 0], d, inverse, &v[0])
             size = sqrt(dpfast_dot(&v[0], &v[0], d))
             if size == 0:
                 v[0] = size = 1.0
             sign = 1.0 if dpfast_own_side(words[i, 1], length) else -1.0
             dpfast_scale(&v[0], sign / size, &v[0], d)
-            along = dpfast_dot(&u[0], &v[0], d)
-            for j in range(d):
-                u[j] -= along * v[j]
-            across = sqrt((1.0 - heights[i]) * (1.0 + heights[i]) / dpfast_dot(&u[0], &u[0], d))
+            seed = words[i, 0] >> 1
+            while True:
+                size = dpfast_direction(seed, &u[0], d)
+                along = dpfast_dot(&u[0], &v[0], d)
+                for j in range(d):
+                    u[j] -= along * v[j]
+                rest = dpfast_dot(&u[0], &u[0], d)
+                if rest > 2.0**-32 * size * size:
+                    break
+                seed += 1
+            across = sqrt((1.0 - heights[i]) * (1.0 + heights[i]) / rest)
             for j in range(d):
                 out[i, j] = scale * (heights[i] * v[j] + across * u[j])

@@ -23,7 +23,7 @@ cdef extern from "randomize.h":
         bitgen_t *source, const uint64_t *words, uint32_t start, uint32_t width, uint32_t size, uint64_t threshold
     ) noexcept nogil
     uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t last, uint64_t threshold) noexcept nogil
-    uint32_t dpfast_dither(double x, uint64_t word, const double *knots, Py_ssize_t n) noexcept nogil
+    uint32_t dpfast_dither(double x, double lower, uint64_t word, const double *knots, Py_ssize_t n) noexcept nogil
     void dpfast_threshold_bits(
         const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *lanes, Py_ssize_t n
     ) noexcept nogil
@@ -108,12 +108,13 @@ def fill_rows(
 
 
 def fill_dither(
-    bit_generator, const double[::1] x not None, const double[::1] knots not None, uint32_t[::1] out not None
+    bit_generator, const double[::1] x not None, double lower, const double[::1] knots not None,
+    uint32_t[::1] out not None,
 ):
-    """Fill with the index of one of the two knots around each number, so that the mean of the knot is the number.
+    """Fill with the index of one of the two knots around each x - lower, so that the mean of the knot is x - lower.
 
-    **Law** the upper knot with probability (x - lower knot) / (their distance), a double rounded up to 53 binary
-    digits. NaN is 0; numbers are clamped to the first and last knot. Not critical for privacy: any index in
+    **Law** the upper knot with probability (x - lower - knot below) / (their distance), a double rounded up to 53
+    binary digits. NaN is 0; distances are clamped to the first and last knot. Not critical for privacy: any index in
     0..len(knots)-1 would do. **Assumes** at least two knots, strictly increasing. **Cost** one word each, a search.
     """
     cdef Py_ssize_t n = x.shape[0], done = 0, i, m
@@ -123,7 +124,7 @@ def fill_dither(
         refill(bit_generator, words[:m])
         with nogil:
             for i in range(m):
-                out[done + i] = dpfast_dither(x[done + i], words[i], &knots[0], knots.shape[0])
+                out[done + i] = dpfast_dither(x[done + i], lower, words[i], &knots[0], knots.shape[0])
         done += m
 
 

@@ -118,6 +118,31 @@ static inline void dpfast_flip_minority(bitgen_t *source, uint64_t *words, ptrdi
     }
 }
 
+static inline void dpfast_rows_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t words, uint64_t beyond, int weight,
+                                         uint8_t *right)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint64_t *row = rows + i * words;
+        int ones = 0;
+        for (ptrdiff_t w = 0; w < words; w++)
+            ones += __builtin_popcountll(row[w]);
+        right[i] = (ones == weight) & !(row[words - 1] & beyond);
+    }
+}
+
+/* Whether each of n rows of d bits has `weight` ones, and none beyond. One and two words are compiled by themselves. */
+DPFAST_CLONES static void dpfast_have_ones(const uint64_t *rows, ptrdiff_t n, ptrdiff_t d, int weight, uint8_t *right)
+{
+    ptrdiff_t words = dpfast_words_of(d);
+    uint64_t beyond = ~dpfast_inside(d, words - 1);
+    if (words == 1)
+        dpfast_rows_have_ones(rows, n, 1, beyond, weight, right);
+    else if (words == 2)
+        dpfast_rows_have_ones(rows, n, 2, beyond, weight, right);
+    else
+        dpfast_rows_have_ones(rows, n, words, beyond, weight, right);
+}
+
 /* A uniform mask of `weight` ones among k bits, made of k random bits by flipping random ones of those too many. */
 static inline void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, ptrdiff_t k, ptrdiff_t weight)
 {
@@ -218,6 +243,13 @@ DPFAST_CLONES static void dpfast_add_rows(const uint64_t *rows, ptrdiff_t stride
     }
 }
 
+/* counts[b] += 2^level where bit b of a word is 1. */
+DPFAST_CLONES static void dpfast_spread(uint64_t word, int level, int64_t *counts)
+{
+    for (int b = 0; b < 64; b++)
+        counts[b] += (int64_t)((word >> b & 1) << level);
+}
+
 /* counts[j] += the number of rows whose bit j is 1, for 64 * words columns. Rows are `stride` words apart. */
 static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t words, int64_t *counts)
 {
@@ -232,11 +264,9 @@ static inline void dpfast_count_columns(const uint64_t *rows, ptrdiff_t n, ptrdi
             for (ptrdiff_t w = 0; w < width; w++) {
                 int64_t *column = counts + 64 * (first + w);
                 for (int l = 0; l < DPFAST_PLANES; l++)
-                    for (int b = 0; b < 64; b++)
-                        column[b] += (int64_t)((planes[l][w] >> b & 1) << l);
+                    dpfast_spread(planes[l][w], l, column);
                 for (ptrdiff_t row = i; row < stop; row++)
-                    for (int b = 0; b < 64; b++)
-                        column[b] += (int64_t)(rows[row * stride + first + w] >> b & 1);
+                    dpfast_spread(rows[row * stride + first + w], 0, column);
             }
         }
     }

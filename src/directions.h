@@ -115,4 +115,54 @@ static inline int dpfast_own_side(uint64_t word, double length)
     return word >> 1 < (uint64_t)((1.0 + length) * 0x1p62);
 }
 
+/* Whether a vector's square, times factor^2, is between two ends: not if it holds a NaN or an infinity. */
+static inline int dpfast_has_length(const double *x, ptrdiff_t d, double factor, double least, double most)
+{
+    enum { ABREAST = 32 };  /* more than there are of any register, so that no addition waits for the one before */
+    double sums[ABREAST] = {0}, square;
+    ptrdiff_t i = 0;
+    for (; i + ABREAST <= d; i += ABREAST)
+        for (int l = 0; l < ABREAST; l++)
+            sums[l] += (x[i + l] * factor) * (x[i + l] * factor);
+    for (int l = 0; l < 16; l++)
+        sums[l] += sums[l + 16];
+    for (int l = 0; l < 8; l++)
+        sums[l] += sums[l + 8];
+    square = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (; i < d; i++)
+        square += (x[i] * factor) * (x[i] * factor);
+    return square >= least && square <= most;
+}
+
+DPFAST_CLONES static void dpfast_have_length(const double *rows, ptrdiff_t n, ptrdiff_t d, double factor, double least,
+                                             double most, uint8_t *right)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        right[i] = (uint8_t)dpfast_has_length(rows + i * d, d, factor, least, most);
+}
+
+/* sums += the rows of that length, in order; returns how many there are. Four at a time where all are, which is the rule: sums
+ * are then read and written once. */
+DPFAST_CLONES static ptrdiff_t dpfast_add_vectors(const double *rows, ptrdiff_t n, ptrdiff_t d, double factor, double least,
+                                                  double most, double *restrict sums)
+{
+    ptrdiff_t added = 0;
+    for (ptrdiff_t i = 0; i < n; i += 4) {
+        const double *a = rows + i * d, *b = a + d, *c = b + d, *e = c + d;
+        int right[4], count = 0;
+        for (int r = 0; r < 4; r++)
+            count += right[r] = i + r < n && dpfast_has_length(a + r * d, d, factor, least, most);
+        if (count == 4) {
+            for (ptrdiff_t j = 0; j < d; j++)
+                sums[j] = (((sums[j] + a[j]) + b[j]) + c[j]) + e[j];
+        } else {
+            for (int r = 0; r < 4; r++)
+                for (ptrdiff_t j = 0; j < d && right[r]; j++)
+                    sums[j] += a[r * d + j];
+        }
+        added += count;
+    }
+    return added;
+}
+
 #endif

@@ -32,12 +32,13 @@ static inline uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t la
     return 2 * row + bit;
 }
 
-/* The knots s and s + 1 around a number, and the upper one with probability (x - knot s) / (their distance), rounded up
- * to 53 binary digits: for a number between the ends the mean is x. A NaN is 0; then the number is clamped to the ends.
- * Assumes at least two knots, strictly increasing and finite. Whatever x, the result is in 0..n-1. */
-static inline uint32_t dpfast_dither(double x, uint64_t word, const double *knots, ptrdiff_t n)
+/* The knots s and s + 1 around the distance of a number from `lower`, and the upper one with probability (distance - knot
+ * s) / (theirs), rounded up to 53 binary digits: for a number between the ends the mean is its distance. A NaN is 0; then the
+ * distance is clamped to the ends. Assumes at least two knots, strictly increasing and finite. Whatever x, the result is in
+ * 0..n-1. */
+static inline uint32_t dpfast_dither(double x, double lower, uint64_t word, const double *knots, ptrdiff_t n)
 {
-    x = x == x ? x : 0.0;
+    x = (x == x ? x : 0.0) - lower;
     x = x > knots[0] ? x : knots[0];
     x = x < knots[n - 1] ? x : knots[n - 1];
     const double *low = knots;

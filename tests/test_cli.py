@@ -43,9 +43,11 @@ def test_median(capsys, file):
     code, out, err = run(capsys, "median", file, "--column", "pay", *BOUNDS, "--epsilon", 1)
     assert code == 0
     assert err == ""
-    assert out.count("\n") == 1
+    assert out.count("\n") == 2
     assert out.startswith("median = ")
-    assert "2,000 records" in out
+    assert "2,000 records, read in " in out
+    assert ", released in " in out
+    assert out.endswith("(read as type number; cells that are empty or no number count as 0 (--missing))\n")
     assert "epsilon = 1 (pure differential privacy) for one record replaced" in out
     assert 19_000 < float(out.split()[2]) < 25_000
 

@@ -35,16 +35,16 @@ def test_histogram(file, x, capsys):
     assert (report["n"], report["epsilon"], report["private"], report["noise_dominates"]) == (500, 1.0, False, False)
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
-    assert [int(line.split()[3]) for line in lines[:-1]] == expected.weights.tolist()
+    assert len(lines) == 9
+    assert [int(line.split()[3]) for line in lines[:-2]] == expected.weights.tolist()
     assert max(line.count("#") for line in lines) == 50
-    assert "500 records in 7 bins; epsilon = 1" in lines[-1]
+    assert "500 records in 7 bins; epsilon = 1" in lines[-2]
 
 
 def test_many_bins_share_lines(file, capsys):
     assert main(["histogram", file, "--column", "age", *PUBLIC, "--bins", "100"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 35
+    assert len(lines) == 36
     assert lines[0].split()[:3] == ["0", "..", "3"]
     assert lines[33].split()[:3] == ["99", "..", "100"]
 

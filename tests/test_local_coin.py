@@ -52,9 +52,10 @@ def test_a_coin_too_short_is_refused(epsilon, odds):
 
 
 def test_aggregates_add_and_travel_as_bytes():
-    one, two = Aggregate(3, np.array([1, 2])), Aggregate(4, np.array([10, -(2**62)]))
+    one, two = Aggregate(3, np.array([1, 2]), refused=2), Aggregate(4, np.array([10, -(2**62)]), refused=3)
     total = one + two
-    assert total == Aggregate(7, np.array([11, 2 - 2**62]))
+    assert total == Aggregate(7, np.array([11, 2 - 2**62]), refused=5)
+    assert total != Aggregate(7, np.array([11, 2 - 2**62]))
     assert Aggregate.from_bytes(total.to_bytes()) == total
     means = Aggregate(2, np.array([0.5, -1.25]))
     assert Aggregate.from_bytes(means.to_bytes()) == means

@@ -358,16 +358,6 @@ def test_aggregates_merge_and_bytes_come_back(survey):
         survey.estimate(local.Aggregate(3, np.zeros(survey.terms + 1)))
 
 
-def test_what_is_never_sent_is_refused():
-    for survey, report in (
-        (EVERY[0], np.array([2 << 16], np.uint32)),
-        (EVERY[2], np.array([[16]], np.uint64)),
-        (EVERY[5], np.array([[0, 1 << 6]], np.uint64)),
-    ):
-        with pytest.raises(ValueError, match="never sends"):
-            survey.estimate(report)
-
-
 def test_a_million_reports_travel_as_bytes_and_merge_exactly():
     survey, n = local.SeriesReports(6, 1.0, grid=UNIT), 1_000_000
     x = Generator(PCG64(1)).beta(10, 10, n)

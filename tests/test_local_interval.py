@@ -186,24 +186,27 @@ def test_near_the_optimum_of_a_linear_programme(epsilon, top):
 # ---- kernels and samples ----
 
 
-@pytest.mark.parametrize("knots", [[-1.0, 1.0], [-2.0, -1.0, 0.5, 3.0], np.linspace(0, 5, 101).tolist()])
-def test_dither_twin(knots):
+@pytest.mark.parametrize("lower", [0.0, -1.0, 1e16])
+@pytest.mark.parametrize("knots", [[0.0, 2.0], [0.0, 1.0, 2.5, 5.0], np.linspace(0, 5, 101).tolist()])
+def test_dither_twin(knots, lower):
     rng = np.random.default_rng(1)
-    x = [math.nan, math.inf, -math.inf, -0.0, 1e-320, *knots, *rng.uniform(knots[0] - 0.1, knots[-1] + 0.1, 300)]
+    inside = lower + rng.uniform(knots[0] - 0.1, knots[-1] + 0.1, 300)
+    x = [math.nan, math.inf, -math.inf, -0.0, 1e-320, *np.add(lower, knots), *inside]
     script = words(2, 2**63)
     out = np.empty(len(x), np.uint32)
-    _randomize.fill_dither(ScriptedBits(script), np.array(x), np.array(knots), out)
-    assert out.tolist() == reference.dither(reference.Words(script), x, knots)
+    _randomize.fill_dither(ScriptedBits(script), np.array(x), lower, np.array(knots), out)
+    assert out.tolist() == reference.dither(reference.Words(script), x, lower, knots)
 
 
 @given(
     st.floats(allow_nan=True, allow_infinity=True),
+    st.floats(-1e300, 1e300),
     st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=9),
     st.integers(0, 2**64 - 1),
 )
-def test_dither_stays_inside_whatever_the_numbers(x, knots, word):
+def test_dither_stays_inside_whatever_the_numbers(x, lower, knots, word):
     out = np.empty(1, np.uint32)
-    _randomize.fill_dither(ScriptedBits([word]), np.array([x]), np.array(sorted(knots)), out)
+    _randomize.fill_dither(ScriptedBits([word]), np.array([x]), lower, np.array(sorted(knots)), out)
     assert out[0] < len(knots)
 
 
@@ -315,15 +318,18 @@ def test_a_million_reports_travel_as_bytes_and_add_up(method):
 
 def test_laplace_adds_up_exactly():
     survey = interval(2.0**-40, (0.0, 1.0), "laplace")
-    reports = np.array([2**62, 2**62 - 1, -(2**62), -1] * 5, np.int64)
+    reach = 64 * 4096 * 2**40
+    reports = np.array([reach + 4096, reach - 1, -reach, -1] * 5, np.int64)
     total = survey.aggregate(reports)
+    assert total.n == 20
     assert survey.estimate(total) == float(Fraction(sum(map(int, reports)), 4096 * 20))
     assert survey.estimate(total + total) == survey.estimate(total)
 
 
 def test_laplace_is_cut_at_the_same_place_for_every_record(monkeypatch):
     """Noise that no test will ever see: the report is that of the other end, too."""
-    for noise, cut in ((2**63 - 1, 2**62), (-(2**63) + 1, -(2**62)), (2**62 - 5000, None)):
+    reach = 64 * 4096
+    for noise, cut in ((2**63 - 1, reach + 4096), (-(2**63) + 1, -reach), (reach, None), (4096 - reach, None)):
         monkeypatch.setattr(_samplers, "fill_rounded_laplace", lambda source, scale, out, noise=noise: out.fill(noise))
         reports = interval(1.0, method="laplace").randomize([-1.0, 1.0])
         assert reports.tolist() == ([cut, cut] if cut else [noise, noise + 4096])
@@ -358,16 +364,10 @@ def test_parameters_are_checked(arguments, options, error, match):
         local.Interval(*arguments, **options)
 
 
-def test_reports_that_are_none_are_refused():
-    for survey, wrong in (
-        (interval(1.0), np.array([16], np.uint8)),
-        (interval(1.0, method="hybrid"), np.array([4096], np.uint16)),
-        (interval(1.0, method="laplace"), np.array([2**62 + 1])),
-        (interval(1.0), np.zeros((2, 2), np.uint8)),
-    ):
-        for use in (survey.aggregate, survey.decode, survey.to_bytes, survey.estimate):
-            with pytest.raises(ValueError, match="reports"):
-                use(wrong)
+def test_other_arrays_are_no_reports():
+    for use in (interval(1.0).aggregate, interval(1.0).decode, interval(1.0).to_bytes, interval(1.0).estimate):
+        with pytest.raises(ValueError, match="reports"):
+            use(np.zeros((2, 2), np.uint8))
     with pytest.raises(TypeError, match="reports"):
         interval(1.0).decode([0, 1])
     with pytest.raises(ValueError, match="not finite"):
@@ -412,3 +412,38 @@ class TestT16:
     def test_control(self):
         broken = self.Releases(interval(1.2, method="two-point"))
         assert audit.distinguish(broken, [-1.0], [1.0], trials=200_000, rng=PCG64(1)) > 1
+
+
+FAR = (1e16, 1e16 + 64.0)  # doubles are 2 apart here: knots and values that are rounded as they are coincide
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bounds", [FAR, (-FAR[1], -FAR[0]), (1e-140, 3e-140), (2.0**60, 2.0**60 + 2048.0)])
+def test_bounds_far_from_zero_lose_nothing(method, bounds):
+    """The estimate is that of the same records counted from the lower bound."""
+    lower, upper = bounds
+    x = np.array([lower, (lower + upper) / 2, upper])[np.arange(200_000) % 3]
+    near = interval(3.0, (0.0, upper - lower), method)
+    far = interval(3.0, bounds, method)
+    reports = far.randomize(x, rng=PCG64(1))
+    np.testing.assert_array_equal(reports, near.randomize(x - lower, rng=PCG64(1)))
+    ulp = np.spacing(max(abs(lower), abs(upper)))
+    assert abs(far.estimate(reports) - lower - near.estimate(reports)) <= ulp
+    assert abs(far.estimate(reports) - x.mean()) < 7 * math.sqrt(near.variance() / len(x)) + ulp
+    assert far.variance() == near.variance()
+    np.testing.assert_allclose(far.variance(x[:3]), near.variance(x[:3] - lower), rtol=1e-9)
+    if method in FINITE:
+        assert far.law(x[1]).pmf == near.law(x[1] - lower).pmf
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1e16, 1e16 + 2.0), (0.0, 2.0**-500), (-1e153, 1e153)])
+def test_narrow_and_wide_bounds_are_refused_or_work(method, bounds):
+    if bounds[1] < 2.0**-500:
+        with pytest.raises(ValueError, match="apart"):
+            interval(1.0, bounds, method)
+        return
+    survey = interval(1.0, bounds, method)
+    estimate = survey.estimate(survey.randomize(np.full(100, bounds[1])))
+    assert type(estimate) is float
+    assert math.isfinite(estimate)

@@ -311,8 +311,6 @@ def test_parameters():
             local.median([0.5], **options)
     with pytest.raises(ValueError, match="burn_in"):
         local.median([0.5] * 3, bounds=(0, 1), epsilon=1.0, burn_in=3)
-    with pytest.raises(ValueError, match="report"):
-        PROTOCOL.update(PROTOCOL.begin(), 2)
     for function in (local.median, local.median_naive, local.mean):
         with pytest.raises(ValueError, match="empty"):
             function([], bounds=(0, 1), epsilon=1.0)

@@ -91,16 +91,32 @@ def test_answers():
     [
         ("/median", {}, "the request must have 'epsilon'"),
         ("/median", {"epsilon": -1}, "epsilon must be positive, not -1"),
-        ("/median", {"epsilon": "one"}, "epsilon must be a number, such as '0.1'"),
+        ("/median", {"epsilon": "1"}, "epsilon must be a number"),
+        ("/median", {"epsilon": True}, "epsilon must be a number"),
+        ("/median", {"epsilon": None}, "epsilon must be a number"),
+        ("/median", {"epsilon": [1]}, "epsilon must be a number"),
+        ("/median", {"epsilon": {"1": 1}}, "epsilon must be a number"),
+        ("/median", {"epsilon": 0}, "epsilon must be positive"),
+        ("/median", {"epsilon": 1, "q": [0.5]}, "the request must have 'epsilon', and nothing else"),
+        ("/median", '{"epsilon": 0.1, "epsilon": 1}', "each key once"),
         ("/median", '{"epsilon": NaN}', "epsilon must be finite"),
         ("/median", "[]", "must be a JSON object"),
         ("/median", "{", "Expecting"),
         ("/median", b"\xff", ""),
         ("/median", " " * 20_000, "at most 10000 bytes"),
-        ("/quantiles", {"epsilon": 1}, "the request must have 'q'"),
+        ("/quantiles", {"epsilon": 1}, "the request must have 'epsilon' and 'q'"),
         ("/quantiles", {"epsilon": 1, "q": [2]}, "between 0 and 1"),
-        ("/quantiles", {"epsilon": 1, "q": 3}, "not iterable"),
-        ("/quantiles", {"epsilon": 1, "q": [i / 1000 for i in range(1000)]}, "at most 20 quantiles, not 1000"),
+        *(
+            ("/quantiles", {"epsilon": 1, "q": q}, "q must be an array of 1 to 20 numbers")
+            for q in (3, "01", "", {"0.5": 1}, {}, [], None, True, [i / 1000 for i in range(1000)])
+        ),
+        *(
+            ("/quantiles", {"epsilon": 1, "q": [0.5, q]}, "each of q must be a number")
+            for q in ("0.5", "1", True, None, [0.5], {"0.5": 1})
+        ),
+        ("/quantiles", {"epsilon": "1", "q": [0.5]}, "epsilon must be a number"),
+        ("/quantiles", '{"epsilon": 1, "q": [NaN]}', "must be finite"),
+        ("/quantiles", '{"epsilon": 1, "q": [-Infinity]}', "must be finite"),
         ("/quantiles", '{"epsilon": 1, "q": [1e400]}', "must be finite"),
         ("/quantiles", '{"epsilon": 1, "q": [1' + "0" * 400 + "]}", "too large"),
         ("/median", '{"epsilon": 1e9000000}', "must be finite"),
@@ -134,6 +150,36 @@ def test_a_body_without_an_end_is_cut_off():
     asyncio.run(app(scope, endless, sent))
     assert answers[0]["status"] == 400
     assert sum(read) == service.MOST + 1000
+
+
+@pytest.mark.parametrize("parts", [[], [b'{"epsilon"'], [b'{"epsilon": 1}']])
+def test_a_client_that_goes_away_costs_nothing(parts):
+    """Without an error that the server would log."""
+    coming = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    coming.append({"type": "http.disconnect"})
+
+    async def receive():
+        return coming.pop(0)
+
+    async def send(message):
+        pass
+
+    ledger = dpf.Ledger(1.0)
+    app = service.application(X, grid=dpf.Grid(0, 100), ledger=ledger)
+    scope = {"type": "http", "method": "POST", "path": "/median", "headers": [], "query_string": b""}
+    asyncio.run(app(scope, receive, send))
+    assert ledger.charges == ()
+
+
+def test_connections_that_break_log_nothing(caplog, capfd):
+    ledger = dpf.Ledger(1.0)
+    with Running(ledger) as port:
+        for body in (b"", b'{"epsilon"', b'{"epsilon": 0.01}'):
+            with socket.create_connection(("127.0.0.1", port)) as gone:
+                gone.sendall(b"POST /median HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n" + body)
+        assert asked(port, "/median", {"epsilon": 0.01})[0] == 200
+    assert caplog.text == ""
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_decimals_add_up():

@@ -18,7 +18,7 @@ def fill_rows(
     out: NDArray[uint8] | NDArray[uint16] | NDArray[uint32],
 ) -> None: ...
 def fill_dither(
-    bit_generator: BitGenerator, x: NDArray[float64], knots: NDArray[float64], out: NDArray[uint32]
+    bit_generator: BitGenerator, x: NDArray[float64], lower: float, knots: NDArray[float64], out: NDArray[uint32]
 ) -> None: ...
 def fill_unary(
     bit_generator: BitGenerator, x: NDArray[uint32], threshold: int, size: int, out: NDArray[uint64]

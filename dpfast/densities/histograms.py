@@ -87,10 +87,13 @@ class Cells:
         return tuple(_frozen(grid.decode(codes)) for grid, codes in zip(self.grids, self.codes, strict=True))
 
     def volumes(self) -> NDArray[np.float64]:
-        """Of each cell, in data units."""
+        """Of each cell, in data units. A ValueError where they, or densities, would be beyond the range of float64."""
         volumes = np.ones(())
-        for edges in self.edges:
-            volumes = np.multiply.outer(volumes, np.diff(edges))
+        with np.errstate(over="ignore"):
+            for edges in self.edges:
+                volumes = np.multiply.outer(volumes, np.diff(edges))
+        for volume in (volumes.min(), volumes.max()):
+            _checks.density_range(float(volume))
         return volumes
 
     def axes(self) -> list[_bins.Axis]:
@@ -229,7 +232,10 @@ class Histogram:
 
     @cached_property
     def density(self) -> NDArray[np.float64]:
-        """The density on each cell, per data unit; integrates to 1."""
+        """The density on each cell, per data unit; integrates to 1.
+
+        Cells so small or large that it could be beyond the range of float64 are a ValueError, whatever the counts.
+        """
         return _frozen(np.asarray(self.weights / self.weights.sum() / self.cells.volumes()))
 
     def pdf(self, x: ArrayLike) -> Any:

@@ -296,7 +296,7 @@ class SeriesDensity:
         coefficients = np.array(self.coefficients, dtype=np.float64)
         coefficients.flags.writeable = False
         object.__setattr__(self, "coefficients", coefficients)
-        _checks.real("the width of the bounds", _width(self.grid))
+        _checks.density_range(_width(self.grid))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.coefficients, self.grid, self.n, self.privacy, self.basis)

@@ -24,6 +24,9 @@ _REPORTS = ("vector", "sign")
 # A cap so many standard deviations of a coordinate away is too rare for any coin of 64 bits.
 _HIGHEST = 12.0
 
+# By so much of itself the norm of a report may be off.
+_SLACK = 2.0**-20
+
 
 @dataclass(frozen=True)
 class L2Ball(VectorRandomizer):
@@ -157,6 +160,29 @@ class L2Ball(VectorRandomizer):
         heights: NDArray[np.float64] = np.copysign(np.sqrt(np.clip(square, 0.0, 1.0)), 0.5 - q)
         return heights
 
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        if self.report == "sign":
+            return np.ones(len(reports), np.bool_)  # any seed, any bit
+        right = np.empty(len(reports), np.bool_)
+        _directions.have_length(reports, *self._lengths, right)
+        return right
+
+    def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
+        if self.report == "sign":
+            return super()._counted(rows)
+        sums = np.zeros(self.d)
+        return _directions.add_vectors(rows, *self._lengths, sums), sums
+
+    @property
+    def _lengths(self) -> tuple[float, float, float]:
+        """A factor, a power of two, and the least and the greatest square that a report times the factor has.
+
+        A report is of norm `scale` to rounding; that of its d numbers is more where they are subnormal.
+        """
+        factor = math.ldexp(1.0, min(-math.frexp(self.scale)[1], 1000))
+        length, slack = self.scale * factor, _SLACK * self.scale * factor + self.d * 2.0**-1074 * factor
+        return factor, max(length - slack, 0.0) ** 2, (length + slack) ** 2
+
     def _decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
         if self.report == "sign":
             _directions.expand(reports, self.scale, out)
@@ -164,8 +190,6 @@ class L2Ball(VectorRandomizer):
             out[:] = reports
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        if self.report == "vector":
-            return np.asarray(reports.sum(axis=0), dtype=np.float64)
         sums = np.zeros(self.d)
         _directions.add_directions(reports, self.scale, sums)
         return sums

@@ -20,7 +20,7 @@ from dpfast._kernels import _bits, _randomize
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate
-from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
+from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols, unpadded
 
 PRIME = 2**32 - 5
 _MOST_CATEGORIES = 2**31
@@ -46,8 +46,8 @@ class Binary(ScalarRandomizer):
 
     Notes
     -----
-    A record counts as 1 if it is greater than 0, else as 0, NaN and missing ones too. A report is one byte, 0 or 1;
-    the sums of an aggregate are the numbers of zeros and ones.
+    A record counts as 1 if it is greater than 0, else as 0, NaN and missing ones too. A report is one byte, 0 or 1,
+    others are refused; the sums of an aggregate are the numbers of zeros and ones.
 
     Privacy: the coin is exact, its probability rounded towards privacy, and estimates divide by what it really is
     (docs/proofs/local-categories.md). Cost: two random words for a report. The time does not depend on the records, up
@@ -96,8 +96,8 @@ class Binary(ScalarRandomizer):
         with np.errstate(invalid="ignore"):  # a signalling NaN
             return (x > 0).astype(np.uint32)
 
-    def _valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < 2).all())
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < 2)
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         ones = np.count_nonzero(reports)
@@ -109,13 +109,13 @@ class Binary(ScalarRandomizer):
         zero = keep if self._codes(record(x))[0] == 0 else 1 - keep
         return FiniteLaw(np.arange(2, dtype=np.uint8), (zero, 1 - zero))
 
-    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+    def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         p = self.coin.probability
         ends = np.array([float((p - 1) / (2 * p - 1)), float(p / (2 * p - 1))])
-        return np.asarray(ends[self._rows(reports)].reshape(reports.shape))
+        return np.asarray(ends[reports])
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
-        """Unbiased estimate of the share of ones; may lie outside [0, 1]."""
+        """Unbiased estimate of the share of ones, without reports that are refused; may lie outside [0, 1]."""
         total = self._aggregated(reports, 2)
         p = self.coin.probability
         return float((Fraction(int(total.sums[1]), total.n) - (1 - p)) / (2 * p - 1))
@@ -172,7 +172,8 @@ class Categorical(ScalarRandomizer):
       Counting takes one fast transform. Good for small epsilon.
 
     Packed bits are words of 64, the first category the lowest bit; as bytes, ceil(k / 8) for a report. The sums of an
-    aggregate are how many reports support each category.
+    aggregate are how many reports support each category. Refused are symbols out of range, bits beyond the last
+    category that are not 0, for "subset" sets of another size, for "olh" numbers that are no elements of the field.
 
     Privacy: one exact coin for each report, its probability rounded towards privacy; what follows is uniform whatever
     the record (docs/proofs/local-categories.md). Estimates divide by the probabilities that the coin really has.
@@ -252,7 +253,7 @@ class Categorical(ScalarRandomizer):
         whole = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
         return np.where(whole < self.k, whole, 0).astype(np.uint32)
 
-    def _valid(self, reports: NDArray[Any]) -> bool:
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
@@ -273,16 +274,21 @@ class Categorical(ScalarRandomizer):
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         """For each report an unbiased estimate of its record as a vector: 1 in its category, 0 elsewhere.
 
-        n times k numbers: for frequencies use `estimate`, which needs no memory.
+        A report that is refused is a vector of NaN. n times k numbers: for frequencies use `estimate`, which needs no
+        memory.
         """
+        return super().decode(reports)
+
+    def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         p, q = self.support
         values = np.array([float(-q / (p - q)), float((1 - q) / (p - q))])
-        rows = self._rows(reports)
-        lead = reports.shape[: reports.ndim - len(self.report.shape)]
-        return values[self._method.supported(rows).astype(np.intp)].reshape((*lead, self.k))
+        return np.asarray(values[self._method.supported(reports).astype(np.intp)])
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
-        """Unbiased estimates of the k frequencies; they may be negative and need not sum to 1."""
+        """Unbiased estimates of the k frequencies; they may be negative and need not sum to 1.
+
+        Reports that are refused are left out; ``aggregate(reports).refused`` is their number.
+        """
         total = self._aggregated(reports, self.k)
         p, q = self.support
         return (total.sums / total.n - float(q)) / float(p - q)
@@ -316,7 +322,7 @@ class Categorical(ScalarRandomizer):
         Raises
         ------
         ValueError
-            Other bytes.
+            Bytes of another length.
         """
         if not self._method.packed:
             return super().from_bytes(data)
@@ -325,7 +331,7 @@ class Categorical(ScalarRandomizer):
             raise ValueError(f"data must have {each} bytes for each report, not {len(data)} in all")
         rows = np.zeros((len(data) // each, 8 * self.report.shape[0]), np.uint8)
         rows[:, :each] = np.frombuffer(data, np.uint8).reshape(-1, each)
-        return self._rows(rows.view("<u8").astype(np.uint64))
+        return rows.view("<u8").astype(np.uint64)
 
 
 class _Method(ABC):
@@ -357,7 +363,8 @@ class _Method(ABC):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None: ...
 
     @abstractmethod
-    def valid(self, reports: NDArray[Any]) -> bool: ...
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of these, of the right shape and dtype, can be sent."""
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
@@ -392,8 +399,8 @@ class _Response(_Method):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_windows(source, codes, 1, self.k, self.coin.threshold, out)
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < self.k).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < self.k)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(reports, minlength=self.k)
@@ -420,8 +427,8 @@ class _Hadamard(_Method):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_rows(source, codes, self.order - 1, self.coin.threshold, out)
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < 2 * self.order).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < 2 * self.order)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         """Twice a category's count is n plus the transform, at it, of (reports of bit 0) - (of bit 1) in each row."""
@@ -454,12 +461,12 @@ class _Packed(_Method):
         super().__init__(k)
         self.report = np.dtype((np.uint64, (-(-k // 64),)))
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports[:, -1] >> np.uint64((self.k - 1) % 64) <= 1).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return unpadded(reports, self.k)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         counts = np.zeros(64 * reports.shape[1], np.int64)
-        _bits.count_columns(np.ascontiguousarray(reports), counts)
+        _bits.count_columns(reports, counts)
         return counts[: self.k]
 
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
@@ -512,6 +519,11 @@ class _Subset(_Packed):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_subsets(source, codes, self.width, self.k, self.coin.threshold, out)
 
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        right = np.empty(len(reports), np.bool_)
+        _bits.have_ones(reports, self.k, self.width, right)
+        return right
+
     def law(self, code: int) -> FiniteLaw:
         inside = self.p / math.comb(self.k - 1, self.width - 1)
         outside = (1 - self.p) / math.comb(self.k - 1, self.width)
@@ -546,8 +558,8 @@ class _Lines(_Method):
     def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
         _randomize.fill_lines(source, codes, self.edge, self.coin.threshold, out)
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < PRIME).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray((reports[:, 0] < PRIME) & (reports[:, 1] < PRIME))
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         total = np.zeros(self.k, np.int64)

@@ -17,6 +17,7 @@ from dpfast import _checks
 from dpfast._kernels import _bits
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
+from dpfast.local.scalar import unpadded
 from dpfast.local.vectors import VectorRandomizer, checked_radius, finite_scale, gamma_ratio_half
 
 _METHODS = ("auto", "majority", "subset")
@@ -26,6 +27,8 @@ _SMALL = 96
 _LARGEST = 1024
 
 _MOST_OUTCOMES = 2**20
+
+_CACHE = 2**18  # bytes of reports that are summed at once
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Hypercube(VectorRandomizer):
     here ties count as disagreement, which is private and has less variance, too.
     Report: uint64 words. k = d: ceil(d / 64) words, bit j in word j // 64 at place j % 64, 1 for +scale, the bits
     beyond d zero. k < d: a word that is the seed of the subset (`subset`), then ceil(k / 64) words, bit i for
-    coordinate i of the subset. Bytes: the words in order, little-endian.
+    coordinate i of the subset. Bytes: the words in order, little-endian. Refused: bits beyond the last that are not 0.
     Variance: d^2 B^2 / k - |x|^2 in all, B = scale k / d. Cost: 1 to 2 ns a coordinate asked for and 2 bytes of
     randomness; a sum of n reports about n d / 300 ns. Timing is outside the guarantee.
 
@@ -178,6 +181,13 @@ class Hypercube(VectorRandomizer):
             inside, outside = masks(self.k, self.tau)
             threshold = self._coin(self.k, self.tau).threshold
             _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, inside, outside, out)
+
+    def _valid(self, reports: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return unpadded(reports, self.k)  # any signs, and any seed
+
+    @property
+    def _together(self) -> int:
+        return _CACHE // (8 * self._row[0][0])
 
     def _decode(self, reports: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
         octets = reports[:, self.k < self.d :].astype("<u8", copy=False)

@@ -47,7 +47,8 @@ _CODEBOOKS_UP_TO = 11.0  # beyond, the finest table is too coarse
 _PIECES = 4094  # symbols of "piecewise": with the two points of "hybrid" 2**12
 _CELLS = 2**12  # of the grid of "laplace"
 _HYBRID_FROM = 0.6093524930  # where the mixture begins to be better than two points (Wang et al. 2019)
-_MOST = 2**62  # a report of "laplace", in grid points
+_REACH = 64  # scales: how far a report of "laplace" is from the grid, at most
+_LEAST_WIDTH = 2.0**-500  # of the bounds: its square is a number
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Interval(ScalarRandomizer):
     epsilon : float
         At least 2**-40; rounded down to a double.
     bounds : pair of float
-        Public, in data units. A number outside counts as the nearer bound; NaN and missing as 0, or as the bound
-        nearest to 0.
+        Public, in data units, their distance from 2**-500 to the range of float64. A number outside counts as the
+        nearer bound; NaN and missing as 0, or as the bound nearest to 0.
     method : {"auto", "two-point", "codebook", "piecewise", "hybrid", "laplace"}
         "auto" is "codebook" up to epsilon = 11, where it has the least variance at the worst record, "piecewise" above,
         which has the least of the others to within 1 %.
@@ -91,15 +92,16 @@ class Interval(ScalarRandomizer):
     - "hybrid": "piecewise" with probability 1 - e^(-epsilon / 2), else "two-point", for epsilon > 0.609; the report
       tells which.
     - "laplace": not a window. The number goes to one of 4097 grid points, and rounded Laplace noise of scale 4096 /
-      epsilon is added, exactly; a report is an int64, the grid point, within +-2**62. Worse than "codebook" for every
-      epsilon up to 11.
+      epsilon is added, exactly; a report is an int64, the grid point, cut off 64 scales from the grid, which noise
+      reaches once in 10**27. Worse than "codebook" for every epsilon up to 11.
 
     The sums of an aggregate count the symbols; for "laplace" they are those of the upper and of the lower 32 bits of
-    the reports.
+    the reports. A report beyond the last symbol, or the cut, is refused.
 
     Privacy: the coin is exact, its probability rounded towards privacy; floats choose the window, and no choice of it
     can break the guarantee (docs/proofs/local-interval.md). Estimates are unbiased but for the rounding of the public
-    values and of the choice between two windows to 53 bits. Cost: three random words for a report.
+    values, counted from the lower bound, and of the choice between two windows to 53 bits.
+    Cost: three random words for a report.
 
     References
     ----------
@@ -127,6 +129,8 @@ class Interval(ScalarRandomizer):
         lower, upper = map(float, _checks.pair("bounds", self.bounds))
         if not lower < upper:
             raise ValueError(f"bounds must be a lower and a greater upper one, not {self.bounds!r}")
+        if upper - lower < _LEAST_WIDTH:
+            raise ValueError(f"bounds must be at least 2**-500 apart, not {self.bounds!r}: use another unit")
         _checks.choice("method", self.method, ("auto", *_METHODS))
         method = self.method
         if method == "auto":
@@ -158,7 +162,7 @@ class Interval(ScalarRandomizer):
             numbers = np.ascontiguousarray(x, dtype=np.float64)
         self._plan.fill(source, numbers, out)
 
-    def _valid(self, reports: NDArray[Any]) -> bool:
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._plan.valid(reports)
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
@@ -174,11 +178,14 @@ class Interval(ScalarRandomizer):
         """
         return self._plan.law(self._clamped(record(x))[0])
 
-    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        return self._plan.decode(self._rows(reports)).reshape(reports.shape)
+    def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        return self._plan.decode(reports)
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
-        """Unbiased estimate of the mean of the records; may lie outside the bounds."""
+        """Unbiased estimate of the mean of the records, without reports that are refused; may lie outside the bounds.
+
+        ``aggregate(reports).refused`` is the number of those.
+        """
         total = self._aggregated(reports, self._plan.size)
         return self._plan.mean(total)
 
@@ -265,7 +272,7 @@ def codebook(method: str, epsilon: float) -> Codebook:
 
 
 class _Plan(ABC):
-    """A method at its epsilon, in the units of the data."""
+    """A method at its epsilon, in the units of the data; knots are distances from the lower bound."""
 
     report: np.dtype[Any]
     size: int  # of the sums of an aggregate
@@ -277,7 +284,7 @@ class _Plan(ABC):
     def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None: ...
 
     @abstractmethod
-    def valid(self, reports: NDArray[Any]) -> bool: ...
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]: ...
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
@@ -300,15 +307,16 @@ class _Symbols(_Plan):
     """One codebook, or two of which a public coin of probability first / 2**64 chooses: their symbols in a row."""
 
     def __init__(self, books: Sequence[Codebook], first: int, bounds: tuple[float, float]) -> None:
-        lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
-        center, self._half = (lower + upper) / 2, (upper - lower) / 2
+        self._lower, lower = bounds[0], Fraction(bounds[0])
+        self._half = (Fraction(bounds[1]) - lower) / 2
         self._books, self._first = books, first
-        self._knots = [np.array([float(center + self._half * mean) for mean in book.means]) for book in books]
+        self._knots = [np.array([float(self._half * (1 + mean)) for mean in book.means]) for book in books]
         self.size = sum(book.size for book in books)
         self.report = symbols(self.size)
-        exact = [center + self._half * value for book in books for value in book.values]
-        self.ends = float(min(exact)), float(max(exact))
-        self.values = np.array([float(value) for value in exact])
+        distances = [self._half * (1 + value) for book in books for value in book.values]
+        self._distances = np.array([float(distance) for distance in distances])
+        self.ends = float(lower + min(distances)), float(lower + max(distances))
+        self.values = np.array([float(lower + distance) for distance in distances])
         self._weights = [Fraction(first, 2**64), 1 - Fraction(first, 2**64)][: len(books)]
         self.worst_variance = float(self._half) ** 2 * self._worst()
 
@@ -319,20 +327,20 @@ class _Symbols(_Plan):
         starts, offset = np.empty(len(x), np.uint32), 0
         for i, (book, knots) in enumerate(zip(self._books, self._knots, strict=True)):
             drawn = out if i == 0 else np.empty_like(out)
-            _randomize.fill_dither(source, x, knots, starts)
+            _randomize.fill_dither(source, x, self._lower, knots, starts)
             _randomize.fill_windows(source, starts, book.width, book.size, book.coin.threshold, drawn)
             if i:
                 np.copyto(out, drawn + out.dtype.type(offset), where=chosen == 0)
             offset += book.size
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < self.size).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < self.size)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(reports, minlength=self.size)
 
     def mean(self, total: Aggregate) -> float:
-        return math.fsum(total.sums * self.values) / total.n
+        return self._lower + math.fsum(total.sums * self._distances) / total.n
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         return np.asarray(self.values[reports])
@@ -350,14 +358,15 @@ class _Symbols(_Plan):
 
     def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         half = float(self._half)
-        u = np.clip((x - self._knots[0][0]) / half - 1, -1.0, 1.0)
+        u = np.clip((x - self._lower) / half - 1, -1.0, 1.0)
         return np.asarray(half * half * (self._second_moment(u) - u * u))
 
     def law(self, x: float) -> FiniteLaw:
         pmf: list[Fraction] = []
         for weight, book, knots in zip(self._weights, self._books, self._knots, strict=True):
-            s = min(int(np.searchsorted(knots, x, side="right")) - 1, len(knots) - 2)
-            part = (x - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # the doubles of the kernel
+            distance = x - self._lower
+            s = min(int(np.searchsorted(knots, distance, side="right")) - 1, len(knots) - 2)
+            part = (distance - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # the doubles of the kernel
             up = Fraction(math.ceil(part * 2**53), 2**53)
             mixed = {(a, b): weight * ((1 - up) * a + up * b) for a in book.density for b in book.density}
             pmf += [mixed[pair] for pair in zip(book.pmf(s), book.pmf(s + 1), strict=True)]
@@ -371,24 +380,28 @@ class _Laplace(_Plan):
         self._lower = Fraction(bounds[0])
         self._step = (Fraction(bounds[1]) - self._lower) / _CELLS
         self._scale = _CELLS / Fraction(epsilon)
-        self._knots = np.array([float(self._lower + i * self._step) for i in range(_CELLS + 1)])
+        self._knots = np.array([float(i * self._step) for i in range(_CELLS + 1)])
         self.report, self.size, self.values = np.dtype(np.int64), 2, np.empty(0)
-        self.ends = float(self._lower - _MOST * self._step), float(self._lower + _MOST * self._step)
+        self._reach = math.ceil(_REACH * self._scale)
+        self.ends = (
+            float(self._lower - self._reach * self._step),
+            float(self._lower + (_CELLS + self._reach) * self._step),
+        )
         rate = float(1 / self._scale)
         # the second moment of round(scale * Laplace(1)): cosh(1 / 2s) / (2 sinh(1 / 2s)^2)
-        self._noise = math.cosh(rate / 2) / (2 * math.sinh(rate / 2) ** 2) if rate < 1400 else 0.0
+        self._noise = math.cosh(rate / 2) / (2 * math.sinh(rate / 2) ** 2) if rate < 700 else 0.0
         self.worst_variance = float(self._step) ** 2 * (self._noise + 0.25)
 
     def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
         starts = np.empty(len(x), np.uint32)
-        _randomize.fill_dither(source, x, self._knots, starts)
+        _randomize.fill_dither(source, x, float(self._lower), self._knots, starts)
         _samplers.fill_rounded_laplace(source, self._scale, out)
-        np.clip(out, -_MOST - _CELLS, _MOST + _CELLS, out=out)  # before the sum, which could overflow
+        np.clip(out, -self._reach - _CELLS, self._reach + _CELLS, out=out)  # before the sum, which could overflow
         out += starts
-        np.clip(out, -_MOST, _MOST, out=out)  # the same range whatever the record
+        np.clip(out, -self._reach, self._reach + _CELLS, out=out)  # the same range whatever the record
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool(((reports >= -_MOST) & (reports <= _MOST)).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray((reports >= -self._reach) & (reports <= self._reach + _CELLS))
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return np.array([(reports >> 32).sum(), (reports & 0xFFFFFFFF).sum()], np.int64)
@@ -401,7 +414,7 @@ class _Laplace(_Plan):
         return np.asarray(float(self._lower) + reports * float(self._step))
 
     def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        u = (x - self._knots[0]) / float(self._step)
+        u = (x - float(self._lower)) / float(self._step)
         part = u - np.floor(u)
         return np.asarray(float(self._step) ** 2 * (self._noise + part * (1 - part)))
 

@@ -38,11 +38,14 @@ class Descent(NamedTuple):
         Reports received.
     total : float
         The sum of the thetas that people were asked about, those of the burn-in left out.
+    refused : int
+        What was sent besides and is no report; it moves nothing.
     """
 
     theta: float
     users: int
     total: float
+    refused: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,13 +205,13 @@ class MedianDescent(LocalMechanism):
         return Descent(self.start, 0, 0.0)
 
     def update(self, state: Descent, report: int) -> Descent:
-        """The state after one more report, 0 or 1."""
-        if report not in (0, 1):
-            raise ValueError(f"report must be 0 or 1, not {report!r}")
+        """The state after one more report, 0 or 1; anything else is refused, and only counted."""
+        if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
+            return state._replace(refused=state.refused + 1)
         push = self.step(state.users + 1)
         moved = state.theta - push if report else state.theta + push
         counted = state.theta if state.users >= self.burn_in else 0.0
-        return Descent(_clip(moved, *self.bounds), state.users + 1, state.total + counted)
+        return Descent(_clip(moved, *self.bounds), state.users + 1, state.total + counted, state.refused)
 
     def estimate(self, state: Descent) -> float:
         """The mean of the thetas so far, those of the burn-in left out."""
@@ -418,7 +421,8 @@ def median_naive(
     True
     """
     lower, upper = _bounds(bounds)
-    return _clip(float(np.median(_noisy(x, (lower, upper), epsilon, rng, workers))), lower, upper)
+    halves = _noisy(x, (lower, upper), epsilon, rng, workers) / 2  # whose sums of two are in the range of float64
+    return _clip(2 * float(np.median(halves)), lower, upper)
 
 
 def mean(

@@ -45,11 +45,14 @@ class Gradients(NamedTuple):
         Reports received.
     total : ndarray of shape (d,)
         The sum of the thetas that people were asked with, those of the burn-in left out.
+    refused : int
+        What was sent besides and is no report; it moves nothing.
     """
 
     theta: NDArray[np.float64]
     users: int
     total: NDArray[np.float64]
+    refused: int = 0
 
 
 @dataclass(frozen=True)
@@ -262,19 +265,28 @@ class GradientDescent(LocalMechanism):
         return Gradients(np.zeros(self._columns), 0, np.zeros(self._columns))
 
     def update(self, state: Gradients, report: Any) -> Gradients:
-        """The state after one more report."""
+        """The state after one more report; one that `randomizer` never sends is refused, and only counted.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Another dtype or shape than that of one report; a state of another protocol.
+        """
         reports, one = self.randomizer._reports(report)
         if not one:
             raise ValueError("update takes one report at a time, for the next person is asked with its result")
         theta, total = (np.array(part, np.float64) for part in (state.theta, state.total))
         if theta.shape != (self._columns,) or total.shape != theta.shape:
             raise ValueError(f"the state must hold {self._columns} coefficients, not of shape {theta.shape}")
+        if not self.randomizer._valid(reports).all():
+            return state._replace(refused=state.refused + 1)
         moves = self._moves(state.users + 1, 1)
         if isinstance(self.randomizer, L2Ball):
             _gradient.follow_directions(reports, moves, self._bound, theta, total)
         else:
             _gradient.follow_signs(reports, self.randomizer.k, moves, self._bound, theta, total)
-        return Gradients(theta, state.users + 1, total if state.users >= self.burn_in else state.total)
+        counted = total if state.users >= self.burn_in else state.total
+        return Gradients(theta, state.users + 1, counted, state.refused)
 
     def estimate(self, state: Gradients) -> NDArray[np.float64]:
         """The mean of the thetas so far, those of the burn-in left out, in units of 1 / data unit."""

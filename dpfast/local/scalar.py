@@ -15,8 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._threads import each
-from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
+
+# Reports are summed in blocks of so many bytes, which a second-level cache holds, but of no fewer reports than this.
+_CACHE = 2**20
+_LEAST_REPORTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class FiniteLaw:
         return np.array([known.get(id(p)) or known.setdefault(id(p), math.log(float(p))) for p in self.pmf])
 
 
-class ScalarRandomizer(Randomizer):
+class ScalarRandomizer(BlockRandomizer):
     """A randomiser of one number or category each; reports have the shape of x and, if packed, one axis more."""
 
     @property
@@ -67,12 +71,8 @@ class ScalarRandomizer(Randomizer):
         """Reports of the records x, one axis, into zeros."""
 
     @abstractmethod
-    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """What the aggregate of valid reports holds."""
-
-    @abstractmethod
-    def _valid(self, reports: NDArray[Any]) -> bool:
-        """Whether all of these, of the right shape and dtype, are reports."""
+    def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        """What valid reports, one axis of them, decode to."""
 
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         threads = _checks.threads(workers)
@@ -94,9 +94,12 @@ class ScalarRandomizer(Randomizer):
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows = self._rows(reports)
-        blocks = max(1, -(-len(rows) // BLOCK))
-        sums = each(lambda i: self._sums(rows[i * BLOCK : (i + 1) * BLOCK]), range(blocks), threads)
-        return Aggregate(len(rows), sum(sums[1:], start=sums[0]))
+        return self._aggregate(rows, min(BLOCK, max(_LEAST_REPORTS, _CACHE // self.report.itemsize)), threads)
+
+    def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        values = self._decoded(self._rows(reports), self._values)
+        lead = reports.shape[: reports.ndim - len(self.report.shape)]
+        return values.reshape((*lead, *values.shape[1:]))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
         """The reports one after the other, each number little-endian; `report` says which numbers."""
@@ -109,25 +112,22 @@ class ScalarRandomizer(Randomizer):
         Raises
         ------
         ValueError
-            Other bytes.
+            Bytes of another length.
         """
         kind = self.report
         if len(data) % kind.itemsize:
             raise ValueError(f"data must have {kind.itemsize} bytes for each report, not {len(data)} in all")
         numbers = np.frombuffer(data, kind.base.newbyteorder("<")).astype(kind.base)
-        return self._rows(numbers.reshape((-1, *kind.shape)))
+        return numbers.reshape((-1, *kind.shape))
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """Reports, one axis of them, checked: they are public."""
+        """Reports, one axis of them, without gaps: of the right shape and dtype."""
         kind = self.report
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
             raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
         if reports.shape[max(0, reports.ndim - len(kind.shape)) :] != kind.shape or reports.ndim > 1 + len(kind.shape):
             raise ValueError(f"reports must be of shape (n,{','.join(map(str, kind.shape))}), not {reports.shape}")
-        rows = np.ascontiguousarray(reports).reshape((-1, *kind.shape))
-        if not self._valid(rows):
-            raise ValueError("reports hold numbers that this randomiser never sends")
-        return rows
+        return np.ascontiguousarray(reports).reshape((-1, *kind.shape))
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
         """The aggregate of reports, or the one given; of at least one report and `size` sums."""
@@ -135,13 +135,18 @@ class ScalarRandomizer(Randomizer):
         if total.sums.shape != (size,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {size} counts, not {total.sums.size}")
         if total.n < 1:
-            raise ValueError("an estimate needs at least one report")
+            raise ValueError("an estimate needs at least one report that is not refused")
         return total
 
 
 def symbols(count: int) -> np.dtype[Any]:
     """The smallest unsigned dtype for 0..count - 1."""
     return np.min_scalar_type(count - 1)
+
+
+def unpadded(rows: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
+    """Which rows of packed bits are 0 beyond the first so many."""
+    return np.asarray(rows[:, -1] <= np.uint64(2 ** ((bits - 1) % 64 + 1) - 1))
 
 
 def record(x: ArrayLike) -> NDArray[Any]:

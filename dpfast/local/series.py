@@ -83,7 +83,8 @@ class SeriesReports(ScalarRandomizer):
       its better relative. Words of 64 bits.
 
     E|Z|^2 of a decoded report at epsilon = 1, in units of terms^2: 5.26, 5.78 to 7.36, 11.1 to 14.4, 9.37.
-    Bytes: the numbers little-endian. Sums of "one-frequency" are integers, in units of ``scale * 2**-30``.
+    Bytes: the numbers little-endian. Sums of "one-frequency" are integers, in units of ``scale * 2**-30``. Refused are
+    numbers out of range and bits beyond the last sign that are not 0.
 
     Privacy: the number becomes an integer code on the public grid at the door, and only then is anything computed; an
     exact coin decides, rounded towards privacy (docs/proofs/local-series.md). Estimates are unbiased for the numbers
@@ -135,7 +136,7 @@ class SeriesReports(ScalarRandomizer):
         method = best_method(terms, epsilon, self.basis)[0] if self.method == "auto" else self.method
         for name, value in (("terms", terms), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.real("the width of the bounds", _width(self.grid))
+        _checks.density_range(_width(self.grid))
 
     @property
     def _plan(self) -> _Plan:
@@ -153,7 +154,7 @@ class SeriesReports(ScalarRandomizer):
     def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._plan.fill(source, _turns(self.grid, x), self.basis, out)
 
-    def _valid(self, reports: NDArray[Any]) -> bool:
+    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._plan.valid(reports)
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
@@ -165,7 +166,7 @@ class SeriesReports(ScalarRandomizer):
         if total.sums.shape != (size,) or total.sums.dtype != kind:
             raise ValueError(f"the aggregate must hold {size} sums of {kind}, not {total.sums.size}")
         if total.n < 1:
-            raise ValueError("an estimate needs at least one report")
+            raise ValueError("an estimate needs at least one report that is not refused")
         return total
 
     def law(self, x: ArrayLike) -> FiniteLaw | HypercubeLaw:
@@ -181,15 +182,18 @@ class SeriesReports(ScalarRandomizer):
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         """For each report an unbiased estimate of ``phi_1..phi_terms`` at its record.
 
-        n times `terms` numbers: for coefficients use `estimate`, which needs no memory.
+        NaN for a report that is refused. n times `terms` numbers: for coefficients use `estimate`, which needs no
+        memory.
         """
-        rows = self._rows(reports)
-        out = np.empty((len(rows), self.terms))
-        self._plan.decode(rows, out)
-        return out.reshape((*reports.shape[: reports.ndim - len(self.report.shape)], self.terms))
+        return super().decode(reports)
+
+    def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        out = np.empty((len(reports), self.terms))
+        self._plan.decode(reports, out)
+        return out
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
-        """Unbiased estimates of the coefficients b."""
+        """Unbiased estimates of the coefficients b, without reports that are refused."""
         total = self._aggregated(reports, self.terms)
         return np.asarray(total.sums * (self._plan.unit / total.n), dtype=np.float64)
 
@@ -273,7 +277,7 @@ class _Plan(ABC):
     def fill(self, source: BitGenerator, turns: NDArray[np.uint64], basis: str, out: NDArray[Any]) -> None: ...
 
     @abstractmethod
-    def valid(self, reports: NDArray[Any]) -> bool: ...
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]: ...
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[Any]: ...
@@ -399,8 +403,8 @@ class _Frequency(_Plan):
         self._circle.fill(source, turns * (frequency + np.uint64(1)), direction)
         out[:] = frequency.astype(np.uint32) * np.uint32(_DIRECTIONS) + direction
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        return bool((reports < self._frequencies * _DIRECTIONS).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(reports < self._frequencies * _DIRECTIONS)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         place, cosine, sine = self._waves(reports)
@@ -451,17 +455,14 @@ class _Vector(_Plan):
             people = slice(start, start + step)
             self._vectors._fill(source, _waves(turns[people], self._vectors.d, basis), out[people])
 
-    def valid(self, reports: NDArray[Any]) -> bool:
-        """Bits beyond the signs are 0; every word is the report of a half space, and the seed of a subset."""
-        if isinstance(self._vectors, L2Ball):
-            return True
-        return bool((reports[:, -1] >> np.uint64((self._vectors.k - 1) % 64) <= 1).all())
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+        return self._vectors._valid(reports)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
-        return self._vectors._sums(np.ascontiguousarray(reports))
+        return self._vectors._sums(reports)
 
     def decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
-        self._vectors._decode(np.ascontiguousarray(reports), out)
+        self._vectors._decode(reports, out)
 
     def law(self, turns: NDArray[np.uint64], basis: str) -> HypercubeLaw:
         if isinstance(self._vectors, L2Ball):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._threads import each
-from dpfast.local.randomizer import Aggregate, Randomizer
+from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, streams
 
 # People are randomised in blocks of about so many coordinates, each block with its own stream.
@@ -59,7 +59,7 @@ def _not_infinite(x: float) -> float:
     return x
 
 
-class VectorRandomizer(Randomizer):
+class VectorRandomizer(BlockRandomizer):
     """A randomiser of vectors of d numbers, whose reports are rows."""
 
     d: int
@@ -78,11 +78,7 @@ class VectorRandomizer(Randomizer):
 
     @abstractmethod
     def _decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
-        """The vectors of contiguous reports."""
-
-    @abstractmethod
-    def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """The sums of contiguous reports."""
+        """The vectors of valid, contiguous reports."""
 
     @property
     @abstractmethod
@@ -114,26 +110,35 @@ class VectorRandomizer(Randomizer):
         return out[0] if one else out
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+        def vectors(valid: NDArray[Any]) -> NDArray[np.float64]:
+            out = np.empty((len(valid), self.d))
+            self._decode(valid, out)
+            return out
+
         rows, one = self._reports(reports)
-        out = np.empty((rows.shape[0], self.d))
-        self._decode(rows, out)
+        out = self._decoded(rows, vectors)
         return out[0] if one else out
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows, _ = self._reports(reports)
-        step = max(_LEAST_PEOPLE, _COORDINATES // self.d)  # not of `threads`: sums of doubles depend on the parts
-        starts = range(0, max(1, rows.shape[0]), step)
-        parts = each(lambda start: self._sums(rows[start : start + step]), starts, threads)
-        return Aggregate(rows.shape[0], sum(parts[1:], parts[0]))
+        # not of `threads`: sums of doubles depend on the parts
+        return self._aggregate(rows, max(_LEAST_PEOPLE, self._together), threads)
+
+    @property
+    def _together(self) -> int:
+        """How many reports are summed at once."""
+        return _COORDINATES // self.d
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
         """Unbiased estimate of the mean of the records, a vector of d numbers.
 
+        Reports that are refused are left out; ``aggregate(reports).refused`` is their number.
+
         Raises
         ------
         ValueError
-            No reports, or an aggregate of another randomiser.
+            No reports, or all refused, or an aggregate of another randomiser.
         """
         total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (self.d,):

@@ -98,10 +98,10 @@ def lines(words, x, edge, threshold):
     return out
 
 
-def dither(words, x, knots):
+def dither(words, x, lower, knots):
     out = []
     for value in x:
-        value = min(max(0.0 if value != value else value, knots[0]), knots[-1])
+        value = min(max((0.0 if value != value else value) - lower, knots[0]), knots[-1])
         s = max(i for i in range(len(knots) - 1) if i == 0 or knots[i] <= value)
         part = (value - knots[s]) / (knots[s + 1] - knots[s])
         out.append(s + ((words.one() >> 11) * 2.0**-53 < part))
