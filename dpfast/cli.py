@@ -225,9 +225,9 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _exact(text: str) -> Fraction:
     """A decimal or a ratio, as the number that it spells."""
     try:
-        return _checks.rational("it", text)
+        return _checks.rational("", text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).strip()) from None
 
 
 def _number(text: str) -> float:
