@@ -77,7 +77,7 @@ class Mechanism(Carrier, ABC):
 
     def check_records(self, n: int) -> int:
         """The number of records, before any is read, where it is public: a ValueError for one that will not do."""
-        return n if self._private else _checks.records(n)
+        return n if self.privacy.neighbors == "add-remove" else _checks.records(n)
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:

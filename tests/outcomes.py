@@ -602,7 +602,10 @@ def differing(job, rng, most_forms=4, seconds=30.0):
     for x in records_for(job, rng):
         for name, seen in found.items():
             form = (ROW_FORMS if job.rows else FORMS)[name]
-            seen.setdefault(outcome(job, form(x, rng), seconds=seconds), x)
+            kind = outcome(job, form(x, rng), seconds=seconds)
+            if kind[0] == "TookTooLong":
+                return {name: {kind}}
+            seen.setdefault(kind, x)
     for name, seen in found.items():
         kinds = set(seen)
         bad = [kind for kind in kinds if kind[0] not in ("ValueError", "TypeError") and len(kind) == 2]
