@@ -35,6 +35,7 @@ _MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
 _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
+_ENOUGH = 8.0  # blocks, over 1 / epsilon, for which longer ones are taken where short ones are not trusted
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
 _IQR = 1.349  # of a normal distribution, in standard deviations
@@ -470,7 +471,8 @@ class SampleAndAggregate(Mechanism):
 
     def _point(self, name: str, theta: Theta) -> _Point:
         at = math.log(_positive(theta[name])) if name in self.box.logs else theta[name]
-        return _Point(at, self._deviation(name, theta), self._terms(name, theta))
+        reach = 0.0 if name in self.box.logs else _finite(self.family.reach(name, theta))
+        return _Point(at, self._deviation(name, theta), self._terms(name, theta), reach)
 
     def _points(self, name: str) -> list[_Point]:
         """Where the error is to be least: at the guess, or at the worst of three."""
@@ -498,14 +500,14 @@ class SampleAndAggregate(Mechanism):
 
     def _count(self, n: int, name: str) -> int:
         theta, epsilon, width = self._theta(), float(self._share), self._scales[name].width
-        terms, least = self._terms(name, theta), self.family.least_block
+        points = self._points(name)
+        terms, least = self._terms(name, theta), self._least_block(n, points)
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
             for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
                 window = min(width, 2 * self._window(n, k, name, theta))
                 k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
             return k
-        points = self._points(name)
 
         def error(k: int) -> float:
             return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
@@ -513,6 +515,12 @@ class SampleAndAggregate(Mechanism):
         best = best_near(k, error, most=n // least)
         excess = max(self._excess(n, best, name, point) for point in points)  # it tends to 0: so does what is spared
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
+
+    def _least_block(self, n: int, points: list[_Point]) -> int:
+        """As long as the expansions hold, if there are blocks enough then that noise is small beside the range."""
+        least = self.family.least_block
+        reach = max(point.reach for point in points)
+        return max(least, math.ceil(reach)) if _ENOUGH * reach <= n * float(self._share) else least
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -546,7 +554,9 @@ class SampleAndAggregate(Mechanism):
         Returns
         -------
         float or ndarray
-            In units of the parameter; an array for several. At most the width of the bounds.
+            In units of the parameter; an array for several. At most the distance from theta to the farther bound; that
+            where the blocks are too short for the family's expansions to hold at theta (`Family.reach`): nothing is
+            known then of the error.
 
         Raises
         ------
@@ -584,7 +594,7 @@ class SampleAndAggregate(Mechanism):
         errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
             self.family.information(name, assumed)  # a TypeError where it is not known
-            at, one, terms = self._point(name, assumed)
+            at, one, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             scale = (upper - lower) / (k * float(self._share))
@@ -595,8 +605,8 @@ class SampleAndAggregate(Mechanism):
             error = bias + normal_plus_laplace_error(deviation, scale, confidence)
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
-            outside = max(low - assumed[name], assumed[name] - high, 0.0)
-            errors.append(max(outside, min(high - low, error)))
+            nearer, farther = sorted((assumed[name] - low, high - assumed[name]))
+            errors.append(max(-nearer, min(farther, error if n >= k * reach else farther)))
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
@@ -690,6 +700,7 @@ class _Point(NamedTuple):
     at: float
     deviation: float
     terms: dict[str, float]
+    reach: float  # records of a block from which the terms hold
 
 
 def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:

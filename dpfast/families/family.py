@@ -151,8 +151,12 @@ class Family(ABC):
         raise TypeError(f"the bias of {type(self).__name__} for {name} is not known")
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
+        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and at most the bias b2 / b**2."""
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+    def reach(self, name: str, theta: Theta) -> float:
+        """Records of a block from which `second_order` holds at theta. Of shorter blocks no error is told."""
+        return 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """The bias of the logarithms of corrected estimates, each from so many records, to second order; finite."""
