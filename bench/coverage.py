@@ -129,7 +129,7 @@ def setting(case, parameter, rng, records=RECORDS):
     else:
         known = case.family.reference(families.Box((parameter,), (truth - 1,), (truth + 1,)), theta)
         deviation = case.family.information(parameter, known) ** -0.5
-        bounds = truth - below * deviation, truth + above * deviation
+        bounds = truth - below * deviation / 4, truth + above * deviation / 4
     known = {name: value for name, value in theta.items() if rng.random() < 0.5}
     guess = [None, "worst", None if parameter in known and rng.random() < 0.5 else known or None][rng.integers(3)]
     combine = ["auto", "mean", "winsorized"][rng.integers(3)]
@@ -148,23 +148,22 @@ def setting(case, parameter, rng, records=RECORDS):
 def releases(trial, rng, records=_MANY):
     """Releases of new data sets: their own estimates where many are made, else normal ones with the moments of blocks.
 
-    A Winsorized mean is released as it is, several times from each data set.
+    What a Winsorized mean adds to the mean of the estimates is taken from releases of a few of these data sets.
     """
     mechanism, n = trial.mechanism, trial.n
-    sets = max(records // n, 30)
-    if mechanism.winsorizes(n)[0]:
-        each = -(-_RELEASES // sets)
-        found = [mechanism.release(_records(trial, n, rng), size=each, rng=rng) for _ in range(sets)]
-        return np.concatenate(found)
+    sets, winsorizes = max(records // n, 30), mechanism.winsorizes(n)[0]
     k, [grid] = mechanism.block_count(n), mechanism.grids(n)
-    together = max(min(sets, 2**21 // n), 1)
-    means, deviations = [], []
+    together = 1 if winsorizes else max(min(sets, 2**21 // n), 1)
+    means, deviations, added = [], [], []
     for _ in range(-(-sets // together)):
-        data = trial.case.family.records(_records(trial, n * together, rng))
+        x = trial.case.draw(rng, n * together, trial.theta)
+        data = trial.case.family.records(x)
         t = trial.case.family.estimates(data, k * together, mechanism.box, corrected=True, workers=1)[:, 0]
         t = np.clip(np.where(np.isnan(t), grid.missing, t), grid.lower, grid.upper)
         means.append(t.reshape(together, k).mean(axis=1))
         deviations.append(t.std())
+        if winsorizes:
+            added.append(mechanism.release(x, size=-(-_RELEASES // sets), rng=rng) - means[-1])
     means = np.concatenate(means)
     if len(means) >= 400:
         center = rng.permutation(np.resize(means, _RELEASES))
@@ -172,7 +171,7 @@ def releases(trial, rng, records=_MANY):
         z = rng.permutation(_normal_scores(_RELEASES))
         center = means.mean() + np.sqrt(np.mean(np.square(deviations)) / k) * z
     scale = (grid.upper - grid.lower) / (k * mechanism.epsilon)
-    noisy = center + rng.laplace(0, scale, _RELEASES)
+    noisy = center + (np.concatenate(added)[:_RELEASES] if winsorizes else rng.laplace(0, scale, _RELEASES))
     return np.clip(np.exp(noisy) if mechanism.box.logs else noisy, *mechanism.box.range(trial.parameter))
 
 
@@ -182,15 +181,11 @@ def _normal_scores(count):
     return ndtri((np.arange(count) + 0.5) / count)
 
 
-def _records(trial, n, rng):
-    return trial.case.draw(rng, n, trial.theta)
-
-
 def coverage(trial, rng, records=_MANY):
     """Of the error at the truth, and of that at the release; None of what says nothing.
 
     Each is the share of releases within the error, and of those strictly within it: a release that is an end of the
-    bounds has a chance of its own.
+    bounds has a chance of its own. A release whose error says nothing counts for the first only.
     """
     found, truth = releases(trial, rng, records), trial.theta[trial.parameter]
     low, high = trial.mechanism.box.range(trial.parameter)
@@ -204,7 +199,11 @@ def coverage(trial, rng, records=_MANY):
     points = np.unique(np.quantile(found, np.linspace(0, 1, _NODES)))
     at_release = np.interp(found, points, [error(point) for point in points])
     away = np.abs(found - truth)
-    return [(np.mean(away <= told), np.mean(away < told * (1 - 1e-9))) for told in (at_truth, at_release)]
+    says = at_release < np.maximum(found - low, high - found) * (1 - 1e-9)
+    return [
+        (np.mean(away <= told), np.mean((away < told * (1 - 1e-9)) & counts))
+        for told, counts in ((at_truth, True), (at_release, says))
+    ]
 
 
 def _told(trial):

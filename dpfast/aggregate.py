@@ -208,19 +208,17 @@ class SampleAndAggregate(Mechanism):
         return {name: self._scale(name, low, high) for name, (low, high) in self.bounds}
 
     def _scale(self, name: str, low: float, high: float) -> _Scale:
-        deviations = []
+        ends = []
         for end in (low, high):
             try:
                 theta = self.family.reference(self.box, {**self._others(name), name: end})
-                deviations.append(self._deviation(name, theta))
+                ends.append((self._deviation(name, theta), self._skewness(name, theta)))
             except (ArithmeticError, np.linalg.LinAlgError):
-                deviations.append(0.0)
+                ends.append((0.0, 0.0))
         least, most = self.family.space(name)
         if name not in self.box.logs:
-            return _Scale(low, high, least, most, *deviations)
-        return _Scale(
-            math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *deviations
-        )
+            return _Scale(low, high, least, most, *ends)
+        return _Scale(math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *ends)
 
     def _others(self, name: str) -> dict[str, float]:
         """What the guess says of other parameters, without those that determine this one."""
@@ -236,12 +234,13 @@ class SampleAndAggregate(Mechanism):
         scale = self._scales[name]
         noise = scale.width / (k * float(self._share))
         margins = []
-        for deviation in (scale.below, scale.above):
+        root = math.sqrt(k / n)
+        for (deviation, skewness), sign in ((scale.below, -1), (scale.above, 1)):
             if self.margin != "auto":
-                margins.append(float(self.margin) * deviation * math.sqrt(k / n))
+                margins.append(float(self.margin) * deviation * root)
             elif deviation:
                 bias = math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2
-                margin = clamp_margin(bias, deviation * math.sqrt(k / n))
+                margin = clamp_margin(bias, deviation * root, sign * skewness * root)
                 margins.append(min(margin, scale.width * _MOST_MARGIN))
             else:
                 margins.append(0.0)
@@ -469,10 +468,18 @@ class SampleAndAggregate(Mechanism):
             return 0.0
         return deviation / theta[name] if name in self.box.logs else deviation
 
+    def _skewness(self, name: str, theta: Theta) -> float:
+        """Of an estimate of one record, as it were, on the scale of the average."""
+        try:
+            skewness = self.family.skewness(name, theta)
+        except TypeError:
+            return 0.0
+        return _finite(skewness - 3 * self._deviation(name, theta) if name in self.box.logs else skewness)
+
     def _point(self, name: str, theta: Theta) -> _Point:
         at = math.log(_positive(theta[name])) if name in self.box.logs else theta[name]
         reach = 0.0 if name in self.box.logs else _finite(self.family.reach(name, theta))
-        return _Point(at, self._deviation(name, theta), self._terms(name, theta), reach)
+        return _Point(at, self._deviation(name, theta), self._skewness(name, theta), self._terms(name, theta), reach)
 
     def _points(self, name: str) -> list[_Point]:
         """Where the error is to be least: at the guess, or at the worst of three."""
@@ -490,7 +497,7 @@ class SampleAndAggregate(Mechanism):
         """Of the mean squared error over 1 / (n I), on the scale of the average."""
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
-        clamp = {"deviation": point.deviation, "below": below, "above": above}
+        clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
         return block_excess(n, k, width=upper - lower, epsilon=float(self._share), **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
@@ -504,10 +511,12 @@ class SampleAndAggregate(Mechanism):
         terms, least = self._terms(name, theta), self._least_block(n, points)
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
+            narrow = k
             for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
-                window = min(width, 2 * self._window(n, k, name, theta))
-                k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
-            return k
+                window = min(width, 2 * self._window(n, narrow, name, theta))
+                narrow = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
+            if self._window_helps(n, narrow, name):
+                return narrow
 
         def error(k: int) -> float:
             return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
@@ -594,14 +603,15 @@ class SampleAndAggregate(Mechanism):
         errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
             self.family.information(name, assumed)  # a TypeError where it is not known
-            at, one, terms, reach = self._point(name, assumed)
+            at, one, skewness, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             scale = (upper - lower) / (k * float(self._share))
             if winsorizes:
                 scale = 4 * min((upper - lower) / 2, self._window(n, k, name, assumed)) / (k * float(self._share))
             bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
-            bias += abs(clamp_bias(one * math.sqrt(k / n), *self._clamped(name, at, ends)))
+            root = math.sqrt(k / n)
+            bias += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
             error = bias + normal_plus_laplace_error(deviation, scale, confidence)
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
@@ -686,8 +696,8 @@ class _Scale(NamedTuple):
     high: float
     least: float  # no estimate is below it
     most: float
-    below: float  # of an estimate of one record, as it were, at the lower bound
-    above: float
+    below: tuple[float, float]  # deviation and skewness of an estimate of one record, as it were, at the lower bound
+    above: tuple[float, float]
 
     @property
     def width(self) -> float:
@@ -695,10 +705,11 @@ class _Scale(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """An assumed parameter: what is averaged of it, its 1 / sqrt(I) and second-order terms on that scale."""
+    """An assumed parameter: what is averaged of it, its 1 / sqrt(I), skewness and second-order terms on that scale."""
 
     at: float
     deviation: float
+    skewness: float
     terms: dict[str, float]
     reach: float  # records of a block from which the terms hold
 

@@ -51,6 +51,7 @@ class Exponential(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("rate", "mean")
+    tilts: ClassVar[Theta] = MappingProxyType({"rate": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = names
     support: ClassVar[tuple[float, float]] = (0.0, LARGEST)
 
@@ -155,6 +156,11 @@ class _Gaussian(AdditiveFamily):
             return 0.0, 0.0
         return (0.625 * variance if name == self.deviation else 2 * variance**2), 0.0
 
+    def skewness(self, name: str, theta: Theta) -> float:
+        if name == self.mean:
+            return 0.0
+        return math.sqrt(0.5) if name == self.deviation else math.sqrt(8.0)
+
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """Exact: the sum of squared deviations is that of m - 1 squared normal numbers."""
         return for_counts(_deviation_log_bias if name == self.deviation else _variance_log_bias, count)
@@ -232,6 +238,7 @@ class Pareto(AdditiveFamily):
 
     minimum: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("shape",)
+    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = names
 
     def __post_init__(self) -> None:
@@ -283,6 +290,7 @@ class Gamma(AdditiveFamily):
 
     unit: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("shape", "rate", "scale")
+    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "rate": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
     support: ClassVar[tuple[float, float]] = (_LEAST, LARGEST)
 
@@ -382,6 +390,7 @@ class Beta(AdditiveFamily):
     """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is taken off."""
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
+    tilts: ClassVar[Theta] = MappingProxyType({"a": 2.0, "b": 2.0})
     defaults: ClassVar[Theta] = MappingProxyType({"a": 1.0, "b": 1.0})
     support: ClassVar[tuple[float, float]] = (_LEAST, 1 - 2.0**-53)
 

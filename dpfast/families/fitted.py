@@ -89,6 +89,7 @@ class Weibull(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
+    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "scale": 1.5})
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
     defaults: ClassVar[Theta] = MappingProxyType({"shape": 1.0, "scale": 1.0})
 
@@ -211,6 +212,7 @@ class NegativeBinomial(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")
+    tilts: ClassVar[Theta] = MappingProxyType({"r": 2.0})
 
     @property
     def least_block(self) -> int:

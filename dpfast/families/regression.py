@@ -112,6 +112,10 @@ class Regression(Fitted):
         moments = self._moments(theta)[name]
         return moments.design + moments.bias**2, self.bend * abs(moments.bias) ** 3 / moments.variance
 
+    @property
+    def tilts(self) -> Theta:  # type: ignore[override]
+        return dict.fromkeys(self.coefficients, 2.0)
+
     def reach(self, name: str, theta: Theta) -> float:
         return fragile(self, self.coefficients, theta) if self.bend else 0.0
 
@@ -261,6 +265,9 @@ class LinearRegression(Regression):
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         freedom = np.maximum(count - len(self.coefficients), 1.0)
         return -digamma_deficits(freedom / 2) / 2 - logarithms(_blocks.normal_corrections(freedom + 1))
+
+    def skewness(self, name: str, theta: Theta) -> float:
+        return math.sqrt(0.5) if name == "sd" else 0.0
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return (len(self.coefficients) + 1) / 2, 0.0
