@@ -35,6 +35,7 @@ _MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
 _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
+_DOUBT = 1 / 4  # of the chance: a bias, known by an expansion, that is no part of a stated error beyond it
 _ENOUGH = 8.0  # blocks, over 1 / epsilon, for which longer ones are taken where short ones are not trusted
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
@@ -527,7 +528,7 @@ class SampleAndAggregate(Mechanism):
 
     def _least_block(self, n: int, points: list[_Point]) -> int:
         """As long as the expansions hold, if there are blocks enough then that noise is small beside the range."""
-        least = self.family.least_block
+        least: int = self.family.least_block
         reach = max(point.reach for point in points)
         return max(least, math.ceil(reach)) if _ENOUGH * reach <= n * float(self._share) else least
 
@@ -564,8 +565,8 @@ class SampleAndAggregate(Mechanism):
         -------
         float or ndarray
             In units of the parameter; an array for several. At most the distance from theta to the farther bound; that
-            where the blocks are too short for the family's expansions to hold at theta (`Family.reach`): nothing is
-            known then of the error.
+            also where the blocks are too short for the family's expansions at theta (`Family.reach`), or where the bias
+            of the clamp and of second order is more than a quarter of the chance: nothing is known then of the error.
 
         Raises
         ------
@@ -608,15 +609,19 @@ class SampleAndAggregate(Mechanism):
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             scale = (upper - lower) / (k * float(self._share))
             if winsorizes:
-                scale = 4 * min((upper - lower) / 2, self._window(n, k, name, assumed)) / (k * float(self._share))
-            bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
+                window = self._window(n, k, name, assumed)
+                inside = max(min(window, at - lower), 0.0) + max(min(window, upper - at), 0.0)
+                scale = 2 * max(inside, window) / (k * float(self._share))
             root = math.sqrt(k / n)
-            bias += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
-            error = bias + normal_plus_laplace_error(deviation, scale, confidence)
+            rest = abs(terms["b2"]) * root**4
+            rest += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
+            chance = normal_plus_laplace_error(deviation, scale, confidence)
+            error = abs(terms["b1"]) * k / n + rest + chance
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
             nearer, farther = sorted((assumed[name] - low, high - assumed[name]))
-            errors.append(max(-nearer, min(farther, error if n >= k * reach else farther)))
+            known = nearer < 0 or (n >= k * reach and rest <= _DOUBT * chance)
+            errors.append(max(-nearer, min(farther, error if known else farther)))
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:

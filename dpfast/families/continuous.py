@@ -382,7 +382,8 @@ def _shape_bias_2(shape: Any) -> Any:
 def _inverse_bias_2(shape: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
     """Relative b2 of 1 / shape, less its bias of first order, to 0.04: with u from 0 for small shapes to 1."""
     u = spread / (shape * shape) - 1
-    return (1.45 * u - 2.17) * u - 0.25 - _shape_bias_2(shape) / shape
+    second: NDArray[np.float64] = (1.45 * u - 2.17) * u - 0.25 - _shape_bias_2(shape) / shape
+    return second
 
 
 @dataclass(frozen=True)
@@ -417,10 +418,10 @@ class Beta(AdditiveFamily):
         return float(biases[0 if name == "a" else 1][0])
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """v2 as simulations have it, within a third; b2 what it is at most, and less than twice that where it counts."""
+        """v2 as simulations have it, within a third; b2 what it is at most, less than twice that where it counts."""
         deviation, least = self.information(name, theta) ** -0.5, min(theta["a"], theta["b"])
         skew = abs(theta["a"] - theta["b"]) / (theta["a"] + theta["b"])
-        rest = 0.04 + skew * float(_shape_bias_2(least)) / least
+        rest = 0.1 + skew * float(_shape_bias_2(least)) / least
         return 0.6 * abs(self.bias(name, theta)) ** 3 / deviation, rest * deviation
 
     def reach(self, name: str, theta: Theta) -> float:

@@ -259,6 +259,13 @@ class NegativeBinomial(Fitted):
         cube = bias**3 / deviation**2
         return (_R_V2 * bias**2, _R_B2 * cube) if name == "r" else (_P_V2 * cube * deviation, _P_B2 * cube)
 
+    def skewness(self, name: str, theta: Theta) -> float:
+        if name != "p":
+            return super().skewness(name, theta)
+        r, p = theta["r"], theta["r"] / (theta["r"] + theta["mean"])
+        low, high = (1 / self.information("p", {**theta, "mean": r / (p * t) - r}) for t in (0.999, 1.001))
+        return (high - low) / (0.002 * p) * math.sqrt(self.information("p", theta))
+
     def reach(self, name: str, theta: Theta) -> float:
         return 0.0 if name == "mean" else fragile(self, ("r",), theta)
 
