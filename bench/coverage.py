@@ -246,8 +246,10 @@ def section(quick):
     the clamp beyond a quarter of the chance), and nothing is claimed. The least coverage is of all that are told, the
     greatest of those where both bounds are beyond the error: a release that is clamped to a nearer bound is within
     every error. Coefficients of logistic and Poisson regressions, and r and p of the negative binomial, are told larger
-    errors the farther out they are, so errors at releases that are far out hold more often than is said. Each is of {_RELEASES:,} releases from at least 60 data sets; chance moves one coverage by about 0.01,
-    and the extremes of {2 * settings} by twice that.
+    errors the farther out they are, so errors at releases that are far out hold more often than is said. Each is of
+    {_RELEASES:,} releases from at least 60 data sets; chance moves one coverage by about 0.01, and the extremes of {
+        2 * settings
+    } by twice that.
     """
     headings = ["family and parameter", "told", "least coverage", "greatest coverage"]
     return f"## Coverage of the stated error\n\n{paragraph(text)}\n{table(headings, rows)}"

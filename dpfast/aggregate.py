@@ -63,7 +63,8 @@ class SampleAndAggregate(Mechanism):
     blocks : int or "auto"
         k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
         (beyond 2**16 the fewest within 1/200 of that, and within half of what it exceeds the best possible by), with at
-        least 20 records in a block (more for some families); needs two such blocks.
+        least 20 records in a block (more for some families, and where their expansions need more at `guess`, if n is
+        large enough for it); needs two of the least blocks.
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
@@ -557,7 +558,9 @@ class SampleAndAggregate(Mechanism):
         n : int
             Records.
         theta : float or mapping from names to float
-            The parameters that the records are assumed to have; a float for the one that is released.
+            The parameters that the records are assumed to have; a float for the one that is released. Others that the
+            error depends on (the shape, for a scale of gamma records) are named too, or they are those of `guess`, or
+            of the middle of the bounds, or 1.
         confidence : float
             In (0, 1).
 
@@ -577,7 +580,10 @@ class SampleAndAggregate(Mechanism):
 
         Notes
         -----
-        The estimates are taken as normal, and the window of a Winsorized mean as wide as it is expected to be.
+        The mean of the estimates is taken as normal, estimates themselves, where they are clamped, as lognormal ones of
+        their skewness, and the window of a Winsorized mean as wide as it is expected to be. In random settings of all
+        families (docs/efficiency.md) the errors of 95 % that are told hold in 92 to 98 % of all cases, with theta the
+        truth or the release; more often where a bound is nearer than the error.
 
         Examples
         --------
