@@ -582,8 +582,8 @@ class SampleAndAggregate(Mechanism):
         -----
         The mean of the estimates is taken as normal, estimates themselves, where they are clamped, as lognormal ones of
         their skewness, and the window of a Winsorized mean as wide as it is expected to be. In random settings of all
-        families (docs/efficiency.md) the errors of 95 % that are told hold in 92 to 98 % of all cases, with theta the
-        truth or the release; more often where a bound is nearer than the error.
+        families (docs/efficiency.md) the errors of 95 % that are told hold in 92 % of all cases at least, with theta
+        the truth or the release, and, but for a few families there, in 98 % at most where no bound is nearer.
 
         Examples
         --------
