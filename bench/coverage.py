@@ -240,7 +240,8 @@ def section(quick):
     How often releases are within the stated 95 % error, `error(n, theta)`, at the true parameter and at the release
     itself: {settings} random settings for each family and parameter, n from {RECORDS[0]:,} to {RECORDS[1]:,}, epsilon
     from {EPSILONS[0]:g} to {EPSILONS[1]:g}, the truth over decades, bounds from 1.26 to 32 times beyond it on each side
-    (0.3 to 8 deviations of a record, for a location or coefficient), all ways to combine, guesses that are right, wrong, or
+    (0.3 to 8 deviations of a record, for a location or coefficient), all ways to combine, guesses that are right,
+    wrong, or
     "worst". Other parameters than the released one are given to `error` as they are. "told": settings where an error is
     told; elsewhere it is the distance to the farther bound (blocks too short for the family's expansions, or a bias of
     the clamp beyond a quarter of the chance), and nothing is claimed. The least coverage is of all that are told, the
