@@ -581,9 +581,9 @@ class SampleAndAggregate(Mechanism):
         Notes
         -----
         The mean of the estimates is taken as normal, estimates themselves, where they are clamped, as lognormal ones of
-        their skewness, and the window of a Winsorized mean as wide as it is expected to be. In random settings of all
-        families (docs/efficiency.md) the errors of 95 % that are told hold in 92 % of all cases at least, with theta
-        the truth or the release, and, but for a few families there, in 98 % at most where no bound is nearer.
+        their skewness, and the window of a Winsorized mean as wide as it is expected to be. docs/efficiency.md has how
+        often errors of 95 % hold in random settings of all families, with theta the truth or the release: in 90 % of
+        cases or more in each; in more than 98 % where a bound is nearer than the error, and for some families there.
 
         Examples
         --------
