@@ -34,6 +34,8 @@ _MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
 _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
+_DOUBT = 1 / 4  # of the chance: a bias, known by an expansion, that is no part of a stated error beyond it
+_ENOUGH = 8.0  # blocks, over 1 / epsilon, for which longer ones are taken where short ones are not trusted
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
 _IQR = 1.349  # of a normal distribution, in standard deviations
@@ -60,7 +62,8 @@ class SampleAndAggregate(Mechanism):
     blocks : int or "auto"
         k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
         (beyond 2**16 the fewest within 1/200 of that, and within half of what it exceeds the best possible by), with at
-        least 20 records in a block (more for some families); needs two such blocks.
+        least 20 records in a block (more for some families, and where their expansions need more at `guess`, if n is
+        large enough for it); needs two of the least blocks.
     bias_correction : bool
         Whether to take off the bias of order 1 / (size of a block).
     combine : str
@@ -206,19 +209,17 @@ class SampleAndAggregate(Mechanism):
         return {name: self._scale(name, low, high) for name, (low, high) in self.bounds}
 
     def _scale(self, name: str, low: float, high: float) -> _Scale:
-        deviations = []
+        ends = []
         for end in (low, high):
             try:
                 theta = self.family.reference(self.box, {**self._others(name), name: end})
-                deviations.append(self._deviation(name, theta))
+                ends.append((self._deviation(name, theta), self._skewness(name, theta)))
             except (ArithmeticError, np.linalg.LinAlgError):
-                deviations.append(0.0)
+                ends.append((0.0, 0.0))
         least, most = self.family.space(name)
         if name not in self.box.logs:
-            return _Scale(low, high, least, most, *deviations)
-        return _Scale(
-            math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *deviations
-        )
+            return _Scale(low, high, least, most, *ends)
+        return _Scale(math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *ends)
 
     def _others(self, name: str) -> dict[str, float]:
         """What the guess says of other parameters, without those that determine this one."""
@@ -234,12 +235,13 @@ class SampleAndAggregate(Mechanism):
         scale = self._scales[name]
         noise = scale.width / (k * float(self._share))
         margins = []
-        for deviation in (scale.below, scale.above):
+        root = math.sqrt(k / n)
+        for (deviation, skewness), sign in ((scale.below, -1), (scale.above, 1)):
             if self.margin != "auto":
-                margins.append(float(self.margin) * deviation * math.sqrt(k / n))
+                margins.append(float(self.margin) * deviation * root)
             elif deviation:
                 bias = math.hypot(deviation / math.sqrt(n), math.sqrt(2) * noise) / 2
-                margin = clamp_margin(bias, deviation * math.sqrt(k / n))
+                margin = clamp_margin(bias, deviation * root, sign * skewness * root)
                 margins.append(min(margin, scale.width * _MOST_MARGIN))
             else:
                 margins.append(0.0)
@@ -466,9 +468,18 @@ class SampleAndAggregate(Mechanism):
             return 0.0
         return deviation / theta[name] if name in self.box.logs else deviation
 
+    def _skewness(self, name: str, theta: Theta) -> float:
+        """Of an estimate of one record, as it were, on the scale of the average."""
+        try:
+            skewness = self.family.skewness(name, theta)
+        except TypeError:
+            return 0.0
+        return _finite(skewness - 3 * self._deviation(name, theta) if name in self.box.logs else skewness)
+
     def _point(self, name: str, theta: Theta) -> _Point:
         at = math.log(_positive(theta[name])) if name in self.box.logs else theta[name]
-        return _Point(at, self._deviation(name, theta), self._terms(name, theta))
+        reach = 0.0 if name in self.box.logs else _finite(self.family.reach(name, theta))
+        return _Point(at, self._deviation(name, theta), self._skewness(name, theta), self._terms(name, theta), reach)
 
     def _points(self, name: str) -> list[_Point]:
         """Where the error is to be least: at the guess, or at the worst of three."""
@@ -486,7 +497,7 @@ class SampleAndAggregate(Mechanism):
         """Of the mean squared error over 1 / (n I), on the scale of the average."""
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
-        clamp = {"deviation": point.deviation, "below": below, "above": above}
+        clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
         return block_excess(n, k, width=upper - lower, epsilon=float(self._share), **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
@@ -496,14 +507,16 @@ class SampleAndAggregate(Mechanism):
 
     def _count(self, n: int, name: str) -> int:
         theta, epsilon, width = self._theta(), float(self._share), self._scales[name].width
-        terms, least = self._terms(name, theta), self.family.least_block
+        points = self._points(name)
+        terms, least = self._terms(name, theta), self._least_block(n, points)
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
+            narrow = k
             for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
-                window = min(width, 2 * self._window(n, k, name, theta))
-                k = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
-            return k
-        points = self._points(name)
+                window = min(width, 2 * self._window(n, narrow, name, theta))
+                narrow = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
+            if self._window_helps(n, narrow, name):
+                return narrow
 
         def error(k: int) -> float:
             return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
@@ -511,6 +524,12 @@ class SampleAndAggregate(Mechanism):
         best = best_near(k, error, most=n // least)
         excess = max(self._excess(n, best, name, point) for point in points)  # it tends to 0: so does what is spared
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
+
+    def _least_block(self, n: int, points: list[_Point]) -> int:
+        """As long as the expansions hold, if there are blocks enough then that noise is small beside the range."""
+        least: int = self.family.least_block
+        reach = max(point.reach for point in points)
+        return max(least, math.ceil(reach)) if _ENOUGH * reach <= n * float(self._share) else least
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -537,14 +556,18 @@ class SampleAndAggregate(Mechanism):
         n : int
             Records.
         theta : float or mapping from names to float
-            The parameters that the records are assumed to have; a float for the one that is released.
+            The parameters that the records are assumed to have; a float for the one that is released. Others that the
+            error depends on (the shape, for a scale of gamma records) are named too, or they are those of `guess`, or
+            of the middle of the bounds, or 1.
         confidence : float
             In (0, 1).
 
         Returns
         -------
         float or ndarray
-            In units of the parameter; an array for several. At most the width of the bounds.
+            In units of the parameter; an array for several. At most the distance from theta to the farther bound; that
+            also where the blocks are too short for the family's expansions at theta (`Family.reach`), or where the bias
+            of the clamp and of second order is more than a quarter of the chance: nothing is known then of the error.
 
         Raises
         ------
@@ -555,7 +578,10 @@ class SampleAndAggregate(Mechanism):
 
         Notes
         -----
-        The estimates are taken as normal, and the window of a Winsorized mean as wide as it is expected to be.
+        The mean of the estimates is taken as normal, estimates themselves, where they are clamped, as lognormal ones of
+        their skewness, and the window of a Winsorized mean as wide as it is expected to be. docs/efficiency.md has how
+        often errors of 95 % hold in random settings of all families, with theta the truth or the release: in 90 % of
+        cases or more in each; in more than 98 % where a bound is nearer than the error, and for some families there.
 
         Examples
         --------
@@ -582,19 +608,24 @@ class SampleAndAggregate(Mechanism):
         errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
             self.family.information(name, assumed)  # a TypeError where it is not known
-            at, one, terms = self._point(name, assumed)
+            at, one, skewness, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
             scale = (upper - lower) / (k * float(self._share))
             if winsorizes:
-                scale = 4 * min((upper - lower) / 2, self._window(n, k, name, assumed)) / (k * float(self._share))
-            bias = abs(terms["b1"] * k / n + terms["b2"] * (k / n) ** 2)
-            bias += abs(clamp_bias(one * math.sqrt(k / n), *self._clamped(name, at, ends)))
-            error = bias + normal_plus_laplace_error(deviation, scale, confidence)
+                window = self._window(n, k, name, assumed)
+                inside = max(min(window, at - lower), 0.0) + max(min(window, upper - at), 0.0)
+                scale = 2 * max(inside, window) / (k * float(self._share))
+            root = math.sqrt(k / n)
+            rest = abs(terms["b2"]) * root**4
+            rest += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
+            chance = normal_plus_laplace_error(deviation, scale, confidence)
+            error = abs(terms["b1"]) * k / n + rest + chance
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
-            outside = max(low - assumed[name], assumed[name] - high, 0.0)
-            errors.append(max(outside, min(high - low, error)))
+            nearer, farther = sorted((assumed[name] - low, high - assumed[name]))
+            known = nearer < 0 or (n >= k * reach and rest <= _DOUBT * chance)
+            errors.append(max(-nearer, min(farther, error if known else farther)))
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
@@ -674,8 +705,8 @@ class _Scale(NamedTuple):
     high: float
     least: float  # no estimate is below it
     most: float
-    below: float  # of an estimate of one record, as it were, at the lower bound
-    above: float
+    below: tuple[float, float]  # deviation and skewness of an estimate of one record, as it were, at the lower bound
+    above: tuple[float, float]
 
     @property
     def width(self) -> float:
@@ -683,11 +714,13 @@ class _Scale(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """An assumed parameter: what is averaged of it, its 1 / sqrt(I) and second-order terms on that scale."""
+    """An assumed parameter: what is averaged of it, its 1 / sqrt(I), skewness and second-order terms on that scale."""
 
     at: float
     deviation: float
+    skewness: float
     terms: dict[str, float]
+    reach: float  # records of a block from which the terms hold
 
 
 def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:

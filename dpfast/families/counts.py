@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -81,6 +82,7 @@ class Geometric(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("p",)
+    tilts: ClassVar[Theta] = MappingProxyType({"p": 2.0})
     support: ClassVar[tuple[float, float]] = (1.0, LARGEST)
 
     def space(self, name: str) -> tuple[float, float]:

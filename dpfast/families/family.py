@@ -87,6 +87,9 @@ class Family(ABC):
     defaults: ClassVar[Theta] = NOTHING
     """What `reference` assumes of parameters of which nothing is known."""
 
+    tilts: ClassVar[Theta] = NOTHING
+    """Of each parameter the factor in `skewness`; 1 where nothing is said."""
+
     logarithmic: ClassVar[tuple[str, ...]] = ()
     """Positive parameters whose estimates can be averaged by their logarithms: `log_bias` and `log_second_order` know
     them. An estimate of which has a standard deviation in proportion to the parameter, more or less."""
@@ -151,8 +154,23 @@ class Family(ABC):
         raise TypeError(f"the bias of {type(self).__name__} for {name} is not known")
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and the bias b2 / b**2."""
+        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and at most the bias b2 / b**2."""
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+
+    def skewness(self, name: str, theta: Theta) -> float:
+        """Of the estimate of a block times the root of its records, about: for the bias of a clamp.
+
+        With V = 1 / I it is ``V' / sqrt(V)`` for the mean of a distribution, twice that for a natural parameter of an
+        exponential family; `tilts` has the factors of others.
+        """
+        at = theta[name]
+        step = 1e-3 * (abs(at) if self.space(name)[0] == 0 else self.information(name, theta) ** -0.5)
+        low, high = (1 / self.information(name, {**theta, name: at + h}) for h in (-step, step))
+        return self.tilts.get(name, 1.0) * (high - low) / (2 * step) * math.sqrt(self.information(name, theta))
+
+    def reach(self, name: str, theta: Theta) -> float:
+        """Records of a block from which `second_order` holds at theta. Of shorter blocks no error is told."""
+        return 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         """The bias of the logarithms of corrected estimates, each from so many records, to second order; finite."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -23,6 +23,7 @@ _LOCATION_VARIANCE = 1.108664898959527
 _SCALE_VARIANCE = 6 / math.pi**2
 _SHAPE_BIAS = 1.3795306914316206
 _SHAPE_BIAS_2 = 0.7  # of the next order, by simulation
+_SCALE_BIAS_2 = 0.0275, -0.984, -0.0258, 0.141  # the same of what is left of the scale, powers of 1 / shape
 
 # v2 by simulation, in squares of the parameter (of the scale, for Laplace's). For the median it stands for a term in
 # m**-1.5, 1.6 / sqrt(m) of the variance, at 25 records.
@@ -31,7 +32,9 @@ _MEDIAN_V2, _DEVIATION_V2 = 8.0, 0.8
 # Of logarithms, by simulation: of Weibull's shape and of Laplace's scale.
 _LOG_SHAPE_BIAS_2, _LOG_SHAPE_BIAS_3, _LOG_SHAPE_V2 = 1.2, 8.0, 1.45
 _LOG_DEVIATION_BIAS_2, _LOG_DEVIATION_V2 = 0.35, 1.1
-_BINOMIAL_B2 = 1.5  # b2 / b1, by simulation: 0.9 to 2.1 for r from 0.5 to 8
+# Of the negative binomial by simulation, in powers of its bias: docs/proofs/block-estimates.md.
+_R_V2, _R_B2, _P_V2, _P_B2 = 1.4, 0.6, 0.7, 0.9
+_FRAGILE = 10  # what `reach` is in v2 I where a block may have no finite maximum
 
 _EXACT_SIZES = 4096
 _LARGEST_COUNTS = 1e10
@@ -71,17 +74,22 @@ def less_bias(estimate: NDArray[np.float64], relative: NDArray[np.float64]) -> N
     return estimate * np.where(relative > 0, 1 / (1 + np.maximum(relative, 0.0)), 1 - relative)
 
 
+def fragile(family: Family, names: Iterable[str], theta: Theta) -> float:
+    """The `reach` of a family whose blocks may have no finite maximum: from the least known of these parameters."""
+    return _FRAGILE * max(family.second_order(name, theta)[0] * family.information(name, theta) for name in names)
+
+
 @dataclass(frozen=True)
 class Weibull(Fitted):
     """Weibull waiting times, P(X > x) = exp(-(x / scale)**shape). Released: ``shape``, ``scale``, or both.
 
     With m records the MLE of the shape has the bias 1.3795306914 shape / m, that of the scale
-    ``scale (0.554332 / shape**2 - 0.369815 / shape) / m``, to first order; both are taken off (of the shape, the next
-    order too). Equal records have an
-    infinite shape: the upper end of the bounds.
+    ``scale (0.554332 / shape**2 - 0.369815 / shape) / m``, to first order; both are taken off, and the next order too.
+    Equal records have an infinite shape: the upper end of the bounds.
     """
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
+    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "scale": 1.5})
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
     defaults: ClassVar[Theta] = MappingProxyType({"shape": 1.0, "scale": 1.0})
 
@@ -94,7 +102,8 @@ class Weibull(Fitted):
     def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
         m = np.maximum(counts, 2)
         shape = fitted["shape"] * (1 - _SHAPE_BIAS / m - _SHAPE_BIAS_2 / m**2)
-        return {"shape": shape, "scale": less_bias(fitted["scale"], _scale_bias(shape) / m)}
+        scale = less_bias(fitted["scale"], (_scale_bias(shape) + _scale_bias_2(shape) / m) / m)
+        return {"shape": shape, "scale": scale}
 
     def information(self, name: str, theta: Theta) -> float:
         k = theta["shape"]
@@ -107,7 +116,11 @@ class Weibull(Fitted):
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         if name == "shape":
             return _WEIBULL_V2 * theta["shape"] ** 2, 0.0
-        return 2 * self.bias("scale", theta) ** 2, 0.0
+        v2, deviation = 2 * self.bias("scale", theta) ** 2, self.information("scale", theta) ** -0.5
+        return v2, 0.1 * deviation + 0.08 * v2 / deviation
+
+    def reach(self, name: str, theta: Theta) -> float:
+        return 4 * self.second_order(name, theta)[0] * self.information(name, theta) if name == "scale" else 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         return (-_SCALE_VARIANCE / 2 - (_LOG_SHAPE_BIAS_2 - _LOG_SHAPE_BIAS_3 / count) / count) / count
@@ -118,6 +131,12 @@ class Weibull(Fitted):
 
 def _scale_bias(shape: Any) -> Any:
     return _LOCATION_BIAS / shape + _LOCATION_VARIANCE / (2 * shape**2)
+
+
+def _scale_bias_2(shape: Any) -> Any:
+    first, second, third, fourth = _SCALE_BIAS_2
+    y = 1 / shape
+    return y * (first + y * (second + y * (third + y * fourth)))
 
 
 @dataclass(frozen=True)
@@ -193,6 +212,7 @@ class NegativeBinomial(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")
+    tilts: ClassVar[Theta] = MappingProxyType({"r": 2.0})
 
     @property
     def least_block(self) -> int:
@@ -233,8 +253,21 @@ class NegativeBinomial(Fitted):
         return bias if name == "r" else (m * bias - m / (information * (r + m)) + m) / (r + m) ** 2
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        bias = self.bias(name, theta)
-        return bias**2, _BINOMIAL_B2 * bias
+        if name == "mean":
+            return 0.0, 0.0
+        deviation, bias = self.information(name, theta) ** -0.5, abs(self.bias(name, theta))
+        cube = bias**3 / deviation**2
+        return (_R_V2 * bias**2, _R_B2 * cube) if name == "r" else (_P_V2 * cube * deviation, _P_B2 * cube)
+
+    def skewness(self, name: str, theta: Theta) -> float:
+        if name != "p":
+            return super().skewness(name, theta)
+        r, p = theta["r"], theta["r"] / (theta["r"] + theta["mean"])
+        low, high = (1 / self.information("p", {**theta, "mean": r / (p * t) - r}) for t in (0.999, 1.001))
+        return (high - low) / (0.002 * p) * math.sqrt(self.information("p", theta))
+
+    def reach(self, name: str, theta: Theta) -> float:
+        return 0.0 if name == "mean" else fragile(self, ("r",), theta)
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
-from dpfast.families.fitted import Estimates, Fitted
+from dpfast.families.fitted import Estimates, Fitted, fragile
 
 _NODES = 80
 
@@ -47,6 +47,7 @@ class Regression(Fitted):
     spread: Any = 1.0
 
     model: ClassVar[str]
+    bend: ClassVar[float] = 0.0  # b2 in cubes of b1, in standard deviations, by simulation
 
     def __post_init__(self) -> None:
         columns: Any = self.columns
@@ -109,7 +110,14 @@ class Regression(Fitted):
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         moments = self._moments(theta)[name]
-        return moments.design + moments.bias**2, 0.0
+        return moments.design + moments.bias**2, self.bend * abs(moments.bias) ** 3 / moments.variance
+
+    @property
+    def tilts(self) -> Theta:  # type: ignore[override]
+        return dict.fromkeys(self.coefficients, 2.0)
+
+    def reach(self, name: str, theta: Theta) -> float:
+        return fragile(self, self.coefficients, theta) if self.bend else 0.0
 
     def _moments(self, theta: Theta) -> dict[str, _Moments]:
         """Of each coefficient, under the assumption `spread`.
@@ -190,6 +198,7 @@ class LogisticRegression(Regression):
     """
 
     model: ClassVar[str] = "logistic"
+    bend: ClassVar[float] = 0.2
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         e = np.exp(-np.abs(eta))
@@ -205,6 +214,7 @@ class PoissonRegression(Regression):
     """
 
     model: ClassVar[str] = "poisson"
+    bend: ClassVar[float] = 0.1
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.exp(eta), np.full_like(eta, 0.5)
@@ -255,6 +265,9 @@ class LinearRegression(Regression):
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
         freedom = np.maximum(count - len(self.coefficients), 1.0)
         return -digamma_deficits(freedom / 2) / 2 - logarithms(_blocks.normal_corrections(freedom + 1))
+
+    def skewness(self, name: str, theta: Theta) -> float:
+        return math.sqrt(0.5) if name == "sd" else 0.0
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         return (len(self.coefficients) + 1) / 2, 0.0

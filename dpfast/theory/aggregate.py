@@ -17,10 +17,11 @@ from dpfast import _checks
 from dpfast._least import least as least_number
 
 _FAR = 40.0  # standard deviations beyond which a normal number has no tail in doubles
+_STRAIGHT = 1e-3  # a skewness that is as none
 
 
-def clamp_bias(deviation: float, below: float, above: float) -> float:
-    """Bias of a normal estimate that is clamped to an interval.
+def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0.0) -> float:
+    """Bias of an estimate that is clamped to an interval.
 
     Parameters
     ----------
@@ -29,12 +30,14 @@ def clamp_bias(deviation: float, below: float, above: float) -> float:
     below, above : float
         How far below and above its mean the ends of the interval are; negative where the mean lies outside, `math.inf`
         where there is no end.
+    skewness : float
+        Of the estimate: it is normal if 0, else a lognormal number that is shifted, and turned round if negative.
 
     Returns
     -------
     float
-        ``deviation (L(below / deviation) - L(above / deviation))``, ``L(z) = phi(z) - z (1 - Phi(z))`` the expected
-        excess of a standard normal number over z.
+        ``deviation (L(below / deviation) - L(above / deviation))`` where it is normal, ``L(z) = phi(z) - z (1 -
+        Phi(z))`` the expected excess of a standard normal number over z.
 
     Examples
     --------
@@ -46,19 +49,40 @@ def clamp_bias(deviation: float, below: float, above: float) -> float:
     ends = [end if end == math.inf else _checks.real(name, end) for name, end in (("below", below), ("above", above))]
     if deviation == 0:
         return max(-ends[0], 0.0) - max(-ends[1], 0.0)
-    lower, upper = (deviation * _excess_over(end / deviation) for end in ends)
+    skewness = _checks.real("skewness", skewness)
+    lower, upper = (
+        deviation * _excess_over(end / deviation, skew) for end, skew in zip(ends, (-skewness, skewness), strict=True)
+    )
     return lower - upper
 
 
-def _excess_over(z: float) -> float:
-    """E (Z - z)^+ of a standard normal Z."""
-    if z > _FAR:
+def _excess_over(z: float, skewness: float) -> float:
+    """E (Z - z)^+ of a number Z of mean 0, variance 1 and a skewness, that is normal or lognormal: about a line."""
+    if abs(skewness) < _STRAIGHT:
+        if z > _FAR:
+            return 0.0
+        return max(math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * _beyond(z), 0.0)
+    if z == math.inf:
         return 0.0
-    return max(math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / math.sqrt(2)) / 2, 0.0)
+    if skewness < 0:  # E (Z - z)^+ = E (-Z + z)^+ - z
+        return max(_excess_over(-z, -skewness) - z, 0.0)
+    half = skewness**2 / 2
+    root = math.cbrt(1 + half + skewness * math.sqrt(1 + half / 2))
+    variance = root + 1 / root - 2  # of a lognormal number of mean 1; its skewness (variance + 3) sqrt(variance)
+    level, tau = 1 + z * math.sqrt(variance), math.sqrt(math.log1p(variance))
+    if level <= 0:
+        return -z
+    d = math.log(level) / tau
+    return max(_beyond(d - tau / 2) - level * _beyond(d + tau / 2), 0.0) / math.sqrt(variance)
 
 
-def clamp_margin(bias: float, deviation: float) -> float:
-    """How far beyond the mean of a normal estimate it can be clamped at one end for a bias that is no larger.
+def _beyond(z: float) -> float:
+    """P(Z > z) of a standard normal Z."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def clamp_margin(bias: float, deviation: float, skewness: float = 0.0) -> float:
+    """How far beyond the mean of an estimate it can be clamped at one end for a bias that is no larger.
 
     Parameters
     ----------
@@ -66,11 +90,13 @@ def clamp_margin(bias: float, deviation: float) -> float:
         Positive.
     deviation : float
         Standard deviation of the estimate, at least 0.
+    skewness : float
+        Of the estimate, as for `clamp_bias`.
 
     Returns
     -------
     float
-        The least margin, at least 0, with ``-clamp_bias(deviation, inf, margin) <= bias``.
+        The least margin, from 0 to 40 deviations, with ``-clamp_bias(deviation, inf, margin, skewness) <= bias``.
 
     Examples
     --------
@@ -80,11 +106,11 @@ def clamp_margin(bias: float, deviation: float) -> float:
     """
     bias, deviation = _checks.positive("bias", bias), _checks.nonnegative("deviation", deviation)
     low, high = 0.0, _FAR
-    if bias >= deviation * _excess_over(low):
+    if bias >= deviation * _excess_over(low, skewness):
         return 0.0
     while high - low > 2.0**-20:
         middle = (low + high) / 2
-        low, high = (middle, high) if deviation * _excess_over(middle) > bias else (low, middle)
+        low, high = (middle, high) if deviation * _excess_over(middle, skewness) > bias else (low, middle)
     return high * deviation
 
 
@@ -98,6 +124,7 @@ def block_excess(
     b1: float = 0.0,
     b2: float = 0.0,
     deviation: float = 0.0,
+    skewness: float = 0.0,
     below: float = math.inf,
     above: float = math.inf,
 ) -> float:
@@ -115,8 +142,9 @@ def block_excess(
         Positive.
     v2, b1, b2 : float
         Second-order terms of the estimate of a block.
-    deviation : float
-        ``1 / sqrt(I)``, for the bias of the clamp.
+    deviation, skewness : float
+        Of an estimate of one record, as it were, for the bias of the clamp: ``1 / sqrt(I)``, and what the skewness of
+        a block's estimate is times the root of its records.
     below, above : float
         How far below and above the parameter estimates are clamped.
 
@@ -124,7 +152,7 @@ def block_excess(
     -------
     float
         ``v2 k / n**2 + bias**2 + 2 (width / (k epsilon))**2``, the bias being ``|b1 k / n + b2 k**2 / n**2|`` plus the
-        absolute value of `clamp_bias` for ``deviation sqrt(k / n)``.
+        absolute value of `clamp_bias` for ``deviation sqrt(k / n)`` and ``skewness sqrt(k / n)``.
 
     Examples
     --------
@@ -136,7 +164,8 @@ def block_excess(
     k, width = _checks.positive("blocks", blocks), _checks.positive("width", width)
     epsilon, v2 = _checks.positive("epsilon", epsilon), _checks.nonnegative("v2", v2)
     bias = abs(_checks.real("b1", b1) * k / n + _checks.real("b2", b2) * (k / n) ** 2)
-    bias += abs(clamp_bias(_checks.nonnegative("deviation", deviation) * math.sqrt(k / n), below, above))
+    root = math.sqrt(k / n)
+    bias += abs(clamp_bias(_checks.nonnegative("deviation", deviation) * root, below, above, skewness * root))
     return v2 * k / n**2 + bias**2 + 2 * (width / (k * epsilon)) ** 2
 
 
@@ -149,6 +178,7 @@ def block_count(
     b1: float = 0.0,
     b2: float = 0.0,
     deviation: float = 0.0,
+    skewness: float = 0.0,
     below: float = math.inf,
     above: float = math.inf,
     least: SupportsIndex = 20,
@@ -157,7 +187,7 @@ def block_count(
 
     Parameters
     ----------
-    n, width, epsilon, v2, b1, b2, deviation, below, above
+    n, width, epsilon, v2, b1, b2, deviation, skewness, below, above
         As for `block_excess`; b1 and b2 count as their absolute values.
     least : int
         At least 1. Below 20 records, skewness spoils the expansion that `block_excess` is.
@@ -191,7 +221,7 @@ def block_count(
             low, high = (middle, high) if slope(middle) < 0 else (low, middle)
         first = max(round(low), 1)
     terms = {"width": width, "epsilon": epsilon, "v2": v2, "b1": b1, "b2": b2}
-    clamp = {"deviation": deviation, "below": below, "above": above}
+    clamp = {"deviation": deviation, "skewness": skewness, "below": below, "above": above}
     return best_near(first, lambda k: block_excess(n, k, **terms, **clamp), most=first)
 
 
