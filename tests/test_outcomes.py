@@ -12,6 +12,7 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 from tests.outcomes import EVERY, Job, differing, jobs, missing_kinds
 
+SEED = 101
 JOBS = {dpf.InverseSensitivity: 300, "local": 300}  # of others 60
 
 
@@ -21,8 +22,8 @@ def test_nothing_is_missing():
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
 def test_the_type_of_outcome_is_the_same_on_all_data(kind):
-    rng = Generator(PCG64(15))
-    for job in itertools.islice(jobs(kind, 15), JOBS.get(kind, 60)):
+    rng = Generator(PCG64(SEED))
+    for job in itertools.islice(jobs(kind, SEED), JOBS.get(kind, 60)):
         found = differing(job, rng, most_forms=2)
         assert not found, (job.label, found)
 
