@@ -171,7 +171,7 @@ def mechanism(kind, rng):
             return kind(**{name: value for name, value in options.items() if value is not None})
 
 
-LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
+LARGEST = {dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
 LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
 
 
