@@ -120,7 +120,7 @@ PARAMETERS = {
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),
     "qs": lambda rng: tuple(pick(rng, QS) for _ in range(int(rng.integers(1, 5)))),
     "stages": lambda rng: pick(rng, [None, 1, 2]),
-    "k": lambda rng: pick(rng, [1, 2, 7, 100]),
+    "k": lambda rng: pick(rng, [1, 7, 100, 100]),
     "psi": lambda rng: pick(
         rng, [dpf.psi.Huber(2.0), dpf.psi.Huber(1e300), dpf.psi.Pinball(0.3), dpf.psi.Logistic(2.0)]
     ),
@@ -171,7 +171,7 @@ def mechanism(kind, rng):
             return kind(**{name: value for name, value in options.items() if value is not None})
 
 
-LARGEST = {dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
+LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
 LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
 
 
