@@ -393,8 +393,8 @@ def datasets(rng, n, lower=0.0, upper=1.0):
         yield np.full(n, value)
     for _ in range(4):  # where the data jump from one end to the other
         yield np.where(shuffled < rng.integers(0, n + 1), lower, upper)
-    near = int(rng.integers(-3, 4))
-    for share in (0.25, 0.5, 0.75):
+    for share in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9):  # or near the ranks that statistics look at
+        near = rng.integers(-3, 4) if rng.random() < 0.5 else rng.uniform(-0.07, 0.07) * n
         yield np.where(shuffled < share * n + near, -np.inf, np.inf)
     yield np.where(shuffled < 0.8 * n, lower, rng.uniform(0, 1, n) * (0.5 * upper) + 0.5 * lower)
     yield np.where(np.arange(n) % 2, np.nan, middle)
