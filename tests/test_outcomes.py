@@ -13,7 +13,7 @@ import dpfast as dpf
 from tests.outcomes import EVERY, Job, differing, jobs, missing_kinds
 
 SEED = 9
-JOBS = {dpf.InverseSensitivity: 300, "local": 300}  # of others 60
+JOBS = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
 
 
 def test_nothing_is_missing():
