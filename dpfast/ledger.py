@@ -264,7 +264,7 @@ class Ledger:
     ) -> Iterator[None]:
         """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
         profile, count = _profile(cost), _checks.whole("times", times)
-        with self._active(), spending(profile, label=str(label), times=count):
+        with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
