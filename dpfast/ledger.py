@@ -95,11 +95,12 @@ class Ledger:
     Notes
     -----
     **What is charged.** ``with ledger:`` charges what this context releases, by any function or mechanism of dpfast,
-    once: what a mechanism does inside is part of it. ``release(size=k)`` costs k times. Other threads have other
-    contexts, in which releases are refused while the block is open: use ``with ledger:`` or `Ledger.release` there;
-    tasks of asyncio inherit it. A mechanism that is pickled in the block is charged in other processes through the
-    file, or refused; functions that are called there are not seen. Noise from `dpfast.noise` is refused, unless its use
-    is declared, as is anything of your own::
+    once: what a mechanism does inside is part of it, but what a source of `Chunks` releases to make records is not.
+    ``release(size=k)`` costs k times. Other threads have other contexts, in which releases are refused while the block
+    is open: use ``with ledger:`` or `Ledger.release` there; tasks of asyncio inherit it, and go on to pay when the
+    block is over. A mechanism that is pickled in the block is charged in other processes through the file, or refused;
+    functions that are called there are not seen. Noise from `dpfast.noise` is refused, unless its use is declared, as
+    is anything of your own::
 
         with ledger.spend(dpf.Privacy(0.5)):
             total = int(x.sum()) + dpf.noise.laplace(Fraction(2))
@@ -264,7 +265,7 @@ class Ledger:
     ) -> Iterator[None]:
         """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
         profile, count = _profile(cost), _checks.whole("times", times)
-        with self._active(), spending(profile, label=str(label), times=count):
+        with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:

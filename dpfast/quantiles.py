@@ -170,7 +170,7 @@ class _Plan:
         two = m >= 64 or skewed if stages is None else stages == 2
         block = math.isqrt(m) + 1  # ceil(sqrt(m + 1))
         coarse = tuple(range(block - 1, m, block)) if two else ()
-        share = epsilon / 2 if coarse else epsilon
+        share = min(epsilon / 2, epsilon - epsilon / 2) if coarse else epsilon  # a half, rounded down
         reach_coarse = _reach(share, last, len(coarse)) if coarse else 0
         # S may be reach_coarse at the pins alone.
         reach = reach_coarse + _reach(share, last, m - len(coarse))
@@ -179,7 +179,8 @@ class _Plan:
 
 def _reach(epsilon: float, last: int, m: int) -> int:
     """T = ceil(2 / epsilon (log C(last + m, m) + 42)): sorted vectors of a score above T weigh e**-42 together."""
-    return math.ceil(min(2 / epsilon * (math.log(math.comb(last + m, m)) + TAIL), 2.0**62))
+    per_log = 2 / epsilon if epsilon else math.inf
+    return math.ceil(min(per_log * (math.log(math.comb(last + m, m)) + TAIL), 2.0**62))
 
 
 @dataclass(frozen=True, eq=False)

@@ -271,20 +271,22 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, _PrivateEstima
         """Centred and scaled rows; X is not modified."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
-        if self.center_ is not None:
-            out -= self.center_
-        if self.scale_ is not None:
-            out /= self.scale_
+        with np.errstate(all="ignore"):  # a row may be far outside the bounds
+            if self.center_ is not None:
+                out -= self.center_
+            if self.scale_ is not None:
+                out /= self.scale_
         return out
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Rows before `transform`."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
-        if self.scale_ is not None:
-            out *= self.scale_
-        if self.center_ is not None:
-            out += self.center_
+        with np.errstate(all="ignore"):
+            if self.scale_ is not None:
+                out *= self.scale_
+            if self.center_ is not None:
+                out += self.center_
         return out
 
 

@@ -38,10 +38,20 @@ class Budget(Protocol):
 
 
 class _Paid:
-    """What is active inside a release."""
+    """What is active inside a release; tasks and contexts that inherit it may outlive that, and then pay by themselves.
+
+    Parameters
+    ----------
+    budget : Budget
+        Who paid.
+    declared : bool
+        Whether somebody answers for everything in it (`Ledger.spend`).
+    """
+
+    def __init__(self, budget: Budget, declared: bool) -> None:
+        self.budget, self.declared, self.over = budget, declared, False
 
 
-PAID = _Paid()
 active: ContextVar[Budget | _Paid | None] = ContextVar("dpfast_budget", default=None)
 blocks: list[str] = []  # of `with ledger:`, open in whatever thread or task of this process: the names of their budgets
 known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by their names
@@ -96,9 +106,15 @@ class Carrier:
         return state if ticket is None else {**(state or {}), "_ticket": ticket}
 
 
+def _here() -> Budget | _Paid | None:
+    """What is active; inside a release that is over, the budget that paid for it."""
+    budget = active.get()
+    return budget.budget if isinstance(budget, _Paid) and budget.over else budget
+
+
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:
     """Who pays for copies of it: the budget of this context, else the one that it carries, or lends."""
-    budget = active.get()
+    budget = _here()
     if budget is None or isinstance(budget, _Paid):
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
     return budget._ticket()
@@ -112,7 +128,7 @@ def payer(of: object = None) -> Budget | None:
     BudgetError
         A budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
-    budget = active.get()
+    budget = _here()
     if budget is None:
         # By its type, for it may be private data.
         ticket: Ticket | None = cast(Carrier, of)._ticket if hasattr(type(of), "_ticket") else None
@@ -125,17 +141,50 @@ def payer(of: object = None) -> Budget | None:
 
 
 @contextmanager
-def spending(profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None) -> Iterator[None]:
+def spending(
+    profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None, declared: bool = False
+) -> Iterator[None]:
     """Everything released in here is paid for by `profile`, `times` times, all at once; free where no budget is active.
 
-    `of` is what releases, where that can carry a budget.
+    `of` is what releases, where that can carry a budget; `declared` says that somebody answers for the cost.
     """
     budget = payer(of)
     if budget is None:
         yield
         return
     budget.reserve(profile, times=times, label=label)
-    token = active.set(PAID)
+    paid = _Paid(budget, declared)
+    token = active.set(paid)
+    try:
+        yield
+    finally:
+        paid.over = True
+        active.reset(token)
+
+
+def unpaid(source: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Records as they come. What is released to make them is no part of the release that reads them: it is charged."""
+    with _to_be_paid():
+        pieces = source()
+    while True:
+        with _to_be_paid():
+            piece = next(pieces, _END)
+        if piece is _END:
+            return
+        yield piece
+
+
+_END = object()
+
+
+@contextmanager
+def _to_be_paid() -> Iterator[None]:
+    """As outside of a release, unless somebody answers for everything in it."""
+    paid = active.get()
+    if not isinstance(paid, _Paid) or paid.declared:
+        yield
+        return
+    token = active.set(paid.budget)
     try:
         yield
     finally:

@@ -40,7 +40,7 @@ from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
-from dpfast.spending import EXACT, LAW, Ticket, refused, spending
+from dpfast.spending import EXACT, LAW, Ticket, refused, spending, unpaid
 
 if TYPE_CHECKING:
     from dpfast.laws import Law
@@ -76,6 +76,8 @@ class Chunks:
     Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
     first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
     pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
+    Privacy: the guarantee is for the records that come. A release that a source makes on its way, of bounds to clamp
+    to for one, is another one, in each pass; a `dpfast.Ledger` charges it.
     Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
     summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
 
@@ -129,7 +131,7 @@ class Chunks:
         return cls(opened)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._source() if callable(self._source) else self._source)
+        return unpaid(lambda: iter(self._source() if callable(self._source) else self._source))
 
     def __repr__(self) -> str:
         return "<Chunks of private records>"

@@ -694,6 +694,44 @@ class TestContexts:
         assert len(free) == 1
         assert ledger.spent.epsilon == 0.25
 
+    @pytest.mark.parametrize("declared", [True, False])
+    def test_a_task_that_outlives_what_was_paid_for_pays_by_itself(self, declared):
+        ledger, tasks = Ledger(1.0), []
+
+        async def later():
+            await asyncio.sleep(0)
+            return MEDIAN(X)
+
+        def mean(x):
+            if not tasks:
+                tasks.append(asyncio.create_task(later()))
+            return float(x.mean())
+
+        async def main():
+            if declared:
+                with ledger.spend(Privacy(0.5)):
+                    mean(X)
+            else:
+                ledger.release(dpf.SampleAndAggregate(mean, bounds=(0, 100), epsilon=0.5, blocks=1), X)
+            await tasks[0]
+
+        asyncio.run(main())
+        assert ledger.spent.epsilon == 0.75
+
+    def test_releases_that_a_source_of_chunks_makes_are_charged(self):
+        ledger = Ledger(10.0)
+
+        def opened():
+            upper = dpf.quantile(X, 0.9, bounds=(0, 100), epsilon=1.0)
+            return (np.minimum(part, upper) for part in (X, X))
+
+        with ledger:
+            MEDIAN(dpf.Chunks(opened))
+        assert ledger.spent.epsilon == 0.25 + MEDIAN.start().passes
+        with ledger.spend(Privacy(1.0)):
+            MEDIAN(dpf.Chunks(opened))
+        assert ledger.spent.epsilon == 1.25 + MEDIAN.start().passes
+
     def test_executors_and_older_tasks_of_asyncio_are_refused(self):
         ledger = Ledger(1.0)
 

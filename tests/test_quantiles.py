@@ -445,6 +445,14 @@ class TestWindows:
         self.check(x, [1, 5000, 19_990], [9, 5100, 20_000], lower=-3.0, upper=8.0, step=1.0)
         self.check(x, [1, 5000], [9, 5100], lower=0.0, upper=4096.0, step=0.25)
 
+    @pytest.mark.parametrize("epsilon", [5e-324, 1.5e-323, 1e-308])
+    def test_the_shares_of_the_least_epsilons(self, epsilon):
+        plan = _Plan.of(3, 9, 287, epsilon, 2)
+        assert plan.coarse
+        assert 2 * Fraction(plan.epsilon) <= Fraction(epsilon)
+        quantiles = dpf.Quantiles((0.3, 0.5, 0.99), grid=dpf.Grid(0, 287), epsilon=epsilon, stages=2)
+        assert quantiles(np.zeros(9)).shape == (3,)
+
     @pytest.mark.parametrize("step", [5e-324, 1e-310, 2.0**-1022, 2.0**1000])
     def test_few_points_of_extreme_steps(self, step):
         step = 2.0 ** np.frexp(step)[1] / 2  # a power of two

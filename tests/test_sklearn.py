@@ -280,6 +280,13 @@ class TestScaler:
         with pytest.raises(ValueError, match="quantile_range"):
             PrivateRobustScaler(bounds=BOUNDS, quantile_range=wrong).fit(X)
 
+    @pytest.mark.parametrize("bounds", [(0.0, 5e-324), (-10.0, 10.0), (0.0, 1e308)])
+    def test_no_row_makes_a_warning(self, bounds):
+        scaler = PrivateRobustScaler(bounds=bounds, epsilon=1.0, random_state=0).fit(np.full((9, 1), bounds[1]))
+        rows = np.array([[-1.7e308], [1.7e308], [np.inf], [-np.inf], [np.nan], [5e-324]])
+        assert scaler.inverse_transform(scaler.transform(rows)).shape == rows.shape
+        assert scaler.inverse_transform(rows).shape == rows.shape
+
 
 class TestQuantileTransformer:
     def test_uniform_and_normal(self):
