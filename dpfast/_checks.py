@@ -516,6 +516,8 @@ def candidates(n: int) -> int:
 
 def exact_score(value: Any, missing: Fraction | float = _ZERO) -> Fraction | float:
     """The number that a score is, or an infinity; `missing` for NaN, None and whatever else is no number."""
+    if type(value) is np.ndarray and value.ndim == 0:
+        value = value[()]
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_PLACES:

@@ -105,7 +105,7 @@ def by_group(
     if groups is None and offsets is None and mechanism._private:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
-        values = _checks.numbers("x", x, dimensions=1 if isinstance(mechanism, StatisticMechanism) else 2)
+        values = _checks.numbers("x", x, dimensions=mechanism.dimensions)
         if values.ndim not in (1, 2):
             raise ValueError(f"x must have a record in each entry or row, not shape {_checks.shape_of(values)}")
         if offsets is not None:

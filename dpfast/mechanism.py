@@ -50,6 +50,11 @@ class Mechanism(Carrier, ABC):
         """The guarantee for one changed record."""
 
     @property
+    def dimensions(self) -> int:
+        """Of the array of records, public: 1, a number in each entry, or 2, a record in each row."""
+        return 1
+
+    @property
     def privacy_profile(self) -> PrivacyProfile:
         """The same in more detail, where more is known: what a `dpfast.Ledger` composes."""
         return PrivacyProfile(self.privacy)

@@ -192,6 +192,10 @@ class _CoordinateWise(Mechanism):
         if self.transform is not None:
             yield "transform", len(self.transform)
 
+    @property
+    def dimensions(self) -> int:
+        return 2
+
     def _matrix(self, X: ArrayLike) -> NDArray[Any]:
         records = _checks.matrix("X", X)
         self._check_columns(records.shape[1])

@@ -89,7 +89,7 @@ class _PrivateEstimator(Carrier, BaseEstimator):
         if getattr(getattr(X, "dtype", None), "kind", None) == "c":
             raise ValueError("Complex data not supported")
         values: NDArray[Any] = check_array(
-            _checks.numbers("X", X), dtype=None, ensure_all_finite=False, input_name="X", estimator=self
+            _checks.numbers("X", X, dimensions=2), dtype=None, ensure_all_finite=False, input_name="X", estimator=self
         )
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return values

@@ -326,6 +326,59 @@ class TestCells:
         assert dpf.local.Interval(1.0, bounds=(0, 10)).randomize(sequence([1, cell, 3])).shape == (3,)
 
 
+def read_as_cells():
+    """What takes a number for each record, as functions of a list."""
+    wide = dpf.Grid(0, 10)
+    mechanisms = [
+        dpf.InverseSensitivity(dpf.statistics.Median(), grid=wide, epsilon=1.0),
+        dpf.MEstimator(dpf.psi.Huber(2.0), grid=wide, epsilon=1.0),
+        dpf.densities.KolmogorovSmirnov(3, grid=wide, epsilon=1.0),
+        dpf.densities.SeriesCoefficients(4, grid=wide, epsilon=1.0),
+        dpf.SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=1.0, blocks=2),
+    ]
+    for mechanism in mechanisms:
+        yield pytest.param(
+            lambda x, mechanism=mechanism: dpf.by_group(mechanism, x, labels=[0, 1] * 10, rng=PCG64(1)),
+            id=f"groups of {type(mechanism).__name__}",
+        )
+    for options in ({"bounds": (0, 10)}, {"grid": [wide]}):
+        yield pytest.param(
+            lambda x, options=options: dpf.histogram(x, 4, epsilon=1.0, rng=PCG64(1), **options).counts,
+            id=f"histogram by {next(iter(options))}",
+        )
+    for method in ("perturbed", "ks", "series"):
+        yield pytest.param(
+            lambda x, method=method: dpf.synthesize(
+                x, 3, bounds=(0, 10), epsilon=1.0, method=method, rng=np.random.default_rng(1)
+            ),
+            id=f"synthesize by {method}",
+        )
+
+
+class TestRowsAmongCells:
+    """A row where a number is expected is a missing record: it changes neither the shape nor how others are read."""
+
+    @pytest.mark.parametrize("row", [[2.0], [2.0, 3.0], (), [[1.0]], np.array([1.0, 2.0])], ids=str)
+    @pytest.mark.parametrize("read", list(read_as_cells()))
+    def test_in_a_vector(self, read, row):
+        x = [1.0, 2.0, 3.0, 4.0] * 5
+        np.testing.assert_array_equal(read([*x[:7], row, *x[8:]]), read([*x[:7], None, *x[8:]]))
+
+    @pytest.mark.parametrize(
+        "read",
+        [
+            lambda x: dpf.histogram(x, 3, bounds=[(0, 10)] * 2, epsilon=1.0, rng=PCG64(1)).counts,
+            local.L2Ball(2, 1.0).randomize,
+            lambda x: dpf.robust_mean(x, bounds=(0, 10), epsilon=1.0),
+        ],
+        ids=["histogram", "randomize", "robust_mean"],
+    )
+    @pytest.mark.parametrize("row", [[[2.0], 1.0], [None, [1.0, 2.0]], None, 3.0], ids=str)
+    def test_in_a_table(self, read, row):
+        rows = [[1.0, 2.0], [2.0, 3.0], [3.0, 1.0]] * 5
+        assert read([*rows, row]).shape == read([*rows, [1.0, 2.0]]).shape
+
+
 @pytest.mark.parametrize("cell", [None, 3, np.ma.masked, Hostile(Odd())], ids=lambda cell: type(cell).__name__)
 def test_what_is_no_row_is_a_missing_one(cell):
     np.testing.assert_array_equal(_checks.matrix("X", [[1, 2], cell]), [[1, 2], [math.nan, math.nan]])

@@ -92,7 +92,7 @@ def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
         raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
     values = request.values
     if isinstance(values, Chunks):
-        return Chunks(lambda: (_checks.numbers("X", piece).reshape(-1) for piece in values))
+        return Chunks(lambda: (_checks.numbers("X", piece, dimensions=1).reshape(-1) for piece in values))
     return values.reshape(-1)
 
 
