@@ -430,7 +430,7 @@ def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
         "density": released.density.tolist(),
         "noise_dominates": released.noise_dominates,
         **_context(released, grid, released.n or 0, arguments),
-        "text": f"{_bars(released)}",
+        "text": _bars(released),
     }
 
 

@@ -7,13 +7,12 @@ A mechanism asks for one of a few *readings* of the data, whose summary its law 
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, where the law needs them all;
+- `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
 - `Columns`: one of these for each column.
 
-- `Values`: the records of an array themselves, and in a stream the values of their codes.
-
-A mechanism names its reading (`Mechanism.reading`), and its law is a function of the summary (`Mechanism.law_of`): one
-road for arrays (`Reading.of`) and for streams (`State`). What a reading holds is an exact summary in integers: neither
-chunks nor the order of merging change it, and a release is the one of the same records in one array, bit for bit for
+`Mechanism.reading` makes the reading, and `Mechanism.law_of` the law from its summary, for arrays (`Reading.of`) and
+for streams (`State`) alike. A summary is exact and made of integers (but for `Values` of an array): it depends neither
+on the chunks nor on the order of merging, and a release equals that of the same records in one array, bit for bit for
 the same generator.
 """
 
@@ -151,7 +150,11 @@ class Chunks:
 
 
 class Reading(ABC):
-    """A summary in the making. PRIVATE. `add` and `merge` work in the present pass; `advance` begins the next one."""
+    """Reads records, in one pass or more, and makes their summary. PRIVATE once it has read.
+
+    A stream calls `add` for each chunk and `merge` for each other reading of the present pass, `advance` between two
+    passes, and `summary` after the last one. An array needs one call of `of`.
+    """
 
     passes = 1
 
@@ -176,9 +179,9 @@ class Reading(ABC):
         """What the law is made of, after the last pass over n records."""
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        """The summary of all records, in one array as `records` gives it: a new reading's passes over it, or faster.
+        """The summary of all records, in one array as `records` returns it; called once, and of a new reading only.
 
-        A subclass that overrides it has the same summary by another way.
+        By all passes over the array; a subclass may override it by a faster way to the same summary.
         """
         for number in range(self.passes):
             if number:
@@ -365,14 +368,16 @@ class Codes(Reading):
 
 
 class Batch(NamedTuple):
-    """Records in one array, for a law that reads them itself, and the threads that it may use."""
+    """The summary of `Values`: records in one array, and the number of threads that may read them."""
 
     values: Array
     threads: int
 
 
 class Values(Codes):
-    """The records themselves: those of an array, or in a stream the values of their grid codes, which count alike.
+    """The records themselves, for a law that reads them: an array as it is, or the values of the codes of a stream.
+
+    The law must be the same for both: a function of the codes.
 
     Parameters
     ----------
@@ -753,7 +758,10 @@ class _Gap(NamedTuple):
 
 
 class Ordered(Protocol):
-    """The sorted codes of n records, as far as they were wanted."""
+    """The sorted codes of n records around the wanted ranks: `Selected` of an array, `Order` of a stream.
+
+    Only wanted ranks may be asked for; of three stretches or more, only those in 1..n.
+    """
 
     @property
     def n(self) -> int:
@@ -990,7 +998,7 @@ def columns_between(records: Array, start: int, stop: int) -> Iterator[tuple[int
 
 
 def shares(count: int, threads: int) -> list[range]:
-    """What each of some threads reads of so many columns."""
+    """The columns that each thread reads."""
     parts = min(threads, count)
     return [range(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
 
@@ -999,7 +1007,7 @@ def shares(count: int, threads: int) -> list[range]:
 
 
 class Streamed(Protocol):
-    """What a state asks of a mechanism."""
+    """The part of `dpfast.Mechanism` that a state uses."""
 
     _ticket: Ticket | None
 

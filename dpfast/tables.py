@@ -250,11 +250,7 @@ def _shows(progress: bool) -> bool:
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a progress bar on a terminal."""
     # The lines themselves where nothing is shown: a generator that ends early would close them.
-    return (
-        _counted(lines, raw)
-        if progress and sys.stderr is not None and sys.stderr.isatty() and raw.seekable()
-        else lines
-    )
+    return _counted(lines, raw) if _shows(progress) and raw.seekable() else lines
 
 
 def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
