@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels._blocks import BlockSums
 from dpfast._least import least
 from dpfast.families.family import AdditiveFamily, Box, Family, Theta
@@ -783,7 +783,7 @@ class BlockState:
             Threads, -1 for one per core; the result does not depend on it.
         """
         threads = _checks.threads(workers)
-        self.sums.update(_checks.vector("x", chunk), workers=threads)
+        self.sums.update(_containers.vector("x", chunk), workers=threads)
 
     def merge(self, other: BlockState) -> None:
         """Add what a state of the same mechanism and n has read of other records."""
@@ -878,7 +878,7 @@ class IndependentLaws(Law):
         self.laws = tuple(laws)
 
     def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
-        return list(zip(self.laws, np.moveaxis(_checks.integers("k", k), -1, 0), strict=True))
+        return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels
 from dpfast._threads import each
 from dpfast.grid import Grid
@@ -105,13 +105,13 @@ def by_group(
     if groups is None and offsets is None and mechanism._private:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
-        values = _checks.numbers("x", x, dimensions=mechanism.dimensions)
+        values = _containers.numbers("x", x, dimensions=mechanism.dimensions)
         if values.ndim not in (1, 2):
-            raise ValueError(f"x must have a record in each entry or row, not shape {_checks.shape_of(values)}")
+            raise ValueError(f"x must have a record in each entry or row, not shape {_containers.shape_of(values)}")
         if offsets is not None:
             ends, order = _offsets(offsets, len(values), groups), None
         else:
-            order = _checks.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
+            order = _containers.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
             if order.shape != (len(values),):
                 raise ValueError("labels must have one entry for each record of x")
             if groups is None:
@@ -119,13 +119,13 @@ def by_group(
             ends = np.zeros(groups + 1, np.int64)
         if isinstance(mechanism, InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic):
             if values.ndim != 1:
-                raise ValueError(f"x must be one-dimensional, not of shape {_checks.shape_of(values)}")
+                raise ValueError(f"x must be one-dimensional, not of shape {_containers.shape_of(values)}")
             return _quantiles(mechanism, values, order, ends, rng, threads)
         return _one_by_one(mechanism, values, order, ends, rng, threads)
 
 
 def _offsets(offsets: Any, n: int, groups: int | None) -> NDArray[np.int64]:
-    ends = np.ascontiguousarray(_checks.integers("offsets", offsets))
+    ends = np.ascontiguousarray(_containers.integers("offsets", offsets))
     if ends.ndim != 1 or ends.size < 1 or (groups is not None and ends.size != groups + 1):
         wanted = "num_groups + 1" if groups is None else groups + 1
         raise ValueError(f"offsets must have {wanted} entries")

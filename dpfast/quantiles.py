@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
 from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
@@ -339,7 +339,7 @@ class JointQuantiles(Law):
         return _Stage(self._windows, self._all, self._plan.epsilon, self._plan.reach, pins)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         flat = [self._logpmf(vector) for vector in codes.reshape(-1, codes.shape[-1])]
         return np.array(flat).reshape(codes.shape[:-1])
 

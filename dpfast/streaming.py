@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
 from dpfast.grid import Grid
@@ -123,7 +123,7 @@ class Chunks:
                     if isinstance(columns, str):
                         yield pieces[0]
                     else:
-                        yield np.stack([_checks.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
+                        yield np.stack([_containers.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
 
         return cls(opened)
 
@@ -136,8 +136,8 @@ class Chunks:
     def declares_integers(self) -> bool:
         """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
         if isinstance(self._source, Sequence):
-            return len(self._source) > 0 and all(map(_checks.declares_integers, self._source))
-        return _checks.declares_integers(next(iter(self), None))
+            return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
+        return _containers.declares_integers(next(iter(self), None))
 
     def records(self) -> int:
         """The number of records, by a visit to all pieces, once."""
@@ -215,7 +215,7 @@ class Sums(Reading):
         self._total = self._total_squares = 0
 
     def records(self, x: Any) -> Array:
-        return _checks.vector("x", x)
+        return _containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
@@ -255,7 +255,7 @@ class Records(Reading):
         self._kept = kept
 
     def records(self, x: Any) -> Array:
-        return self._kept(_checks.vector("x", x))
+        return self._kept(_containers.vector("x", x))
 
     def add(self, values: Array, threads: int) -> None:
         pass
@@ -335,7 +335,7 @@ class Codes(Reading):
         records: Callable[[Any], Array] | None = None,
     ) -> None:
         self._grids, self._finish = grids, finish
-        self._records = records or partial(_checks.vector, "x")
+        self._records = records or partial(_containers.vector, "x")
         self._parts: list[Integers] = []
 
     def records(self, x: Any) -> Array:
@@ -598,7 +598,7 @@ class Ranks(Reading):
         return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
 
     def records(self, x: Any) -> Array:
-        return _checks.vector("x", x)
+        return _containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         for start in range(0, len(values), _PIECE):

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _containers
 from dpfast._kernels import _blocks
 from dpfast._threads import each
 
@@ -115,7 +115,7 @@ class Family(ABC):
 
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
         """The records as arrays of equal length, from what the caller gave: checked by shape and dtype only."""
-        return (_checks.vector("x", x),)
+        return (_containers.vector("x", x),)
 
     @abstractmethod
     def estimates(

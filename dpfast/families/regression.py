@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted, fragile
@@ -85,7 +85,7 @@ class Regression(Fitted):
     def records(self, x: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(x, tuple) or len(x) != 2:
             raise TypeError(f"x must be a pair (X, y) of regressors and response for {type(self).__name__}")
-        design, response = _checks.matrix("X", x[0]), _checks.vector("y", x[1])
+        design, response = _containers.matrix("X", x[0]), _containers.vector("y", x[1])
         if design.shape[1] != len(self.columns):
             raise ValueError(f"X must have {len(self.columns)} columns, not {design.shape[1]}")
         if design.shape[0] != response.shape[0]:
