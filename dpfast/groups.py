@@ -48,11 +48,11 @@ def by_group(
         Private data, as for the mechanism; never modified.
     labels : array_like of int, shape (n,)
         The group of each record, 0..num_groups - 1, in any order. A record with another label, or whose label is masked
-        or null, is in no group and dropped. So is, where labels are private, one whose label is no whole number at all:
-        NaN, None in a list, 0.5, text. A whole float is the number it is.
+        or null, is in no group and dropped. Where labels are private, so is one whose label is not a whole number: NaN,
+        None in a list, 0.5, text. A float that is a whole number is read as that number.
     offsets : array_like of int, shape (num_groups + 1,)
         Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``. From
-        0 to n, never falling. They say how the records lie in memory: what is no such layout raises.
+        0 to n, never falling. They are public, the layout of the records in memory.
     num_groups : int, optional
         G, public. Default, where labels are public: the largest label + 1.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -69,9 +69,9 @@ def by_group(
     ------
     TypeError, ValueError
         A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels not as
-        many as records; public labels that are no integers; private ones of a dtype of text, objects or dates, whatever
-        they hold; offsets that are out of order; `num_groups` missing where labels are private; an empty group where
-        groups are public and there is no grid of one number; what the mechanism raises.
+        many as records; public labels that are not integers; private ones of a dtype of text, objects or dates; offsets
+        that are out of order; `num_groups` missing where labels are private; an empty group where groups are public and
+        there is no grid of one number; what the mechanism raises.
 
     Notes
     -----

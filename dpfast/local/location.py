@@ -39,7 +39,7 @@ class Descent(NamedTuple):
     total : float
         The sum of the thetas that people were asked about, those of the burn-in left out.
     refused : int
-        What was sent besides and is no report; it moves nothing.
+        How many reports were refused; they do not change the other fields.
     """
 
     theta: float

@@ -46,7 +46,7 @@ class Gradients(NamedTuple):
     total : ndarray of shape (d,)
         The sum of the thetas that people were asked with, those of the burn-in left out.
     refused : int
-        What was sent besides and is no report; it moves nothing.
+        How many reports were refused; they do not change the other fields.
     """
 
     theta: NDArray[np.float64]
