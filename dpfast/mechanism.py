@@ -85,7 +85,7 @@ class Mechanism(Carrier, ABC):
 
         Called before any record is read, in a stream when the first pass is over.
         """
-        return n if self.privacy.neighbors == "add-remove" else _checks.records(n)
+        return n if n > 0 or self.privacy.neighbors == "add-remove" else _checks.records(n)
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:

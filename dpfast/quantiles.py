@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -117,12 +118,14 @@ differential privacy) for one record replaced (the number of records is public)>
         return JointQuantiles(windows, plan, places=places, grid=self.grid)
 
     def reading(self) -> Ranks:
+        targets = cache(self._targets)
+
         def wanted(n: int) -> list[tuple[int, int]]:
-            ranks, _, plan = self._targets(n)
+            ranks, _, plan = targets(n)
             return [(rank - plan.reach - 1, rank + plan.reach + 1) for rank in ranks.tolist()]
 
         def finish(order: Ordered) -> _Windows:
-            ranks, _, plan = self._targets(order.n)
+            ranks, _, plan = targets(order.n)
 
             def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
                 stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
