@@ -191,7 +191,7 @@ def coverage(trial, rng, records=_MANY):
     low, high = trial.mechanism.box.range(trial.parameter)
 
     def error(value):
-        return trial.mechanism.error(trial.n, {**_told(trial), trial.parameter: float(value)})
+        return trial.mechanism.error(trial.n, {**_others(trial), trial.parameter: float(value)})
 
     at_truth = error(truth)
     nearer, farther = sorted((truth - low, high - truth))
@@ -200,12 +200,12 @@ def coverage(trial, rng, records=_MANY):
     points = np.unique(np.quantile(found, np.linspace(0, 1, _NODES)))
     at_release = np.interp(found, points, [error(point) for point in points])
     away = np.abs(found - truth)
-    within = [np.mean(away <= told) for told in (at_truth, at_release)]
+    within = [np.mean(away <= stated) for stated in (at_truth, at_release)]
     return (*within, max(at_truth, np.median(at_release)) < nearer)
 
 
-def _told(trial):
-    """What of the truth, beside the parameter, `error` is told: what does not follow from the parameter itself."""
+def _others(trial):
+    """The true values of the other parameters, but for those that follow from the released one."""
     same = {"rate": ("mean", "scale"), "mean": ("rate",), "scale": ("rate",), "sd": ("variance",), "variance": ("sd",)}
     theta = dict(trial.theta)
     if isinstance(trial.case.family, families.NegativeBinomial):
@@ -215,7 +215,7 @@ def _told(trial):
 
 
 def survey(case, parameter, rng, settings=SETTINGS, records=RECORDS, many=_MANY):
-    """The coverages of random settings: of those where something is told."""
+    """The coverages of random settings: of those where the error is known."""
     trials = [setting(case, parameter, rng, records) for _ in range(settings)]
     return [found for trial in trials if (found := coverage(trial, rng, many)) is not None]
 
@@ -241,16 +241,16 @@ def section(quick):
     itself: {settings} random settings for each family and parameter, n from {RECORDS[0]:,} to {RECORDS[1]:,}, epsilon
     from {EPSILONS[0]:g} to {EPSILONS[1]:g}, the truth over decades, bounds from 1.26 to 32 times beyond it on each side
     (0.3 to 8 deviations of a record, for a location or coefficient), all ways to combine, guesses that are right,
-    wrong, or
-    "worst". Other parameters than the released one are given to `error` as they are. "told": settings where an error is
-    told; elsewhere it is the distance to the farther bound (blocks too short for the family's expansions, or a bias of
-    the clamp beyond a quarter of the chance), and nothing is claimed. The least coverage is of all that are told, the
-    greatest of those where both bounds are beyond the error: a release that is clamped to a nearer bound is within
-    every error. Coverages above 0.98 are of releases at which nothing is told, which count as within their error; of
-    coefficients, and r and p of the negative binomial, whose errors are told larger the farther out the release is; and
-    of a bias of the clamp that is told too large (Poisson counts of a few per block). The thresholds were chosen with
+    wrong, or "worst". `error` is given the true values of the other parameters. "known": settings in which the error is
+    known at the truth; in others `error` is the distance to the farther bound, and no coverage is claimed (blocks too
+    short for the family's expansions, or a bias of the clamp beyond a quarter of the random error). The least coverage
+    is of all settings in which it is known, the greatest of those in which both bounds are beyond the error: a release
+    that is clamped to a nearer bound is within every error. Coverages above 0.98 come from releases at which the error
+    is not known, which count as within it; from coefficients, and r and p of the negative binomial, whose error
+    increases with the distance of the release; and from an overestimated bias of the clamp (Poisson counts, a few per
+    block). The thresholds were chosen with
     these settings in view: with other seeds expect a setting here and there somewhat outside. Each is of
     {_RELEASES:,} releases from at least 60 data sets; chance moves a coverage by about 0.01, and the extremes more.
     """
-    headings = ["family and parameter", "told", "least coverage", "greatest coverage"]
+    headings = ["family and parameter", "known", "least coverage", "greatest coverage"]
     return f"## Coverage of the stated error\n\n{paragraph(text)}\n{table(headings, rows)}"

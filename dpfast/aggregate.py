@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels._blocks import BlockSums
 from dpfast._least import least
 from dpfast.families.family import AdditiveFamily, Box, Family, Theta
@@ -34,8 +34,8 @@ _MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
 _BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
-_DOUBT = 1 / 4  # of the chance: a bias, known by an expansion, that is no part of a stated error beyond it
-_ENOUGH = 8.0  # blocks, over 1 / epsilon, for which longer ones are taken where short ones are not trusted
+_MOST_BIAS = 1 / 4  # of the random error: with a larger one, which expansions do not give well, no error is stated
+_FEWEST_BLOCKS = 8.0  # over epsilon: with fewer, blocks may be shorter than the expansions of the family need
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
 _IQR = 1.349  # of a normal distribution, in standard deviations
@@ -469,7 +469,7 @@ class SampleAndAggregate(Mechanism):
         return deviation / theta[name] if name in self.box.logs else deviation
 
     def _skewness(self, name: str, theta: Theta) -> float:
-        """Of an estimate of one record, as it were, on the scale of the average."""
+        """Skewness of a block's estimate times the square root of its records, on the scale of the average."""
         try:
             skewness = self.family.skewness(name, theta)
         except TypeError:
@@ -526,10 +526,10 @@ class SampleAndAggregate(Mechanism):
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
 
     def _least_block(self, n: int, points: list[_Point]) -> int:
-        """As long as the expansions hold, if there are blocks enough then that noise is small beside the range."""
+        """Records in a block: as many as the expansions need, if that leaves so many blocks that noise is small."""
         least: int = self.family.least_block
         reach = max(point.reach for point in points)
-        return max(least, math.ceil(reach)) if _ENOUGH * reach <= n * float(self._share) else least
+        return max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * float(self._share) else least
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -557,17 +557,17 @@ class SampleAndAggregate(Mechanism):
             Records.
         theta : float or mapping from names to float
             The parameters that the records are assumed to have; a float for the one that is released. Others that the
-            error depends on (the shape, for a scale of gamma records) are named too, or they are those of `guess`, or
-            of the middle of the bounds, or 1.
+            error depends on (the shape, for the scale of gamma records) default to `guess`, then to the middle of the
+            bounds, then to 1.
         confidence : float
             In (0, 1).
 
         Returns
         -------
         float or ndarray
-            In units of the parameter; an array for several. At most the distance from theta to the farther bound; that
-            also where the blocks are too short for the family's expansions at theta (`Family.reach`), or where the bias
-            of the clamp and of second order is more than a quarter of the chance: nothing is known then of the error.
+            In units of the parameter; an array for several. At most the distance from theta to the farther bound, which
+            is also the answer where the error is not known: where blocks are too short for the family's expansions at
+            theta (`Family.reach`), or the bias of the clamp and of second order exceeds a quarter of the random error.
 
         Raises
         ------
@@ -578,10 +578,10 @@ class SampleAndAggregate(Mechanism):
 
         Notes
         -----
-        The mean of the estimates is taken as normal, estimates themselves, where they are clamped, as lognormal ones of
-        their skewness, and the window of a Winsorized mean as wide as it is expected to be. docs/efficiency.md has how
-        often errors of 95 % hold in random settings of all families, with theta the truth or the release: in 90 % of
-        cases or more in each; in more than 98 % where a bound is nearer than the error, and for some families there.
+        The mean of the estimates is taken as normal, an estimate that is clamped as lognormal with its skewness, and
+        the window of a Winsorized mean as wide as expected. docs/efficiency.md lists how often the error at a
+        confidence of 95 % is kept in random settings of all families, with theta the truth or the release: at least
+        90 % in each, more than 98 % where a bound is nearer than the error, and for some families.
 
         Examples
         --------
@@ -624,7 +624,7 @@ class SampleAndAggregate(Mechanism):
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))
             nearer, farther = sorted((assumed[name] - low, high - assumed[name]))
-            known = nearer < 0 or (n >= k * reach and rest <= _DOUBT * chance)
+            known = nearer < 0 or (n >= k * reach and rest <= _MOST_BIAS * chance)
             errors.append(max(-nearer, min(farther, error if known else farther)))
         return errors
 
@@ -705,7 +705,7 @@ class _Scale(NamedTuple):
     high: float
     least: float  # no estimate is below it
     most: float
-    below: tuple[float, float]  # deviation and skewness of an estimate of one record, as it were, at the lower bound
+    below: tuple[float, float]  # at the lower bound: what `_deviation` and `_skewness` give
     above: tuple[float, float]
 
     @property
@@ -783,7 +783,7 @@ class BlockState:
             Threads, -1 for one per core; the result does not depend on it.
         """
         threads = _checks.threads(workers)
-        self.sums.update(_checks.vector("x", chunk), workers=threads)
+        self.sums.update(_containers.vector("x", chunk), workers=threads)
 
     def merge(self, other: BlockState) -> None:
         """Add what a state of the same mechanism and n has read of other records."""
@@ -878,7 +878,7 @@ class IndependentLaws(Law):
         self.laws = tuple(laws)
 
     def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
-        return list(zip(self.laws, np.moveaxis(_checks.integers("k", k), -1, 0), strict=True))
+        return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.grid import Grid
 from dpfast.privacy import Privacy, double_up
 from dpfast.random import RandomSource
@@ -396,8 +396,8 @@ def _greater_neighbors(places: tuple[int, ...], size: int) -> Iterator[tuple[int
 
 
 def _exact_scores(scores: Any) -> list[Fraction | float]:
-    exact = _checks.scores([scores] if np.ndim(scores) == 0 else scores)
-    return [_checks.exact_score(score) for score in (exact if isinstance(exact, list) else exact.tolist())]
+    exact = _containers.scores([scores] if np.ndim(scores) == 0 else scores)
+    return [_containers.exact_score(score) for score in (exact if isinstance(exact, list) else exact.tolist())]
 
 
 def _change(before: Fraction | float, after: Fraction | float) -> Fraction | float:

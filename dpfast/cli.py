@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _warn(f"dpfast: error: {error}")
         return 3
     except KeyboardInterrupt:
-        _warn("dpfast: interrupted: nothing is released, or it is lost and its epsilon is spent")
+        _warn("dpfast: interrupted: if a release was made, it is lost and its epsilon is spent")
         return 130
 
 
@@ -272,7 +272,7 @@ def _grid(arguments: argparse.Namespace) -> Grid:
 def _column_grid(arguments: argparse.Namespace) -> Grid:
     """The grid of a column, of step 1 where it is declared to hold integers; `type` and `missing` are then known."""
     lower, upper = arguments.bounds
-    grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # a bad number is told before the file
+    grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
     declared = schema_type(arguments.file, arguments.column)
     arguments.type = arguments.type or declared or "number"
     if arguments.step is None and arguments.type == "integer":
@@ -430,7 +430,7 @@ def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
         "density": released.density.tolist(),
         "noise_dominates": released.noise_dominates,
         **_context(released, grid, released.n or 0, arguments),
-        "text": f"{_bars(released)}",
+        "text": _bars(released),
     }
 
 
@@ -471,7 +471,7 @@ def _saver(path: str) -> Callable[[Histogram], None]:
 
 
 def _open_for_writing(path: str) -> None:
-    """That a file can be written, told before anything is released."""
+    """Raises unless a file can be written, before a release is made."""
     try:
         Path(path).open("a").close()
     except OSError as error:

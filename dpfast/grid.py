@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _grid
 
 MAX_SIZE = 2**52
@@ -116,7 +116,7 @@ class Grid:
         ndarray of int64, shape (n,)
             Private data.
         """
-        x = _checks.vector("values", values)
+        x = _containers.vector("values", values)
         if x.dtype.kind == "b":
             x = x.view(np.uint8)
         elif x.dtype == np.float16:
@@ -138,7 +138,7 @@ class Grid:
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
         """The values of integer codes in [0, size), exact."""
-        return np.asarray(_checks.integers("codes", codes) + self.first, dtype=np.float64) * self.step
+        return np.asarray(_containers.integers("codes", codes) + self.first, dtype=np.float64) * self.step
 
     def value(self, code: int) -> float:
         """The value of one code, exact."""
@@ -187,4 +187,4 @@ def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
 
 def natural_step(x: Any) -> float | None:
     """1 where x declares integers or booleans by its dtype; None, the default of `Grid`, elsewhere."""
-    return 1.0 if _checks.declares_integers(x) else None
+    return 1.0 if _containers.declares_integers(x) else None

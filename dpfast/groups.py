@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels
 from dpfast._threads import each
 from dpfast.grid import Grid
@@ -48,11 +48,11 @@ def by_group(
         Private data, as for the mechanism; never modified.
     labels : array_like of int, shape (n,)
         The group of each record, 0..num_groups - 1, in any order. A record with another label, or whose label is masked
-        or null, is in no group and dropped. So is, where labels are private, one whose label is no whole number at all:
-        NaN, None in a list, 0.5, text. A whole float is the number it is.
+        or null, is in no group and dropped. Where labels are private, so is one whose label is not a whole number: NaN,
+        None in a list, 0.5, text. A float that is a whole number is read as that number.
     offsets : array_like of int, shape (num_groups + 1,)
         Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``. From
-        0 to n, never falling. They say how the records lie in memory: what is no such layout raises.
+        0 to n, never falling. They are public, the layout of the records in memory.
     num_groups : int, optional
         G, public. Default, where labels are public: the largest label + 1.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -69,9 +69,9 @@ def by_group(
     ------
     TypeError, ValueError
         A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels not as
-        many as records; public labels that are no integers; private ones of a dtype of text, objects or dates, whatever
-        they hold; offsets that are out of order; `num_groups` missing where labels are private; an empty group where
-        groups are public and there is no grid of one number; what the mechanism raises.
+        many as records; public labels that are not integers; private ones of a dtype of text, objects or dates; offsets
+        that are out of order; `num_groups` missing where labels are private; an empty group where groups are public and
+        there is no grid of one number; what the mechanism raises.
 
     Notes
     -----
@@ -105,13 +105,13 @@ def by_group(
     if groups is None and offsets is None and mechanism._private:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
-        values = _checks.numbers("x", x, dimensions=1 if isinstance(mechanism, StatisticMechanism) else 2)
+        values = _containers.numbers("x", x, dimensions=mechanism.dimensions)
         if values.ndim not in (1, 2):
-            raise ValueError(f"x must have a record in each entry or row, not shape {_checks.shape_of(values)}")
+            raise ValueError(f"x must have a record in each entry or row, not shape {_containers.shape_of(values)}")
         if offsets is not None:
             ends, order = _offsets(offsets, len(values), groups), None
         else:
-            order = _checks.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
+            order = _containers.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
             if order.shape != (len(values),):
                 raise ValueError("labels must have one entry for each record of x")
             if groups is None:
@@ -119,13 +119,13 @@ def by_group(
             ends = np.zeros(groups + 1, np.int64)
         if isinstance(mechanism, InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic):
             if values.ndim != 1:
-                raise ValueError(f"x must be one-dimensional, not of shape {_checks.shape_of(values)}")
+                raise ValueError(f"x must be one-dimensional, not of shape {_containers.shape_of(values)}")
             return _quantiles(mechanism, values, order, ends, rng, threads)
         return _one_by_one(mechanism, values, order, ends, rng, threads)
 
 
 def _offsets(offsets: Any, n: int, groups: int | None) -> NDArray[np.int64]:
-    ends = np.ascontiguousarray(_checks.integers("offsets", offsets))
+    ends = np.ascontiguousarray(_containers.integers("offsets", offsets))
     if ends.ndim != 1 or ends.size < 1 or (groups is not None and ends.size != groups + 1):
         wanted = "num_groups + 1" if groups is None else groups + 1
         raise ValueError(f"offsets must have {wanted} entries")

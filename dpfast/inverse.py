@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels, _select
 from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
@@ -142,7 +142,7 @@ differential privacy) for one record replaced (the number of records is public)>
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
         if isinstance(statistic, OrderStatistic) and not self._private and not isinstance(x, Chunks):
-            threads, values = _checks.threads(workers), _checks.vector("x", x)
+            threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
             code = _levels.draw_order_statistic(
                 source,

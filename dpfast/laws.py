@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast.grid import Grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
@@ -122,7 +122,7 @@ class NestedIntervals(ScalarLaw):
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """The least number of replaced records that puts the statistic at k, capped at the number of levels."""
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
@@ -131,11 +131,11 @@ class NestedIntervals(ScalarLaw):
         return (codes >= self.support[0]) & (codes <= self.support[1])
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         return np.where(self._inside(codes), -self.epsilon / 2 * self.score(codes) - self._log_total, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(_checks.integers("k", k), -1, self.support[1])
+        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         inside = codes - self._starts[stretch] + 1
         below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
@@ -198,7 +198,7 @@ class Boxes(Law):
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """The least t whose box holds k; the number of boxes for vectors outside all."""
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         scores = np.zeros(codes.shape[:-1], np.int64)
         for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):
             too_low = len(low) - np.searchsorted(low[::-1], column, side="right")
@@ -233,7 +233,7 @@ class Boxes(Law):
         _boxes.fill_points(source, lower, upper, levels, out)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_checks.integers("k", k))
+        return self._decode(_containers.integers("k", k))
 
 
 class BehindTest(Law):
@@ -262,7 +262,7 @@ class BehindTest(Law):
             self._log_pass, self._log_fail = self._log_fail, self._log_pass
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         return np.where(self._failed(codes), self._log_fail, self._log_pass + self.law.logpmf(codes))
 
     def _failed(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -279,7 +279,7 @@ class BehindTest(Law):
         return np.where(noise.reshape(*codes.shape[:-1], 1) >= self.margin, codes, self.FAILURE)
 
     def value(self, k: ArrayLike) -> Any:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         failed = self._failed(codes)[..., None]
         values = np.where(failed, np.nan, self.law.value(np.where(failed, 0, codes)))
         return None if codes.ndim == 1 and failed[0] else values
@@ -315,7 +315,7 @@ class NoisyIntegers(Law):
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of P(K = k), k of shape (..., *center.shape); without the clamping."""
         rate = float(1 / self.scale)
-        distance = np.abs(_checks.integers("k", k) - self.center).astype(np.float64)
+        distance = np.abs(_containers.integers("k", k) - self.center).astype(np.float64)
         axes = tuple(range(-self.center.ndim, 0))
         return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=axes))
 
@@ -333,7 +333,7 @@ class NoisyIntegers(Law):
         return np.clip(draws, -self.most, self.most, out=draws)
 
     def value(self, k: ArrayLike) -> Any:
-        return self._decode(_checks.integers("k", k))
+        return self._decode(_containers.integers("k", k))
 
 
 class RoundedNoise(ABC):
@@ -450,7 +450,7 @@ class ClampedNoise(ScalarLaw):
         return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         first, last = self.support
         if first == last:
             return np.where(codes == first, 0.0, -np.inf)
@@ -461,7 +461,7 @@ class ClampedNoise(ScalarLaw):
         )
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         first, last = self.support
         inside = np.clip(codes, first, last)
         below = np.exp(self._log_at_least(np.asarray(self.center - inside, dtype=np.float64)))

@@ -227,7 +227,7 @@ class Ledger:
 
     @contextmanager
     def _active(self) -> Iterator[None]:
-        """Active for what is paid here as a whole: no block, in which somebody's threads could be left without it."""
+        """Active for one release or declared cost; unlike by a `with` block, other threads are not refused then."""
         self._enter()
         try:
             yield

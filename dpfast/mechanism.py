@@ -50,6 +50,11 @@ class Mechanism(Carrier, ABC):
         """The guarantee for one changed record."""
 
     @property
+    def dimensions(self) -> int:
+        """Of the array of records, public: 1, a number in each entry, or 2, a record in each row."""
+        return 1
+
+    @property
     def privacy_profile(self) -> PrivacyProfile:
         """The same in more detail, where more is known: what a `dpfast.Ledger` composes."""
         return PrivacyProfile(self.privacy)
@@ -59,9 +64,9 @@ class Mechanism(Carrier, ABC):
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     def reading(self) -> Reading:
-        """What the release needs of the records: an empty `dpfast.streaming.Reading`, by public parameters only.
+        """A new `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.
 
-        With `law_of` the whole of a mechanism: arrays, streams, groups and hosts all take this road.
+        It depends on public parameters only. Arrays, streams, groups and other frameworks all read records by it.
 
         Raises
         ------
@@ -72,12 +77,15 @@ class Mechanism(Carrier, ABC):
 
     @refused(LAW)
     def law_of(self, summary: Any) -> Law:
-        """The exact distribution of the release, from the summary of a reading. PRIVATE, as the summary is."""
+        """The exact distribution of the release, given the summary that a reading made. PRIVATE, as the summary is."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
     def check_records(self, n: int) -> int:
-        """The number of records, before any is read, where it is public: a ValueError for one that will not do."""
-        return n if self.privacy.neighbors == "add-remove" else _checks.records(n)
+        """Returns n, the number of records, or raises a ValueError if it is public and not supported.
+
+        Called before any record is read, in a stream when the first pass is over.
+        """
+        return n if n > 0 or self.privacy.neighbors == "add-remove" else _checks.records(n)
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:
@@ -132,7 +140,7 @@ class Mechanism(Carrier, ABC):
     ) -> Any:
         """A release, or `size` of them, by a law that is made when all else is checked."""
         shape = None if size is None else _checks.shape(size)
-        bit_generator(rng)  # a wrong rng is told before data are looked at
+        bit_generator(rng)  # a wrong rng raises before data are read
         made = law()
         values: Any = made.value(made.sample(shape, rng=rng))
         return values if shape is None else np.asarray(values, dtype=np.float64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast.grid import Grid, grid_for
@@ -209,12 +209,12 @@ class ScoreLaw(ScalarLaw):
         return _Parts.of(self._pieces, self.center, self.width)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         inside = np.clip(codes, *self.support)
         return np.where(codes == inside, self._parts.log_weight(inside) - self._parts.log_total, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         below = self._parts.below(np.clip(codes, *self.support))
         return np.select([codes < 0, codes >= self.support[1]], [0.0, 1.0], np.clip(below, 0.0, 1.0))
 

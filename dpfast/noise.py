@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._threads import each
 from dpfast.grid import Grid
@@ -148,7 +148,7 @@ def add_laplace(
     steps = _checks.scale(scale, grid.step)
     _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at
-    array = _checks.numbers("values", values)
+    array = _containers.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
     np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)  # the sum may not overflow,

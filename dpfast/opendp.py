@@ -26,7 +26,7 @@ import numpy as np
 import opendp.prelude as dp
 from numpy.typing import DTypeLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.densities.histograms import PerturbedHistogram
 from dpfast.grid import Grid
 from dpfast.inverse import InverseSensitivity
@@ -244,7 +244,7 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
 
 def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
     """The data as they are, a masked array with its mask."""
-    values: NDArray[Any] = _checks.numbers("x", x) if isinstance(x, list) else x
+    values: NDArray[Any] = _containers.numbers("x", x) if isinstance(x, list) else x
     if not arrays.hold(values):
         raise ValueError(f"the data are not in the input domain: an array of {arrays} is needed")
     return values

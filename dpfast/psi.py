@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _callbacks, _checks
+from dpfast import _callbacks, _checks, _containers
 from dpfast.grid import Grid
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class IntegerTable:
 
     def __call__(self, differences: ArrayLike) -> NDArray[np.int64]:
         """Psi at integer differences."""
-        d = np.clip(_checks.integers("differences", differences), self.knots[0], self.knots[-1])
+        d = np.clip(_containers.integers("differences", differences), self.knots[0], self.knots[-1])
         stretch = np.clip(np.searchsorted(self.knots, d, side="right") - 1, 0, len(self.slopes) - 1)
         return np.asarray(self.values[stretch] + self.slopes[stretch] * (d - self.knots[stretch]))
 

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
 from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
@@ -117,12 +118,14 @@ differential privacy) for one record replaced (the number of records is public)>
         return JointQuantiles(windows, plan, places=places, grid=self.grid)
 
     def reading(self) -> Ranks:
+        targets = cache(self._targets)
+
         def wanted(n: int) -> list[tuple[int, int]]:
-            ranks, _, plan = self._targets(n)
+            ranks, _, plan = targets(n)
             return [(rank - plan.reach - 1, rank + plan.reach + 1) for rank in ranks.tolist()]
 
         def finish(order: Ordered) -> _Windows:
-            ranks, _, plan = self._targets(order.n)
+            ranks, _, plan = targets(order.n)
 
             def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
                 stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
@@ -340,7 +343,7 @@ class JointQuantiles(Law):
         return _Stage(self._windows, self._all, self._plan.epsilon, self._plan.reach, pins)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         flat = [self._logpmf(vector) for vector in codes.reshape(-1, codes.shape[-1])]
         return np.array(flat).reshape(codes.shape[:-1])
 

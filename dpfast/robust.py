@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _callbacks, _checks
+from dpfast import _callbacks, _checks, _containers
 from dpfast._kernels import _boxes, _select
 from dpfast._least import least
 from dpfast._threads import each
@@ -192,8 +192,12 @@ class _CoordinateWise(Mechanism):
         if self.transform is not None:
             yield "transform", len(self.transform)
 
+    @property
+    def dimensions(self) -> int:
+        return 2
+
     def _matrix(self, X: ArrayLike) -> NDArray[Any]:
-        records = _checks.matrix("X", X)
+        records = _containers.matrix("X", X)
         self._check_columns(records.shape[1])
         return records
 
@@ -227,7 +231,7 @@ def _scales(scale: Any) -> float | tuple[float, ...] | None:
 def _matrix(transform: Any) -> tuple[tuple[float, ...], ...] | None:
     if transform is None:
         return None
-    matrix = _checks.matrix("transform", transform).astype(np.float64)
+    matrix = _containers.matrix("transform", transform).astype(np.float64)
     if matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise ValueError(f"transform must be a square matrix of finite numbers, not of shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < len(matrix):
@@ -811,7 +815,7 @@ def score(
     _checks.real("theta", theta)
     _checks.nonnegative("radius", radius)
     threads = _checks.threads(workers)
-    values = _checks.vector("x", x)
+    values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
     unit = Fraction(grid.step) / estimator.records(n)
     center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
@@ -891,4 +895,4 @@ def reduce(
 
 def _distance(score: Any) -> Fraction | float:
     """A score exactly, so that a difference of 1 is one of 1: rounded to doubles, 2/3 and 5/3 are further apart."""
-    return _checks.exact_score(score, missing=math.inf)
+    return _containers.exact_score(score, missing=math.inf)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _choice
 from dpfast.laws import ScalarLaw
 from dpfast.mechanism import Mechanism
@@ -194,7 +194,7 @@ for one record added or removed>
         """
         source, out = bit_generator(rng), np.empty(1, np.int64)
         _checks.threads(workers)
-        _LAWS[self.method].fill(source, *self._exponents(_checks.scores(x)), out)
+        _LAWS[self.method].fill(source, *self._exponents(_containers.scores(x)), out)
         return int(out[0])
 
     def release(
@@ -215,7 +215,7 @@ for one record added or removed>
     def law(self, x: ArrayLike | Sequence[float | Fraction], *, workers: int = 1) -> SelectionLaw:
         """The exact law of the index, given the scores. PRIVATE."""
         _checks.threads(workers)
-        scores = _checks.scores(x)
+        scores = _containers.scores(x)
         return _LAWS[self.method](*self._exponents(scores.copy()))
 
     def _exponents(
@@ -228,7 +228,7 @@ for one record added or removed>
             if _LEAST_RATE <= rounded <= _LARGEST_RATE:
                 doubles = scores if scores.dtype == np.float64 else _choice.below_largest(scores)
                 return doubles, rounded, _Exponents(scores, rate)
-            scores = [_checks.exact_score(score) for score in scores.tolist()]
+            scores = [_containers.exact_score(score) for score in scores.tolist()]
         top = max(scores)
         exact = [_exponent(score, top, rate) for score in scores]
         return np.array([-_double(exponent) for exponent in exact]), 1.0, exact
@@ -263,13 +263,13 @@ class _Exponents(Sequence["Fraction | float"]):
     @cached_property
     def _top(self) -> Fraction | float:
         scores = self._scores
-        return _checks.exact_score(_choice.largest(scores) if scores.dtype == np.float64 else int(scores.max()))
+        return _containers.exact_score(_choice.largest(scores) if scores.dtype == np.float64 else int(scores.max()))
 
     def __len__(self) -> int:
         return len(self._scores)
 
     def __getitem__(self, i: Any) -> Any:
-        return _exponent(_checks.exact_score(self._scores[i].item()), self._top, self._rate)
+        return _exponent(_containers.exact_score(self._scores[i].item()), self._top, self._rate)
 
 
 class SelectionLaw(ScalarLaw):
@@ -295,12 +295,12 @@ class SelectionLaw(ScalarLaw):
         return self._log_probabilities(_choice.exponents(scores, rate))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         inside = (codes >= 0) & (codes <= self.support[1])
         return np.where(inside, self._logs[np.where(inside, codes, 0)], -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = np.clip(_checks.integers("k", k), -1, self.support[1])
+        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
         below = np.append(np.minimum(np.cumsum(np.exp(self._logs[:-1])), 1.0), [1.0, 0.0])
         return np.asarray(below[codes])
 
@@ -312,7 +312,7 @@ class SelectionLaw(ScalarLaw):
         return int(out[0]) if size is None else out.reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         return codes if codes.ndim else int(codes)
 
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.densities.histograms import PerturbedHistogram, automatic_bins, table
 from dpfast.families.regression import LogisticRegression
@@ -89,7 +89,11 @@ class _PrivateEstimator(Carrier, BaseEstimator):
         if getattr(getattr(X, "dtype", None), "kind", None) == "c":
             raise ValueError("Complex data not supported")
         values: NDArray[Any] = check_array(
-            _checks.numbers("X", X), dtype=None, ensure_all_finite=False, input_name="X", estimator=self
+            _containers.numbers("X", X, dimensions=2),
+            dtype=None,
+            ensure_all_finite=False,
+            input_name="X",
+            estimator=self,
         )
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return values
@@ -166,20 +170,20 @@ def _classes(classes: Any) -> NDArray[Any]:
 def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
     if classes.dtype.kind != "U":
-        if _checks.is_sequence(y):  # a label that is a list would decide the shape of all
-            y = [None if _checks.is_sequence(label) else label for label in y]
-        values = _checks.numbers("y", y, dimensions=1)
+        if _containers.is_sequence(y):  # a label that is a list would decide the shape of all
+            y = [None if _containers.is_sequence(label) else label for label in y]
+        values = _containers.numbers("y", y, dimensions=1)
         zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
         with np.errstate(all="ignore"):  # a signalling NaN
             return np.where(values == one, 1.0, np.where(values == zero, 0.0, np.nan))
     shape: tuple[int, ...]
-    if _checks.is_sequence(y):
+    if _containers.is_sequence(y):
         labels = list(y)
         shape = (len(labels),)
     else:
         array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         if array.dtype.kind not in "OTU":
-            raise TypeError(f"y must hold text, as classes do, not dtype {_checks.name_of(array.dtype)}")
+            raise TypeError(f"y must hold text, as classes do, not dtype {_containers.name_of(array.dtype)}")
         labels, shape = array.ravel().tolist(), array.shape
     codes = {str(label): float(code) for code, label in enumerate(classes)}
     coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _gaps
 from dpfast.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.grid import Grid
@@ -324,7 +324,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     beta = _checks.real("beta", beta)
     if not beta >= _LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
-    values = _checks.vector("x", x)
+    values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
     plan = _plan(statistic, n, grid.size - 1, beta)
     reading = statistic.reading(grid, lambda _: len(plan.discounts) + 1)

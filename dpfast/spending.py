@@ -67,12 +67,12 @@ _LEFT_BEHIND = (
 
 
 class Ticket:
-    """A budget for what leaves its context: itself in this process; in others its file, and refused where it has none.
+    """Finds a budget outside of its context: in this process itself, in others by its file, if it has one.
 
     Parameters
     ----------
     name : str
-        Its key in `known`; without it nobody can be charged.
+        Its key in `known`; "" for a budget that cannot be found: a release is then refused.
     opening : (function, arguments), optional
         What opens its file.
     """
@@ -95,7 +95,7 @@ class Ticket:
 
 
 class Carrier:
-    """What releases, and may leave its context: a copy or pickle takes along who pays for it here."""
+    """Base class of all that makes releases: a copy or pickle that is made under a budget carries its `Ticket`."""
 
     _ticket: Ticket | None = None
     _lent: Ticket | None = None  # for copies that are made where no budget is active, while a block of this one is open
@@ -113,7 +113,7 @@ def _here() -> Budget | _Paid | None:
 
 
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:
-    """Who pays for copies of it: the budget of this context, else the one that it carries, or lends."""
+    """The ticket for copies of it: of the budget of this context, else the one that it carries, or lends."""
     budget = _here()
     if budget is None or isinstance(budget, _Paid):
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
@@ -121,7 +121,7 @@ def claim(of: Carrier | type[Carrier]) -> Ticket | None:
 
 
 def payer(of: object = None) -> Budget | None:
-    """Who pays for a release by `of` here; None where nobody has to: outside of all budgets, and inside a release.
+    """The budget that pays for a release by `of` here; None where it is free: outside all budgets, inside a release.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _levels
 from dpfast.grid import Grid
 from dpfast.streaming import Codes as CodeReading
@@ -70,7 +70,7 @@ class Statistic(ABC):
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
         """`value` for every code: a float for an integer, an array for an array."""
-        k = _checks.integers("codes", codes)
+        k = _containers.integers("codes", codes)
         values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -209,7 +209,7 @@ class UnboundedStatistic(MomentStatistic):
 
     def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
         """The floats for totals counted from the least one."""
-        k, (first, _), unit = _checks.integers("codes", codes), self.range(grid), self.unit(grid)
+        k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
         values = [_scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -620,7 +620,7 @@ class InterquartileRange(RankStatistic):
         return _scaled(code, 1, grid.step)
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
-        values = _checks.integers("codes", codes) * grid.step
+        values = _containers.integers("codes", codes) * grid.step
         return values if values.ndim else float(values)
 
     def breakdown(self, n: int) -> int:

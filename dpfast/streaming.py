@@ -7,13 +7,12 @@ A mechanism asks for one of a few *readings* of the data, whose summary its law 
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, where the law needs them all;
+- `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
 - `Columns`: one of these for each column.
 
-- `Values`: the records of an array themselves, and in a stream the values of their codes.
-
-A mechanism names its reading (`Mechanism.reading`), and its law is a function of the summary (`Mechanism.law_of`): one
-road for arrays (`Reading.of`) and for streams (`State`). What a reading holds is an exact summary in integers: neither
-chunks nor the order of merging change it, and a release is the one of the same records in one array, bit for bit for
+`Mechanism.reading` makes the reading, and `Mechanism.law_of` the law from its summary, for arrays (`Reading.of`) and
+for streams (`State`) alike. A summary is exact and made of integers (but for `Values` of an array): it depends neither
+on the chunks nor on the order of merging, and a release equals that of the same records in one array, bit for bit for
 the same generator.
 """
 
@@ -35,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
 from dpfast.grid import Grid
@@ -126,7 +125,7 @@ class Chunks:
                     if isinstance(columns, str):
                         yield pieces[0]
                     else:
-                        yield np.stack([_checks.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
+                        yield np.stack([_containers.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
 
         return cls(opened)
 
@@ -139,8 +138,8 @@ class Chunks:
     def declares_integers(self) -> bool:
         """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
         if isinstance(self._source, Sequence):
-            return len(self._source) > 0 and all(map(_checks.declares_integers, self._source))
-        return _checks.declares_integers(next(iter(self), None))
+            return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
+        return _containers.declares_integers(next(iter(self), None))
 
     def records(self) -> int:
         """The number of records, by a visit to all pieces, once."""
@@ -153,7 +152,11 @@ class Chunks:
 
 
 class Reading(ABC):
-    """A summary in the making. PRIVATE. `add` and `merge` work in the present pass; `advance` begins the next one."""
+    """Reads records, in one pass or more, and makes their summary. PRIVATE once it has read.
+
+    A stream calls `add` for each chunk and `merge` for each other reading of the present pass, `advance` between two
+    passes, and `summary` after the last one. An array needs one call of `of`.
+    """
 
     passes = 1
 
@@ -178,9 +181,9 @@ class Reading(ABC):
         """What the law is made of, after the last pass over n records."""
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        """The summary of all records, in one array as `records` gives it: a new reading's passes over it, or faster.
+        """The summary of all records, in one array as `records` returns it; called once, and of a new reading only.
 
-        A subclass that overrides it has the same summary by another way.
+        By all passes over the array; a subclass may override it by a faster way to the same summary.
         """
         for number in range(self.passes):
             if number:
@@ -214,7 +217,7 @@ class Sums(Reading):
         self._total = self._total_squares = 0
 
     def records(self, x: Any) -> Array:
-        return _checks.vector("x", x)
+        return _containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
@@ -254,7 +257,7 @@ class Records(Reading):
         self._kept = kept
 
     def records(self, x: Any) -> Array:
-        return self._kept(_checks.vector("x", x))
+        return self._kept(_containers.vector("x", x))
 
     def add(self, values: Array, threads: int) -> None:
         pass
@@ -334,7 +337,7 @@ class Codes(Reading):
         records: Callable[[Any], Array] | None = None,
     ) -> None:
         self._grids, self._finish = grids, finish
-        self._records = records or partial(_checks.vector, "x")
+        self._records = records or partial(_containers.vector, "x")
         self._parts: list[Integers] = []
 
     def records(self, x: Any) -> Array:
@@ -367,14 +370,16 @@ class Codes(Reading):
 
 
 class Batch(NamedTuple):
-    """Records in one array, for a law that reads them itself, and the threads that it may use."""
+    """The summary of `Values`: records in one array, and the number of threads that may read them."""
 
     values: Array
     threads: int
 
 
 class Values(Codes):
-    """The records themselves: those of an array, or in a stream the values of their grid codes, which count alike.
+    """The records themselves, for a law that reads them: an array as it is, or the values of the codes of a stream.
+
+    The law must be the same for both: a function of the codes.
 
     Parameters
     ----------
@@ -595,7 +600,7 @@ class Ranks(Reading):
         return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
 
     def records(self, x: Any) -> Array:
-        return _checks.vector("x", x)
+        return _containers.vector("x", x)
 
     def add(self, values: Array, threads: int) -> None:
         for start in range(0, len(values), _PIECE):
@@ -755,7 +760,10 @@ class _Gap(NamedTuple):
 
 
 class Ordered(Protocol):
-    """The sorted codes of n records, as far as they were wanted."""
+    """The sorted codes of n records around the wanted ranks: `Selected` of an array, `Order` of a stream.
+
+    Only wanted ranks may be asked for; of three stretches or more, only those in 1..n.
+    """
 
     @property
     def n(self) -> int:
@@ -992,7 +1000,7 @@ def columns_between(records: Array, start: int, stop: int) -> Iterator[tuple[int
 
 
 def shares(count: int, threads: int) -> list[range]:
-    """What each of some threads reads of so many columns."""
+    """The columns that each thread reads."""
     parts = min(threads, count)
     return [range(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
 
@@ -1001,7 +1009,7 @@ def shares(count: int, threads: int) -> list[range]:
 
 
 class Streamed(Protocol):
-    """What a state asks of a mechanism."""
+    """The part of `dpfast.Mechanism` that a state uses."""
 
     _ticket: Ticket | None
 

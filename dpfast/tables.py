@@ -53,8 +53,8 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     Notes
     -----
     How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records. So is,
-    without a header, how many cells the first row has. Nothing else that a row holds raises: a cell that is missing in
-    a short row, long as a book, of bytes that are no text or of text that is no number is NaN.
+    without a header, how many cells the first row has. The cells themselves raise no error: one that is missing in a
+    short row, or is not a number in UTF-8, is NaN, however long it is.
     """
     blocks = list(_blocks(path, column, header, progress))
     return np.concatenate(blocks) if blocks else np.empty(0)
@@ -77,7 +77,7 @@ def open_column(
 def schema_type(path: str, column: str | None) -> str | None:
     """What the schema of a file says that a column holds: "number" or "integer"; None for CSV, which has no schema.
 
-    A Parquet file without that column, or with another type, raises. No cell is looked at.
+    A Parquet file without that column, or with another type, raises. No cell is read.
     """
     if not path.endswith(_PARQUET):
         return None
@@ -250,11 +250,7 @@ def _shows(progress: bool) -> bool:
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a progress bar on a terminal."""
     # The lines themselves where nothing is shown: a generator that ends early would close them.
-    return (
-        _counted(lines, raw)
-        if progress and sys.stderr is not None and sys.stderr.isatty() and raw.seekable()
-        else lines
-    )
+    return _counted(lines, raw) if _shows(progress) and raw.seekable() else lines
 
 
 def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:

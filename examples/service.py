@@ -62,7 +62,7 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
                     body += part
                     if len(body) > MOST:
                         return refusal(400, f"a request must have at most {MOST} bytes")
-            except ClientDisconnect:  # before it asked for anything: nothing is spent, and nobody hears the answer
+            except ClientDisconnect:  # the request is not complete: nothing is spent
                 return Response(status_code=400)
             return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
 

@@ -310,7 +310,7 @@ def test_an_interruption_is_one_line(tmp_path):
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (130, "")
-    assert err == "dpfast: interrupted: nothing is released, or it is lost and its epsilon is spent\n"
+    assert err == "dpfast: interrupted: if a release was made, it is lost and its epsilon is spent\n"
 
 
 def test_an_output_name_that_the_terminal_cannot_show(file, tmp_path):

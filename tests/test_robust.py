@@ -713,6 +713,8 @@ class TestReduce:
         assert robust._distance(high) - robust._distance(low) == 1
         assert Fraction(float(high)) - Fraction(float(low)) > 1
         assert robust._distance(np.array(3)) == 3
+        for exact in (Fraction(2, 3), 2**60 + 1, 2**70 + 1):
+            assert robust._distance(np.array(exact)) == exact
         assert robust._distance(math.nan) == robust._distance(None) == math.inf
 
     def test_is_the_median(self):

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 from numpy.random import PCG64, Generator
 
 import dpfast as dpf
-from dpfast import Privacy, Selection, _checks, audit
+from dpfast import Privacy, Selection, _containers, audit
 from dpfast._kernels import _choice
 from tests.reference import selection as reference
 from tests.scripted import ScriptedBits
@@ -47,7 +47,7 @@ SCORES = {
 
 def arguments(scores, **options):
     """What the kernels take."""
-    return Selection(**{"epsilon": 1.0} | options)._exponents(_checks.scores(scores))
+    return Selection(**{"epsilon": 1.0} | options)._exponents(_containers.scores(scores))
 
 
 def choices(method, scores, draws, source, *, exact=False, **options):

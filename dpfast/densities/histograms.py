@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _bins
 from dpfast._threads import each
 from dpfast.grid import Grid, grids_within, natural_step
@@ -363,14 +363,18 @@ class _OnCells(Mechanism):
         object.__setattr__(self, "grid", grids[0] if len(grids) == 1 else grids)
         object.__setattr__(self, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
 
+    @property
+    def dimensions(self) -> int:
+        return min(len(self.grids), 2)
+
     def _columns(self, x: Any) -> NDArray[Any]:
         """The records as a table with a column for each axis."""
         r = len(self.grids)
-        values = _checks.numbers("x", x, dimensions=min(r, 2))
+        values = _containers.numbers("x", x, dimensions=self.dimensions)
         if values.ndim == 1 and r == 1:
             return values[:, None]
         if values.ndim != 2 or values.shape[1] != r:
-            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {_checks.shape_of(values)}")
+            raise ValueError(f"x must have {r} column{'s' * (r > 1)}, not shape {_containers.shape_of(values)}")
         return values
 
     def _described(self) -> str:
@@ -577,7 +581,7 @@ class SmoothedSample(Law):
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of P(K = k), for codes of shape (..., draws), or (..., draws, r) for r columns."""
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         if len(self.cells.bins) == 1:
             codes = codes[..., None]
         inside = np.ones(codes.shape[:-1], dtype=bool)
@@ -605,7 +609,7 @@ class SmoothedSample(Law):
 
     def value(self, k: ArrayLike) -> NDArray[np.float64]:
         """The records that are released for k, in data units."""
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         if len(self.cells.grids) == 1:
             return self.cells.grids[0].decode(codes)
         return np.stack([grid.decode(codes[..., a]) for a, grid in enumerate(self.cells.grids)], axis=-1)
@@ -796,17 +800,23 @@ def histogram(
 def table(
     X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
-    """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions."""
+    """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions.
+
+    A list is read as rows whatever it holds where there are several grids, else only if all of its cells are rows.
+    """
     _checks.bounds_or_grid(bounds, grid)
     given = grids_within(bounds, natural_step(X)) if grid is None else grid
-    values = X if isinstance(X, Chunks) else _checks.numbers("X", X)
-    piece = _checks.numbers("X", next(iter(values), ())) if isinstance(values, Chunks) else values
+    given = given if isinstance(given, Grid) else tuple(given)
+    dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
+    first = next(iter(X), ()) if isinstance(X, Chunks) else X
+    piece = _containers.numbers("X", first, dimensions=dimensions)
+    values = X if isinstance(X, Chunks) else piece
     if piece.ndim not in (1, 2):
-        raise ValueError(f"X must have one or two dimensions, not shape {_checks.shape_of(piece)}")
+        raise ValueError(f"X must have one or two dimensions, not shape {_containers.shape_of(piece)}")
     r = 1 if piece.ndim == 1 else piece.shape[1]
     if not 1 <= r <= MOST_COLUMNS:
         raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
-    grids = (given,) * r if isinstance(given, Grid) else tuple(given)
+    grids = (given,) * r if isinstance(given, Grid) else given
     if len(grids) != r:
         raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
     return values, grids, piece.ndim

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels._ks import Band, choose, decay, feasible
 from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_uniform, next_word
 from dpfast.grid import Grid
@@ -263,7 +263,7 @@ class KolmogorovSmirnovLaw(Law):
         return int(np.abs(gaps).max())
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        codes = _checks.integers("k", k)
+        codes = _containers.integers("k", k)
         rows = codes.reshape(-1, codes.shape[-1])
         inside = np.all((rows >= 0) & (rows < self.grid.size), axis=1)
         levels = np.array([self.level(z) for z in rows])

@@ -16,7 +16,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _bins, _series
 from dpfast._threads import each
 from dpfast.grid import Grid, grid_for
@@ -153,7 +153,7 @@ class SeriesCoefficients(Mechanism):
         def count(values: NDArray[Any], threads: int) -> NDArray[np.int64]:
             return _counts(values, self.grid, self.nodes, threads)
 
-        return Counts((self.nodes,), partial(_checks.vector, "x"), count)
+        return Counts((self.nodes,), partial(_containers.vector, "x"), count)
 
     def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
@@ -598,7 +598,7 @@ record replaced (the number of records is public)>
     epsilon = _checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid)
     bit_generator(rng)  # a wrong rng is told before data are looked at
-    values = x if isinstance(x, Chunks) else _checks.vector("x", x)
+    values = x if isinstance(x, Chunks) else _containers.vector("x", x)
     n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])
     if isinstance(terms, str):
         if terms != "auto":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.densities.histograms import (
     _ASSUMED_SQUARE,
     _DEVIATION,
@@ -92,7 +92,7 @@ def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
         raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
     values = request.values
     if isinstance(values, Chunks):
-        return Chunks(lambda: (_checks.numbers("X", piece).reshape(-1) for piece in values))
+        return Chunks(lambda: (_containers.numbers("X", piece, dimensions=1).reshape(-1) for piece in values))
     return values.reshape(-1)
 
 

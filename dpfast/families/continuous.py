@@ -51,7 +51,7 @@ class Exponential(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("rate", "mean")
-    tilts: ClassVar[Theta] = MappingProxyType({"rate": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"rate": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = names
     support: ClassVar[tuple[float, float]] = (0.0, LARGEST)
 
@@ -238,7 +238,7 @@ class Pareto(AdditiveFamily):
 
     minimum: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("shape",)
-    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"shape": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = names
 
     def __post_init__(self) -> None:
@@ -290,7 +290,7 @@ class Gamma(AdditiveFamily):
 
     unit: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("shape", "rate", "scale")
-    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "rate": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "rate": 2.0})
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
     support: ClassVar[tuple[float, float]] = (_LEAST, LARGEST)
 
@@ -391,7 +391,7 @@ class Beta(AdditiveFamily):
     """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is taken off."""
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
-    tilts: ClassVar[Theta] = MappingProxyType({"a": 2.0, "b": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"a": 2.0, "b": 2.0})
     defaults: ClassVar[Theta] = MappingProxyType({"a": 1.0, "b": 1.0})
     support: ClassVar[tuple[float, float]] = (_LEAST, 1 - 2.0**-53)
 

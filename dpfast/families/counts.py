@@ -82,7 +82,7 @@ class Geometric(AdditiveFamily):
     """
 
     names: ClassVar[tuple[str, ...]] = ("p",)
-    tilts: ClassVar[Theta] = MappingProxyType({"p": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"p": 2.0})
     support: ClassVar[tuple[float, float]] = (1.0, LARGEST)
 
     def space(self, name: str) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _containers
 from dpfast._kernels import _blocks
 from dpfast._threads import each
 
@@ -87,8 +87,8 @@ class Family(ABC):
     defaults: ClassVar[Theta] = NOTHING
     """What `reference` assumes of parameters of which nothing is known."""
 
-    tilts: ClassVar[Theta] = NOTHING
-    """Of each parameter the factor in `skewness`; 1 where nothing is said."""
+    skewness_factors: ClassVar[Theta] = NOTHING
+    """The factor of each parameter in `skewness`; 1 by default."""
 
     logarithmic: ClassVar[tuple[str, ...]] = ()
     """Positive parameters whose estimates can be averaged by their logarithms: `log_bias` and `log_second_order` know
@@ -115,7 +115,7 @@ class Family(ABC):
 
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
         """The records as arrays of equal length, from what the caller gave: checked by shape and dtype only."""
-        return (_checks.vector("x", x),)
+        return (_containers.vector("x", x),)
 
     @abstractmethod
     def estimates(
@@ -158,18 +158,19 @@ class Family(ABC):
         raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
 
     def skewness(self, name: str, theta: Theta) -> float:
-        """Of the estimate of a block times the root of its records, about: for the bias of a clamp.
+        """About the skewness of a block's estimate, times the square root of its records: for the bias of a clamp.
 
         With V = 1 / I it is ``V' / sqrt(V)`` for the mean of a distribution, twice that for a natural parameter of an
-        exponential family; `tilts` has the factors of others.
+        exponential family; `skewness_factors` has the factors of others.
         """
         at = theta[name]
         step = 1e-3 * (abs(at) if self.space(name)[0] == 0 else self.information(name, theta) ** -0.5)
         low, high = (1 / self.information(name, {**theta, name: at + h}) for h in (-step, step))
-        return self.tilts.get(name, 1.0) * (high - low) / (2 * step) * math.sqrt(self.information(name, theta))
+        slope = (high - low) / (2 * step)
+        return self.skewness_factors.get(name, 1.0) * slope * math.sqrt(self.information(name, theta))
 
     def reach(self, name: str, theta: Theta) -> float:
-        """Records of a block from which `second_order` holds at theta. Of shorter blocks no error is told."""
+        """The fewest records in a block for which `second_order` holds at theta; with fewer, the error is not known."""
         return 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:

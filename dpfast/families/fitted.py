@@ -34,7 +34,7 @@ _LOG_SHAPE_BIAS_2, _LOG_SHAPE_BIAS_3, _LOG_SHAPE_V2 = 1.2, 8.0, 1.45
 _LOG_DEVIATION_BIAS_2, _LOG_DEVIATION_V2 = 0.35, 1.1
 # Of the negative binomial by simulation, in powers of its bias: docs/proofs/block-estimates.md.
 _R_V2, _R_B2, _P_V2, _P_B2 = 1.4, 0.6, 0.7, 0.9
-_FRAGILE = 10  # what `reach` is in v2 I where a block may have no finite maximum
+_FRAGILE = 10  # `reach` over v2 I, where the likelihood of a block may have no finite maximum
 
 _EXACT_SIZES = 4096
 _LARGEST_COUNTS = 1e10
@@ -75,7 +75,7 @@ def less_bias(estimate: NDArray[np.float64], relative: NDArray[np.float64]) -> N
 
 
 def fragile(family: Family, names: Iterable[str], theta: Theta) -> float:
-    """The `reach` of a family whose blocks may have no finite maximum: from the least known of these parameters."""
+    """The `reach` of a family whose blocks may have no finite maximum: by the parameter with the largest v2 I."""
     return _FRAGILE * max(family.second_order(name, theta)[0] * family.information(name, theta) for name in names)
 
 
@@ -89,7 +89,7 @@ class Weibull(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
-    tilts: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "scale": 1.5})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"shape": 2.0, "scale": 1.5})
     logarithmic: ClassVar[tuple[str, ...]] = ("shape",)
     defaults: ClassVar[Theta] = MappingProxyType({"shape": 1.0, "scale": 1.0})
 
@@ -212,7 +212,7 @@ class NegativeBinomial(Fitted):
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")
-    tilts: ClassVar[Theta] = MappingProxyType({"r": 2.0})
+    skewness_factors: ClassVar[Theta] = MappingProxyType({"r": 2.0})
 
     @property
     def least_block(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted, fragile
@@ -47,7 +47,7 @@ class Regression(Fitted):
     spread: Any = 1.0
 
     model: ClassVar[str]
-    bend: ClassVar[float] = 0.0  # b2 in cubes of b1, in standard deviations, by simulation
+    cubic_bias: ClassVar[float] = 0.0  # b2 in units of |b1|**3 / variance, by simulation
 
     def __post_init__(self) -> None:
         columns: Any = self.columns
@@ -85,7 +85,7 @@ class Regression(Fitted):
     def records(self, x: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(x, tuple) or len(x) != 2:
             raise TypeError(f"x must be a pair (X, y) of regressors and response for {type(self).__name__}")
-        design, response = _checks.matrix("X", x[0]), _checks.vector("y", x[1])
+        design, response = _containers.matrix("X", x[0]), _containers.vector("y", x[1])
         if design.shape[1] != len(self.columns):
             raise ValueError(f"X must have {len(self.columns)} columns, not {design.shape[1]}")
         if design.shape[0] != response.shape[0]:
@@ -110,14 +110,14 @@ class Regression(Fitted):
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
         moments = self._moments(theta)[name]
-        return moments.design + moments.bias**2, self.bend * abs(moments.bias) ** 3 / moments.variance
+        return moments.design + moments.bias**2, self.cubic_bias * abs(moments.bias) ** 3 / moments.variance
 
     @property
-    def tilts(self) -> Theta:  # type: ignore[override]
+    def skewness_factors(self) -> Theta:  # type: ignore[override]
         return dict.fromkeys(self.coefficients, 2.0)
 
     def reach(self, name: str, theta: Theta) -> float:
-        return fragile(self, self.coefficients, theta) if self.bend else 0.0
+        return fragile(self, self.coefficients, theta) if self.cubic_bias else 0.0
 
     def _moments(self, theta: Theta) -> dict[str, _Moments]:
         """Of each coefficient, under the assumption `spread`.
@@ -198,7 +198,7 @@ class LogisticRegression(Regression):
     """
 
     model: ClassVar[str] = "logistic"
-    bend: ClassVar[float] = 0.2
+    cubic_bias: ClassVar[float] = 0.2
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         e = np.exp(-np.abs(eta))
@@ -214,7 +214,7 @@ class PoissonRegression(Regression):
     """
 
     model: ClassVar[str] = "poisson"
-    bend: ClassVar[float] = 0.1
+    cubic_bias: ClassVar[float] = 0.1
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.exp(eta), np.full_like(eta, 0.5)

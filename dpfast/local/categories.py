@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _bits, _randomize
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
@@ -301,7 +301,7 @@ class Categorical(ScalarRandomizer):
         own, other = self._method.variances
         if x is None:
             return float(max(own, other))
-        values = _checks.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
         rows = np.full((values.size, self.k), float(other))
         rows[np.arange(values.size), self._codes(values.reshape(-1))] = float(own)
         return rows.reshape((*(values.shape if hasattr(x, "__len__") else ()), self.k))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _bits
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
@@ -242,11 +242,11 @@ class HypercubeLaw:
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of the probability of outcomes k."""
-        return np.asarray(self.logs[_checks.integers("k", k)])
+        return np.asarray(self.logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[np.int8]:
         """The signs of outcomes k."""
-        return np.asarray(self.signs[_checks.integers("k", k)])
+        return np.asarray(self.signs[_containers.integers("k", k)])
 
     @classmethod
     def of(cls, up: list[int], k: int, weights: list[Fraction]) -> HypercubeLaw:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
@@ -192,7 +192,7 @@ class Interval(ScalarRandomizer):
     def variance(self, x: ArrayLike | None = None) -> Any:
         if x is None:
             return self._plan.worst_variance
-        values = _checks.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
         variances = self._plan.variance(self._clamped(values.reshape(-1)))
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 

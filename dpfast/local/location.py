@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from dpfast import _checks, noise
+from dpfast import _checks, _containers, noise
 from dpfast._kernels import _descent, _samplers
 from dpfast.grid import Grid
 from dpfast.local.coin import Coin, coin
@@ -39,7 +39,7 @@ class Descent(NamedTuple):
     total : float
         The sum of the thetas that people were asked about, those of the burn-in left out.
     refused : int
-        What was sent besides and is no report; it moves nothing.
+        How many reports were refused; they do not change the other fields.
     """
 
     theta: float
@@ -193,7 +193,7 @@ class MedianDescent(LocalMechanism):
         return keep if self._truth(theta, x) else 1 - keep
 
     def _truth(self, theta: float, x: float | None) -> bool:
-        value = float(_checks.numbers("x", [x])[0])
+        value = float(_containers.numbers("x", [x])[0])
         lower, upper = self.bounds
         return _checks.real("theta", theta) >= _clip(0.0 if math.isnan(value) else value, lower, upper)
 
@@ -248,7 +248,7 @@ class MedianDescent(LocalMechanism):
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
         shape, source = _checks.shape(size), bit_generator(rng)
-        values = _checks.vector("x", x)
+        values = _containers.vector("x", x)
         counted = self._counted(_checks.records(values.shape[0]))
         assert self.start is not None
         theta, total = np.full(math.prod(shape), self.start), np.zeros(math.prod(shape))
@@ -505,7 +505,7 @@ def mean(
     _checks.threads(workers)
     if bounds is not None:
         lower, upper = inside = _bounds(bounds)
-        values = _checks.vector("x", x)
+        values = _containers.vector("x", x)
         _checks.records(values.shape[0])
     else:
         assert moment is not None
@@ -514,7 +514,7 @@ def mean(
             local_truncation, epsilon=epsilon, moment=moment, scale=scale, method=noisy, truncation=truncation
         )
         truncate(1)
-        values = _checks.vector("x", x)
+        values = _containers.vector("x", x)
         upper = truncate(_checks.records(values.shape[0]))
         lower, inside = -upper, (-float(scale), float(scale))
     randomizer = Interval(epsilon, bounds=(lower, upper), method=method)
@@ -532,7 +532,7 @@ def _noisy(
     scale = width / Fraction(epsilon)
     profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
     with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):
-        values = _checks.vector("x", x)
+        values = _containers.vector("x", x)
         _checks.records(values.shape[0])
         return noise.add_laplace(values, scale=scale, grid=grid, rng=rng, workers=workers)
 

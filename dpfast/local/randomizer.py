@@ -113,8 +113,8 @@ class Randomizer(LocalMechanism, ABC):
     A server does not trust what it is sent. A report that the randomiser never sends, whatever the record, is refused:
     left out of `aggregate` and `estimate` and counted in `Aggregate.refused`, NaN in `decode`. So each person moves an
     estimate by no more than an honest one could. Refusing is a public rule about public reports and costs no privacy;
-    it raises and warns of nothing, lest one person stop the survey. An array of another shape or dtype is no array of
-    reports: that is an error.
+    it neither raises nor warns, or one person could stop the survey. An array of another shape or dtype than those of
+    reports is an error.
     """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, expit, ndtri, pdtr
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
 from dpfast.local.ball import L2Ball
 from dpfast.local.coin import coin
@@ -46,7 +46,7 @@ class Gradients(NamedTuple):
     total : ndarray of shape (d,)
         The sum of the thetas that people were asked with, those of the burn-in left out.
     refused : int
-        What was sent besides and is no report; it moves nothing.
+        How many reports were refused; they do not change the other fields.
     """
 
     theta: NDArray[np.float64]
@@ -245,10 +245,10 @@ class GradientDescent(LocalMechanism):
         uint64, or ndarray of uint64
             One report of `randomizer`, which documents its bits and turns it into bytes.
         """
-        source, asked = bit_generator(rng), np.array(_checks.numbers("theta", theta), np.float64)
+        source, asked = bit_generator(rng), np.array(_containers.numbers("theta", theta), np.float64)
         if asked.shape != (self._columns,) or not np.all(np.abs(asked) <= 2 * self._bound):
             raise ValueError(f"theta must be {self._columns} numbers in the ball of radius bound")
-        row, label = _checks.vector("x", x).reshape(1, -1), _checks.numbers("y", [y])
+        row, label = _containers.vector("x", x).reshape(1, -1), _containers.numbers("y", [y])
         if row.shape[1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
         if label.shape != (1,):
@@ -334,7 +334,7 @@ class GradientDescent(LocalMechanism):
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
         shape, source = _checks.shape(size), bit_generator(rng)
-        rows, labels = _checks.matrix("X", X), _checks.vector("y", y)
+        rows, labels = _containers.matrix("X", X), _containers.vector("y", y)
         if rows.shape[1] != self.d:
             raise ValueError(f"X must have d = {self.d} columns, not {rows.shape[1]}")
         if labels.shape[0] != rows.shape[0]:
@@ -404,7 +404,7 @@ class GradientDescent(LocalMechanism):
             which the coefficients are not determined.
         """
         counted = self._counted(_checks.whole("n", n, least=1))
-        rows, theta = _checks.matrix("design", design), _checks.vector("coefficients", coefficients)
+        rows, theta = _containers.matrix("design", design), _containers.vector("coefficients", coefficients)
         if rows.shape[1] != self.d or theta.shape[0] != self._columns:
             raise ValueError(f"design must have {self.d} columns, and coefficients {self._columns} numbers")
         if not 0.5 < self._decay < 1:
@@ -519,7 +519,7 @@ def glm(
     >>> bool(abs(theta[0] - 2) < 0.3)
     True
     """
-    columns = _checks.matrix("X", X).shape[1]
+    columns = _containers.matrix("X", X).shape[1]
     protocol = GradientDescent(
         columns,
         epsilon,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
@@ -46,11 +46,11 @@ class FiniteLaw:
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of the probability of outcomes k."""
-        return np.asarray(self._logs[_checks.integers("k", k)])
+        return np.asarray(self._logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[Any]:
         """The reports of outcomes k."""
-        return np.asarray(self.reports[_checks.integers("k", k)])
+        return np.asarray(self.reports[_containers.integers("k", k)])
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ class ScalarRandomizer(BlockRandomizer):
         threads = _checks.threads(workers)
         bit_generator(rng)  # both told before data are looked at
         one = not hasattr(x, "__len__")  # of Python or NumPy; None is a missing record
-        values = _checks.numbers("x", [x] if one else x, dimensions=1)
+        values = _containers.numbers("x", [x] if one else x, dimensions=1)
         if values.ndim > 1:
             raise ValueError(f"x must be one record or one-dimensional, not of shape {values.shape}")
         out = np.zeros(values.size, self.report)
@@ -151,7 +151,7 @@ def unpadded(rows: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
 
 def record(x: ArrayLike) -> NDArray[Any]:
     """One record as an array of one, for laws."""
-    values = _checks.numbers("x", [x] if not hasattr(x, "__len__") else x)
+    values = _containers.numbers("x", [x] if not hasattr(x, "__len__") else x)
     if values.size != 1:
         raise ValueError(f"x must be one record, not {values.size}")
     return values.reshape(1)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
 from dpfast.densities.series import SeriesDensity, _most_terms, _table, _width
 from dpfast.grid import Grid, grid_for
@@ -222,7 +222,7 @@ class SeriesReports(ScalarRandomizer):
         """
         if x is None:
             return self.second_moment - (self.terms if self.basis == "trigonometric" else 0.0)
-        values = _checks.numbers("x", x if hasattr(x, "__len__") else [x])
+        values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
         waves = _waves(_turns(self.grid, values.reshape(-1)), self.terms, self.basis)
         variances = self.second_moment - np.square(waves).sum(axis=1)
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
@@ -652,7 +652,7 @@ any change of one record, against everyone but its owner>
     survey = make(least if isinstance(terms, str) else terms)  # wrong parameters are told before data are looked at
     bit_generator(rng)
     _checks.threads(workers)
-    values = _checks.vector("x", x)
+    values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
     if isinstance(terms, str):
         survey = make(_best_terms(n, epsilon, *_class(smoothness, roughness), method, basis, _most_terms(grid)))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local import local_sparse_threshold
@@ -89,7 +89,7 @@ def sparse_mean(
     bound(1, 1)
     bit_generator(rng)  # wrong parameters are told before data are looked at
     _checks.threads(workers)
-    records = _checks.matrix("X", X)
+    records = _containers.matrix("X", X)
     n, d = _checks.records(records.shape[0]), records.shape[1]
     bounds = {name: bound(n, d, method=name) for name in _METHODS}
     method = min(_METHODS, key=lambda name: bounds[name])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, streams
@@ -175,7 +175,7 @@ class VectorRandomizer(BlockRandomizer):
         """The records that the rows of x mean."""
 
     def _records(self, x: ArrayLike) -> tuple[NDArray[Any], bool]:
-        array = _checks.numbers("x", x)
+        array = _containers.numbers("x", x, dimensions=2)
         if array.ndim not in (1, 2) or array.shape[-1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},) or (n, {self.d}), not {array.shape}")
         return array.reshape(-1, self.d), array.ndim == 1

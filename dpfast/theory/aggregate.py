@@ -17,7 +17,7 @@ from dpfast import _checks
 from dpfast._least import least as least_number
 
 _FAR = 40.0  # standard deviations beyond which a normal number has no tail in doubles
-_STRAIGHT = 1e-3  # a skewness that is as none
+_STRAIGHT = 1e-3  # a skewness below which an estimate is taken as normal
 
 
 def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0.0) -> float:
@@ -31,7 +31,7 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
         How far below and above its mean the ends of the interval are; negative where the mean lies outside, `math.inf`
         where there is no end.
     skewness : float
-        Of the estimate: it is normal if 0, else a lognormal number that is shifted, and turned round if negative.
+        Of the estimate: it is normal if 0, else shifted lognormal, reflected if negative.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
 
 
 def _excess_over(z: float, skewness: float) -> float:
-    """E (Z - z)^+ of a number Z of mean 0, variance 1 and a skewness, that is normal or lognormal: about a line."""
+    """E (Z - z)^+ for Z of mean 0, variance 1 and a skewness: normal where that is about 0, else shifted lognormal."""
     if abs(skewness) < _STRAIGHT:
         if z > _FAR:
             return 0.0
@@ -143,8 +143,8 @@ def block_excess(
     v2, b1, b2 : float
         Second-order terms of the estimate of a block.
     deviation, skewness : float
-        Of an estimate of one record, as it were, for the bias of the clamp: ``1 / sqrt(I)``, and what the skewness of
-        a block's estimate is times the root of its records.
+        For the bias of the clamp: ``1 / sqrt(I)``, and the skewness of a block's estimate times the square root of its
+        records.
     below, above : float
         How far below and above the parameter estimates are clamped.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.spending import EXACT, refused
 from dpfast.statistics import InterquartileRange, Statistic, Variance
 
@@ -163,7 +163,7 @@ def gross_error_sensitivity(
         lower, upper = -math.inf, math.inf
     else:
         raise TypeError("give bounds=(lower, upper), the domain of the records, with a callable")
-    places = [lower, upper, *(() if points is None else _checks.vector("points", points).tolist())]
+    places = [lower, upper, *(() if points is None else _containers.vector("points", points).tolist())]
     if isinstance(statistic, Statistic):
         places += [min(max(turn, lower), upper) for turn in _turns(statistic, _sample(x), _share(rho))]
     return max(abs(influence_function(statistic, x, place, rho)) for place in places)
@@ -183,7 +183,7 @@ def _rational(value: Any) -> Fraction:
 
 
 def _sample(x: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(_checks.vector("x", x), dtype=np.float64)
+    values = np.asarray(_containers.vector("x", x), dtype=np.float64)
     if values.size == 0:
         raise ValueError("x is empty: a statistic needs at least one record")
     if not np.isfinite(values).all():

@@ -35,8 +35,8 @@ def quantile_error(
     Returns
     -------
     float
-        The release is about this close to the q-quantile of the distribution with probability `confidence`. Or
-        `width`, which is no such number but says that n is too small for one: where ``epsilon n min(q, 1 - q)`` is
+        The release is about this close to the q-quantile of the distribution with probability `confidence`. It is
+        `width`, which is not such a bound, where n is too small for one: where ``epsilon n min(q, 1 - q)`` is
         below 2, or not large beside ``2 log(width f)``, as for extreme quantiles in wide bounds. The release is then
         often anywhere within the bounds, off by half of their width or by all of it, as the quantile is in their middle
         or at an end.
