@@ -148,11 +148,12 @@ DPFAST_CLONES static ptrdiff_t dpfast_add_vectors(const double *rows, ptrdiff_t 
 {
     ptrdiff_t added = 0;
     for (ptrdiff_t i = 0; i < n; i += 4) {
-        const double *a = rows + i * d, *b = a + d, *c = b + d, *e = c + d;
+        const double *a = rows + i * d;
         int right[4], count = 0;
         for (int r = 0; r < 4; r++)
             count += right[r] = i + r < n && dpfast_has_length(a + r * d, d, factor, least, most);
         if (count == 4) {
+            const double *b = a + d, *c = b + d, *e = c + d;
             for (ptrdiff_t j = 0; j < d; j++)
                 sums[j] = (((sums[j] + a[j]) + b[j]) + c[j]) + e[j];
         } else {
