@@ -248,9 +248,9 @@ def section(quick):
     that is clamped to a nearer bound is within every error. Coverages above 0.98 come from releases at which the error
     is not known, which count as within it; from coefficients, and r and p of the negative binomial, whose error
     increases with the distance of the release; and from an overestimated bias of the clamp (Poisson counts, a few per
-    block). The thresholds were chosen with
-    these settings in view: with other seeds expect a setting here and there somewhat outside. Each is of
-    {_RELEASES:,} simulated releases from at least 60 data sets; chance moves a coverage by about 0.01, and the extremes more.
+    block). The thresholds were chosen with these settings in view: with other seeds expect a setting here and there
+    somewhat outside. Each is of {_RELEASES:,} simulated releases from at least 60 data sets; chance moves a coverage
+    by about 0.01, and the extremes more.
     """
     headings = ["family and parameter", "known", "least coverage", "greatest coverage"]
     return f"## Coverage of the stated error\n\n{paragraph(text)}\n{table(headings, rows)}"
