@@ -66,7 +66,7 @@ class MEstimator(Mechanism):
     (docs/proofs/score-laws.md).
     Cost: two passes over the data, a sort of the few that bend S near its root, a few words of randomness; a sort of
     everything where epsilon n is below some hundreds. Timing is outside the guarantee: it depends on how many records
-    are distinct and near the root, by a factor of 26 at most in measurements (n = 10,000, epsilon = 1e-300).
+    are distinct and near the root, by a factor of 32 at most in measurements (n = 10,000, epsilon = 1e-300).
     For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and better where many
     records are equal.
 
