@@ -127,14 +127,20 @@ class TestBlockSums:
             assert state_of(values, 13, [("value", 0.0, 1.0)]).integers() == want
 
     def test_gil_is_released(self):
-        x, done = np.random.default_rng(0).exponential(size=2_000_000), threading.Event()
-        thread = threading.Thread(target=lambda: (state_of(x, 100, [("log-square", 0.0, 1.0)], LEAST), done.set()))
-        thread.start()
-        ticks = 0
-        while not done.wait(1e-4):
-            ticks += 1
-        thread.join()
-        assert ticks >= 5
+        """While a thread sums, this one runs; a busy machine may need several attempts to show it."""
+        x = np.random.default_rng(0).exponential(size=2_000_000)
+
+        def ticks():
+            done = threading.Event()
+            thread = threading.Thread(target=lambda: (state_of(x, 100, [("log-square", 0.0, 1.0)], LEAST), done.set()))
+            thread.start()
+            count = 0
+            while not done.wait(1e-4):
+                count += 1
+            thread.join()
+            return count
+
+        assert any(ticks() >= 5 for _ in range(100))
 
     def test_far_from_zero(self):
         """Deviations of records at 2**40 steps from the center are exact."""
