@@ -3,6 +3,8 @@
 import ctypes
 import threading
 
+import numpy as np
+
 _NEXT64 = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _NEXT32 = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 _NEXT_DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)
@@ -46,3 +48,11 @@ class ScriptedBits:
         if self.used <= len(self._words):
             return self._words[self.used - 1]
         return int(self._rest.random_raw())
+
+
+def words(seed, threshold, n=40_000):
+    """Random words with many at the edges of a decision."""
+    rng = np.random.default_rng(seed)
+    special = np.array([0, 1, 2**63, 2**64 - 1, threshold - 1, threshold, threshold + 1, (2**64 // 3) + 1], np.uint64)
+    drawn = rng.integers(0, 2**64, n, dtype=np.uint64)
+    return [int(w) for w in np.where(rng.random(n) < 0.3, special[rng.integers(0, special.size, n)], drawn)]

@@ -1,6 +1,7 @@
-"""Exact thresholds for tests with random draws: a right sampler fails once in 1e9 runs, seeds are fixed."""
+"""Thresholds for tests with random draws: a correct sampler fails once in 1e9 runs, and seeds are fixed."""
 
 import numpy as np
+from flint import arb, ctx
 from scipy.stats import chi2, kstwo
 
 ALPHA = 1e-9
@@ -26,3 +27,11 @@ def kolmogorov_rejects(sample, cdf):
     n = len(x)
     distance = max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max())
     return distance > kstwo.isf(ALPHA, n)
+
+
+def exceeds(ratio, epsilon):
+    """Whether a rational is more than e^epsilon, certified."""
+    ctx.prec = 200
+    edge, value = arb(epsilon).exp(), arb(ratio.numerator) / arb(ratio.denominator)
+    assert (value > edge) != (value < edge)
+    return bool(value > edge)

@@ -1,0 +1,677 @@
+"""The attacks of the threat list, one class per number, each with a naive control that the same test catches."""
+
+import ast
+import itertools
+import json
+import math
+import operator
+import os
+import re
+import threading
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+import dpfast
+from dpfast import Grid, InverseSensitivity, Privacy, Quantiles, Selection, audit, cli, noise
+from dpfast._kernels import _levels, _samplers
+from dpfast.laws import ClampedNoise, RoundedLaplace
+from dpfast.random import SecureBitGenerator
+from dpfast.statistics import Huber, Mean, Median, Quantile, TrimmedMean, WinsorizedMean
+from tests.reference import laws as reference
+from tests.reference import selection as selection_reference
+from tests.scripted import ScriptedBits
+from tests.statistical import chi_square_rejects
+
+ROOT = Path(__file__).parents[2]
+PROOFS = sorted(note for note in (ROOT / "docs" / "proofs").glob("*.md") if note.stem != "README")
+INPUTS = [0.0, 1.0, 1024.0, 2.0**40, 1e-300]
+
+
+def off_the_lattice(values, step):
+    """Share of values that are no integer multiple of step."""
+    return np.mean([(Fraction(v) / Fraction(step)).denominator != 1 for v in np.asarray(values).tolist()])
+
+
+def median(epsilon=1.0, grid=None, **options):
+    return InverseSensitivity(Median(), grid=grid or Grid(0, 1), epsilon=epsilon, **options)
+
+
+class TestT1:
+    """T1: every float output is an integer multiple of a public granularity that depends on parameters only."""
+
+    GRID = Grid(-(2.0**41), 2.0**41)
+
+    @pytest.mark.parametrize("x", INPUTS)
+    def test_noise(self, x):
+        values = noise.add_laplace(np.full(2000, x), scale=1.0, grid=self.GRID, rng=PCG64(1))
+        assert off_the_lattice(values, self.GRID.step) == 0
+
+    @pytest.mark.parametrize("x", INPUTS)
+    def test_releases(self, x):
+        for statistic in (Median(), Quantile(0.9)):
+            mechanism = InverseSensitivity(statistic, grid=self.GRID, epsilon=0.01)
+            assert off_the_lattice(mechanism.release([x] * 9, size=500, rng=PCG64(2)), self.GRID.step) == 0
+            assert off_the_lattice([mechanism([x] * 9, rng=PCG64(seed)) for seed in range(50)], self.GRID.step) == 0
+
+    def test_control(self):
+        """Numpy's Laplace on floats: the share off the lattice of 2**-53 tells 0 from 1."""
+        draws = Generator(PCG64(1)).laplace(size=4000)
+        assert off_the_lattice(0.0 + draws, 2.0**-53) > 0.2
+        assert off_the_lattice(1.0 + draws, 2.0**-53) == 0
+
+
+class TestT2:
+    """T2: on small lattices the outputs of both neighbours are the same set."""
+
+    def test_supports_are_equal(self):
+        mechanism = median(0.5, Grid(0, 4, step=1))
+        supports = set()
+        for data in itertools.product(range(5), repeat=3):
+            supports.add(frozenset(np.unique(mechanism.release(data, size=4000, rng=PCG64(1))).tolist()))
+        assert supports == {frozenset(range(5))}
+
+    def test_every_point_of_a_wide_grid_is_possible(self):
+        mechanism = median(1.0, Grid(0, 1, step=2.0**-12))
+        for data in ([0.5], [0.0] * 9, [0.25, 0.75] * 50):
+            assert np.isfinite(mechanism.law(data).logpmf(np.arange(mechanism.grid.size))).all()
+
+    def test_control(self):
+        """Noise cut to three points: the supports differ."""
+        supports = {frozenset((data + np.array([-1, 0, 1])).tolist()) for data in (2, 3)}
+        assert len(supports) == 2
+
+
+class TestT3:
+    """T3: outputs under the data [0.1] are possible under [0.3] (preimage of the last step of a quantile)."""
+
+    def test_outputs_lie_on_a_public_grid(self):
+        mechanism = median(1.0, Grid(0, 1))
+        k = mechanism.law([0.1]).sample(20_000, PCG64(1))
+        ratio = mechanism.law([0.1]).logpmf(k) - mechanism.law([0.3]).logpmf(k)
+        assert np.abs(ratio).max() <= 1 + 1e-12
+        assert off_the_lattice(mechanism.law([0.1]).value(k[:500]), mechanism.grid.step) == 0
+
+    def test_control(self):
+        """a + u (b - a), u a multiple of 2**-53: many outputs from 0.1 on have no preimage from 0.3 on."""
+        u = Generator(PCG64(1)).random(2000)
+        impossible = 0
+        for value in (0.1 + u * (1 - 0.1)).tolist():
+            if value > 0.3:
+                near = round((value - 0.3) / 0.7 * 2**53)
+                impossible += all(0.3 + (w * 2.0**-53) * (1 - 0.3) != value for w in range(near - 4, near + 5))
+        assert impossible > 100
+
+
+class TestT4:
+    """T4: spreads of 1e6, ties, one candidate, epsilon 1e-6..1e3: no NaN, exact frequencies."""
+
+    SCORES: ClassVar = {
+        "spread": [0.0, -1e6, -1.0, -2.0, -1e6 + 1],
+        "ties": [3.0] * 5,
+        "one": [-7.5],
+        "equal but the last": [0.0] * 8 + [1.0],
+        "huge offset": [1e6, 1e6 + 1, 1e6 - 1],
+    }
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
+    @pytest.mark.parametrize("name", SCORES)
+    def test_choice(self, name, epsilon):
+        scores = self.SCORES[name]
+        draws = dpfast.select(scores, epsilon=epsilon, size=100_000, rng=PCG64(1))
+        assert not chi_square_rejects(np.bincount(draws, minlength=len(scores)), self.exact(scores, epsilon))
+
+    @staticmethod
+    def exact(scores, epsilon):
+        return selection_reference.exponential(scores, Fraction(epsilon) / 2)
+
+    def test_the_frequencies_have_power(self):
+        scores = [0.0, -1.0, -2.0]
+        counts = np.bincount(dpfast.select(scores, epsilon=2.0, size=100_000, rng=PCG64(1)), minlength=3)
+        for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
+            assert chi_square_rejects(counts, self.exact(scores, 2.0 * factor)) == wrong
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 30.0, 1e3])
+    @pytest.mark.parametrize("value", [0.0, 50.0, 100.0])
+    def test_equal_records(self, epsilon, value):
+        """diffprivlib 107 (80 k of 100 k equal) and smartnoise 572 (1491 of 1492 zeros)."""
+        mechanism = median(epsilon, Grid(0, 100, step=1))
+        x = np.full(1492, value)
+        x[0] = 1.0
+        k = np.arange(101)
+        law = mechanism.law(x)
+        assert np.isfinite(law.logpmf(k)).all()
+        assert math.fsum(law.pmf(k)) == pytest.approx(1, abs=1e-14)
+        assert not chi_square_rejects(np.bincount(law.sample(50_000, PCG64(3)), minlength=101), law.pmf(k))
+
+    def test_control(self):
+        """A softmax in plain doubles: NaN without the shift; with it, a score that 1 is lost beside is no better."""
+        with np.errstate(all="ignore"):
+            weights = np.exp(np.array([-1e6, -1e6 + 1]))
+            assert np.isnan(weights / weights.sum()).all()
+        scores = [2**60, 2**60 + 2]
+        weights = np.exp(np.array(scores, dtype=float) - max(scores))
+        counts = (dpfast.select(scores, epsilon=1.0, size=100_000, rng=PCG64(1)) == k for k in (0, 1))
+        counts = [np.count_nonzero(hits) for hits in counts]
+        assert chi_square_rejects(counts, weights / weights.sum())
+        assert not chi_square_rejects(counts, self.exact(scores, 1.0))
+
+
+class TestT6:
+    """T6: words per draw: two whatever the data; the rare further ones are documented."""
+
+    def test_words(self):
+        used = set()
+        for data in ([0.0] * 11, [0.5] * 11, np.linspace(0, 1, 11), [math.nan] * 11):
+            window, grid = median()._window(np.asarray(data), 1), median().grid
+            for seed in range(100):
+                source = ScriptedBits(rest=PCG64(seed))
+                arguments = (grid.lower, grid.upper, grid.step, grid.first, grid.size - 1)
+                _levels.draw_order_statistic(source, window, 1.0, 0, *arguments)
+                used.add(source.used)
+        assert used == {2}
+
+    def test_documented(self):
+        assert "timing" in noise.laplace.__doc__
+        assert "further ones with" in " ".join(_levels.draw_order_statistic.__doc__.split())
+
+    def test_control(self):
+        """A discrete sampler that counts up uses more words the larger the noise is."""
+
+        def geometric(source):
+            count = 0
+            while _samplers.next_word(source) < 2**63:
+                count += 1
+            return count
+
+        sources = [ScriptedBits(rest=PCG64(seed)) for seed in range(50)]
+        draws = [geometric(source) for source in sources]
+        assert [source.used - 1 for source in sources] == draws
+
+
+class TestT7:
+    """T7: degenerate parameters: noise still present, or an error that does not depend on data."""
+
+    def test_equal_bounds_and_no_records(self):
+        for data in ([0.0], [5.0], [math.nan]):
+            with pytest.raises(ValueError, match="lower must be below upper"):
+                dpfast.median(data, bounds=(3, 3), epsilon=1)
+        with pytest.raises(ValueError, match="x is empty"):
+            dpfast.median([], bounds=(0, 1), epsilon=1)
+
+    @pytest.mark.parametrize("epsilon", [1e-300, 1.0])
+    def test_one_record_and_two_points(self, epsilon):
+        """n = 1 on two points is randomised response: exp(-epsilon / 2) for the other point."""
+        p = median(epsilon, Grid(0, 1, step=1)).law([1.0]).pmf([0, 1])
+        np.testing.assert_allclose(p, np.array([math.exp(-epsilon / 2), 1]) / (1 + math.exp(-epsilon / 2)), rtol=1e-14)
+
+    def test_scales(self):
+        assert np.count_nonzero(noise.laplace(2.0**56, 1000, rng=PCG64(1))) > 990
+        for scale in (0, math.inf, 2.0**56 * 2):
+            with pytest.raises(ValueError, match="scale must be"):
+                noise.laplace(scale)
+
+    def test_control(self):
+        """Noise scaled by the width of the bounds vanishes when they are equal (smartnoise 318)."""
+        width = 3.0 - 3.0
+        assert (Generator(PCG64(1)).laplace(scale=width, size=10) == 0).all()
+
+
+class TestT8:
+    """T8: samplers at fixed points, symmetry, tails, and exhaustively with a scripted source."""
+
+    def test_symmetry_and_tails(self):
+        x = noise.laplace(5.0, 400_000, rng=PCG64(1))
+        for draws, wrong in ((x, False), (np.where(x > 0, x + (x % 37 == 1), x), True)):
+            edges = [*range(-60, 61)]
+            counts = [np.count_nonzero(draws == z) for z in edges]
+            p = [float(reference.rounded_laplace(z, 5.0)) for z in edges]
+            observed, expected = [*counts, len(x) - sum(counts)], [*p, max(0.0, 1 - math.fsum(p))]
+            assert chi_square_rejects(observed, expected) == wrong
+
+    @pytest.mark.parametrize("last", [0, 1, 2, 4, 6, 9])
+    def test_uniform_exhaustively(self, last):
+        """Words at the middle of equal parts: each outcome gets its share to one part."""
+        parts = 900
+        out = np.empty(parts, np.uint64)
+        _samplers.fill_uniform(ScriptedBits([((2 * i + 1) << 63) // parts for i in range(parts)], PCG64(1)), last, out)
+        counts = np.bincount(out.astype(int), minlength=last + 1)
+        assert np.abs(counts - parts / (last + 1)).max() <= 1
+
+    def test_bernoulli_exhaustively(self):
+        """All three-digit fractions of a coarse script, exact rationals."""
+        parts = 128
+        for numerator, denominator in ((1, 3), (5, 7), (1, 128), (127, 128)):
+            out = np.empty(parts, np.uint8)
+            words = [((2 * i + 1) << 63) // parts for i in range(parts)]
+            _samplers.fill_bernoulli(ScriptedBits(words, PCG64(1)), numerator, denominator, out)
+            expected = sum(Fraction(2 * i + 1, 2 * parts) < Fraction(numerator, denominator) for i in range(parts))
+            assert out.sum() == expected
+
+    def test_control(self):
+        """The modulo of a word, the usual bias: words 0..9 modulo 7 favour 0, 1, 2."""
+        assert np.ptp(np.bincount(np.arange(10) % 7)) == 1
+        assert chi_square_rejects(np.bincount(np.arange(10_000) % 10 % 7), [1 / 7] * 7)
+
+
+class TestT10:
+    """T10: shape, dtype and errors depend on public arguments only."""
+
+    DATA = (0.5, 0.0, -0.0, math.nan, math.inf, -math.inf, 5e-324, 1e308, -1e308)
+
+    def test_types_and_shapes(self):
+        for data in self.DATA:
+            with np.errstate(over="ignore"):
+                short = np.array([data, 0.5]).astype(np.float32)
+            for x in ([data] * 3, np.array([data, 0.5, 1.0]), short):
+                assert type(median()(x)) is float
+                values = median().release(x, size=(2, 3))
+                assert (values.shape, values.dtype) == ((2, 3), np.float64)
+
+    def test_no_error_tells_of_a_value(self):
+        for data in (*self.DATA, None, 10**400, True, Fraction(1, 3), np.longdouble("1e4000")):
+            median()([data, 0.5])
+            noise.add_laplace([data, 0.5], scale=1.0, grid=Grid(0, 1))
+
+    def test_control(self):
+        """The plain conversion does fail on a value."""
+        with pytest.raises(OverflowError):
+            np.asarray([10**400, 0.5], dtype=np.float64)
+
+
+class TestT11:
+    """T11: the law of two candidates is that of the declared mechanism; epsilon**2 / 8 for the exponential one only."""
+
+    GAPS = range(-6, 7)
+
+    @staticmethod
+    def two_candidates(method, epsilon, gap):
+        """P(1) for the scores 0 and `gap`, by the formula of the mechanism."""
+        coin = math.exp(-epsilon / 2 * abs(gap))
+        better = 1 / (1 + coin) if method == "exponential" else 1 - coin / 2
+        return better if gap > 0 else 1 - better
+
+    @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_two_candidates(self, method, epsilon):
+        mechanism = Selection(epsilon=epsilon, method=method)
+        other = "exponential" if method != "exponential" else "permute-and-flip"
+        for gap in self.GAPS:
+            p = mechanism.law([0, gap]).pmf(1)
+            assert p == pytest.approx(self.two_candidates(method, epsilon, gap), rel=1e-12)
+            if gap:
+                assert abs(p - self.two_candidates(other, epsilon, gap)) > 1e-8
+        draws = mechanism.release([0, 2], size=50_000, rng=PCG64(1))
+        p = self.two_candidates(method, epsilon, 2)
+        assert not chi_square_rejects(np.bincount(draws, minlength=2), [1 - p, p])
+
+    def divergence(self, method, epsilon):
+        """The largest Kullback-Leibler divergence between neighbours, whose gaps differ by at most 2."""
+        laws = {gap: Selection(epsilon=epsilon, method=method).law([0, gap]).logpmf([0, 1]) for gap in self.GAPS}
+        pairs = [(p, laws[g + d]) for g, p in laws.items() for d in (-2, -1, 1, 2) if g + d in laws]
+        return max(float(np.sum(np.exp(p) * (p - q))) for p, q in pairs)
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_concentration(self, epsilon):
+        assert self.divergence("exponential", epsilon) <= Selection(epsilon=epsilon).rho <= epsilon**2 / 8 * (1 + 1e-15)
+        flip = Selection(epsilon=epsilon, method="permute-and-flip")
+        assert self.divergence(flip.method, epsilon) <= flip.rho <= epsilon**2 / 2 * (1 + 1e-15)
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0])
+    def test_control(self, epsilon):
+        """Permute-and-flip charged as bounded-range."""
+        assert self.divergence("permute-and-flip", epsilon) > 1.2 * epsilon**2 / 8
+
+
+class TestT14:
+    """T14: NaN, infinities, -0.0 and subnormals become a public value first; n stays; no warning, no exception."""
+
+    @pytest.mark.parametrize("special", TestT10.DATA)
+    @pytest.mark.parametrize("missing", [0.0, 0.25, 1.0])
+    def test_a_special_record_is_its_clamped_twin(self, special, missing):
+        grid = Grid(0, 1, step=2.0**-10, missing=missing)
+        twin = missing if math.isnan(special) else min(max(special, 0.0), 1.0)
+        rest = np.random.default_rng(1).random(200)
+        for q in (0, 0.3, 1):
+            mechanism = InverseSensitivity(Quantile(q), grid=grid, epsilon=0.3)
+            one, other = np.append(rest, special), np.append(rest, twin)
+            for seed in range(5):
+                assert mechanism(one, rng=PCG64(seed)) == mechanism(other, rng=PCG64(seed))
+            k = np.arange(grid.size)
+            np.testing.assert_array_equal(mechanism.law(one).logpmf(k), mechanism.law(other).logpmf(k))
+
+    def test_control(self):
+        """One NaN poisons numpy's median."""
+        with np.errstate(invalid="ignore"):
+            assert math.isnan(np.median(np.append(np.ones(9), math.nan)))
+
+
+def traced(mechanism, x, seed=1):
+    """Everything about a run that is not private: what the kernels are asked for, and the words they draw."""
+    source = ScriptedBits(rest=PCG64(seed))
+    grid = mechanism.grid
+    window = mechanism._window(np.asarray(x, dtype=float), 1)
+    steps = mechanism._radius_codes(len(x))
+    arguments = (mechanism.epsilon, steps, grid.lower, grid.upper, grid.step, grid.first, grid.size - 1)
+    value = _levels.draw_order_statistic(source, window, *arguments)
+    law = mechanism.law(x)
+    shapes = (window.shape, window.dtype, law.lower.shape, law.upper.shape, law.lower.dtype, law.support, law.epsilon)
+    return {"arguments": arguments, "shapes": shapes, "words": source.used, "type": type(value)}
+
+
+class TestT15:
+    """T15: run D and D' with the same words: all metadata equal; budgets add up to the declared one.
+
+    Here the median in detail; every central mechanism, for T5, T10 and T25, too, in test_central.py.
+    """
+
+    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+    @pytest.mark.parametrize("statistic", [Median(), Quantile(0.0), Quantile(0.9)], ids=str)
+    def test_metadata(self, statistic, epsilon):
+        mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=epsilon)
+        n = 101
+        data = [np.zeros(n), np.ones(n), np.full(n, math.nan), np.linspace(0, 1, n), np.full(n, 1e308)]
+        data += [np.append(np.zeros(n - 1), value) for value in (0.5, math.inf, math.nan)]
+        traces = [traced(mechanism, x) for x in data]
+        assert all(trace == traces[0] for trace in traces)
+
+    def test_quantiles_of_the_command_line_spend_what_they_say(self, monkeypatch, capsys, tmp_path):
+        spent = []
+        release = Quantiles.__call__
+        monkeypatch.setattr(Quantiles, "__call__", lambda m, *a, **k: spent.append(m.epsilon) or release(m, *a, **k))
+        (tmp_path / "x.csv").write_text("pay\n1\n2\n")
+        arguments = ["--bounds", "0", "9", "--epsilon", "0.1", "--json", "-q", "0.1", "0.5", "0.9"]
+        assert cli.main(["quantiles", str(tmp_path / "x.csv"), *arguments]) == 0
+        assert spent == [json.loads(capsys.readouterr().out)["epsilon"]] == [math.nextafter(0.1, 0)]  # 1/10
+
+    def test_control(self):
+        """A window that ends at the data's extremes has a length that depends on them."""
+        lengths = {np.unique(x).size for x in (np.zeros(5), np.arange(5.0))}
+        assert len(lengths) == 2
+
+
+class TestT16:
+    """T16: black box: events chosen on half of the draws, Clopper-Pearson on the other half."""
+
+    def test_median(self):
+        mechanism = median(1.0, Grid(0, 3, step=0.25))
+        for x, y in (([0, 0, 3], [0, 3, 3]), ([1, 1, 1], [1, 1, 3]), ([1], [2])):
+            assert audit.distinguish(mechanism, x, y, trials=200_000, rng=PCG64(1)) <= 1
+
+    def test_add_laplace(self):
+        class Added:
+            privacy = Privacy(1.0)
+
+            def release(self, x, size, rng):
+                return noise.add_laplace(np.full(size, x[0]), scale=1.0, grid=Grid(0, 1, step=2.0**-20), rng=rng)
+
+        bound = audit.distinguish(Added(), [0.0], [1.0], trials=200_000, rng=PCG64(1))
+        assert 0.9 < bound <= 1
+
+    # The controls (half noise, a factor of two, numpy Laplace on floats) are in test_audit.py.
+
+
+class TestT17:
+    """T17: every dataset over a four-value domain with n <= 5, all neighbours."""
+
+    def test_median(self):
+        for n in (1, 2, 3, 4, 5):
+            assert audit.verify(median(1.0, Grid(0, 3, step=1)), n=n, values=4).holds
+
+    # The controls are TestRejects in test_audit.py.
+
+
+CHECKED = re.compile(r"`(tests/[\w/]+\.py)(?:::([\w:]+))?`")
+
+
+def named_tests(text):
+    """The (file, name) of every test a "Checked by:" paragraph of a note names."""
+    found = []
+    for paragraph in re.findall(r"Checked by:?(.*?)(?:\n\s*\n|\Z)", text, re.DOTALL | re.IGNORECASE):
+        found += CHECKED.findall(paragraph)
+    return found
+
+
+def missing_tests(found):
+    """Those whose file or name does not exist."""
+    missing = []
+    for file, name in found:
+        path = ROOT / file
+        defined = set()
+        if path.exists():
+            nodes = (ast.FunctionDef, ast.ClassDef)
+            defined = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, nodes)}
+        if not path.exists() or not set(filter(None, name.split("::"))) <= defined:
+            missing.append((file, name))
+    return missing
+
+
+class TestT18:
+    """T18: each sampler carries a proof note, and each note names the test that ties it to the code."""
+
+    @pytest.mark.parametrize("note", PROOFS or [None], ids=lambda note: note.stem if note else "none")
+    def test_notes_name_their_tests(self, note):
+        if note is None:
+            pytest.skip("no proof notes")
+        found = named_tests(note.read_text())
+        assert found, f"{note.name} has no line 'Checked by: `tests/...`'"
+        assert missing_tests(found) == []
+
+    def test_control(self):
+        note = (
+            "Text.\n\nChecked by: `tests/promises/test_threats.py::TestT18`,\n`tests/test_none.py` and "
+            "`tests/scripted.py::none`.\n\n`tests/x.py` is in another paragraph."
+        )
+        assert missing_tests(named_tests(note)) == [("tests/test_none.py", ""), ("tests/scripted.py", "none")]
+        assert named_tests("no such line: `tests/promises/test_threats.py`") == []
+
+    def test_code_refers_to_notes(self):
+        """Every note a docstring refers to exists, where there are notes."""
+        if len(PROOFS) < 2:
+            pytest.skip("the notes are not written yet")
+        sources = [*(ROOT / "dpfast").rglob("*.py"), *(ROOT / "src").glob("*.[ph]*")]
+        named = {name for path in sources for name in re.findall(r"docs/proofs/([\w-]+\.md)", path.read_text())}
+        assert named <= {note.name for note in PROOFS}
+
+
+class TestT21:
+    """T21: what a release of two neighbours shows differs in the released value only."""
+
+    def test_float_and_nothing_else(self):
+        for x in ([0.1] * 5, [0.9] * 5, [math.nan] * 5):
+            value = median()(x, rng=PCG64(1))
+            assert type(value) is float
+        mechanism = median()
+        before = repr(mechanism), vars(mechanism).copy()
+        mechanism([0.1])
+        mechanism([0.9])
+        assert (repr(mechanism), vars(mechanism)) == before
+
+    def test_state_of_the_generator(self):
+        """The next words after a release are those after its neighbour's."""
+        after = set()
+        for x in ([0.1] * 5, [0.9] * 5, [math.nan] * 5):
+            source = PCG64(1)
+            median()(x, rng=source)
+            after.add(source.random_raw())
+        assert len(after) == 1
+
+    def test_control(self):
+        """A standard error beside the release would differ."""
+        assert np.std([0.1] * 4 + [0.2]) != np.std([0.1] * 5)
+
+
+class TestT24:
+    """T24: the influence of a record is bounded by the box: its corners, a record at either bound, do the most."""
+
+    LAST, K = 9, 2
+    BOX = Grid(0, LAST, step=1)
+
+    @classmethod
+    def estimate(cls, psi, x):
+        """The least code theta with sum(psi(theta - x)) >= 0, or the last."""
+        return next((t for t in range(cls.LAST + 1) if sum(psi(t - v) for v in x) >= 0), cls.LAST)
+
+    @classmethod
+    def unlike(cls, psi, datasets):
+        """Of the (dataset, replaced record) those where a record inside the box does more than one at a corner, or
+        where the estimate leaves the attack range of Huber's estimate.
+        """
+        found = []
+        for data in datasets:
+            summary = Huber(cls.K).reading(cls.BOX, lambda _: 2).of(np.array(data, float))
+            lower, upper = Huber(cls.K).attack_range(summary)
+            for i in range(len(data)):
+                moved = [cls.estimate(psi, (*data[:i], v, *data[i + 1 :])) for v in range(cls.LAST + 1)]
+                corners = moved[0], moved[-1]
+                bounded = min(corners) == min(moved) and max(corners) == max(moved)
+                if not (bounded and lower[1] <= min(moved) and max(moved) <= upper[1]):
+                    found.append((data, i))
+        return found
+
+    @staticmethod
+    def huber(d):
+        return max(-TestT24.K, min(d, TestT24.K))
+
+    @staticmethod
+    def redescending(d):
+        """Hampel's idea: far records are left out."""
+        return d if abs(d) <= TestT24.K else 0
+
+    DATASETS: ClassVar = [
+        *itertools.combinations_with_replacement((0, LAST), 4),
+        *itertools.combinations_with_replacement((0, 4, 5, LAST), 3),
+        (3, 4, 4, 5, 6),
+        (0, 0, 4, 8, 9),
+    ]
+
+    def test_huber(self):
+        assert self.unlike(self.huber, self.DATASETS) == []
+
+    def test_the_score_is_bounded_on_the_corners(self):
+        """One record changes the sum of psi by at most 2 k, and at the corners by that much: not by the distance."""
+        for theta in range(self.LAST + 1):
+            changes = [abs(self.huber(theta - v) - self.huber(theta - w)) for v in range(10) for w in range(10)]
+            at_corners = abs(self.huber(theta) - self.huber(theta - self.LAST))
+            assert max(changes) == at_corners <= 2 * self.K
+
+    @classmethod
+    def value(cls, statistic, data):
+        lower, upper = statistic.attack_range(statistic.reading(cls.BOX, lambda _: 1).of(np.array(data, float)))
+        assert lower[0] == upper[0]
+        return int(lower[0])
+
+    def test_every_statistic(self):
+        """The attack range at one replacement is what a record at a corner makes of the statistic, and no more."""
+        for statistic in (Median(), Quantile(0.8), TrimmedMean(0.3), WinsorizedMean(0.3), Mean(), Huber(self.K)):
+            for data in self.DATASETS:
+                lower, upper = statistic.attack_range(
+                    statistic.reading(self.BOX, lambda _: 2).of(np.array(data, float))
+                )
+                replaced = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in range(self.LAST + 1)]
+                corners = [(*data[:i], v, *data[i + 1 :]) for i in range(len(data)) for v in (0, self.LAST)]
+                moved, extreme = ([self.value(statistic, d) for d in each] for each in (replaced, corners))
+                assert (lower[1], upper[1]) == (min(moved), max(moved)) == (min(extreme), max(extreme))
+
+    def test_control(self):
+        """A redescending psi: the worst record is inside the box. The mean: its influence is not bounded by k."""
+        assert self.unlike(self.redescending, self.DATASETS)
+        assert self.unlike(lambda d: d, self.DATASETS)
+
+
+class TestT23:
+    """T23: an M-estimate comes from exact scores on the grid; no solver stops at a tolerance that data decide."""
+
+    GRID = Grid(0, 30, step=1)
+
+    def test_the_mode_is_the_exact_minimiser(self):
+        mechanism = dpfast.MEstimator(dpfast.psi.Huber(3), grid=self.GRID, epsilon=1.0)
+        for data in itertools.product((0, 7, 8, 30), repeat=4):
+            scores = [abs(sum(max(-3, min(3, t - x)) for x in data)) for t in range(31)]
+            logs = mechanism.law(np.array(data, float)).logpmf(np.arange(31))
+            expected = -np.array(scores) / 12
+            assert np.abs(logs - logs[0] - expected + expected[0]).max() < 1e-12
+        assert audit.verify(mechanism, n=3, values=5).holds
+
+    def test_control(self):
+        """Exact Laplace noise for the sensitivity of the exact root, on a root that Newton's method leaves early."""
+
+        class Newton:
+            grid, privacy, steps_of_one = Grid(12, 18, step=1), Privacy(1.0), 256
+            records = tuple(itertools.product((12.0, 14.0, 16.0, 18.0), repeat=3))
+
+            def __init__(self, tolerance):
+                self.tolerance = tolerance
+
+            def code(self, data, tolerance):
+                theta = 15.0
+                while abs(value := sum(math.tanh((theta - x) / 3) for x in data)) > tolerance:
+                    theta -= value / sum(1 / math.cosh((theta - x) / 3) ** 2 / 3 for x in data)
+                return round(theta * self.steps_of_one)
+
+            @cached_property
+            def sensitivity(self):
+                exact = {data: self.code(data, 1e-9) for data in self.records}
+                pairs = [(a, b) for a in exact for b in exact if sum(map(operator.ne, a, b)) == 1]
+                return max(abs(exact[a] - exact[b]) for a, b in pairs)
+
+            def law(self, x):
+                noise = RoundedLaplace(Fraction(self.sensitivity))
+                center, last = self.code(x, self.tolerance), 30 * self.steps_of_one
+                return ClampedNoise(noise, center=center, last=last, decode=lambda k: k / self.steps_of_one)
+
+        assert audit.verify(Newton(1e-9), n=3, values=4).holds
+        found = audit.verify(Newton(0.5), n=3, values=4)
+        assert not found.holds
+        assert found.epsilon > 1.05
+
+
+class TestT25:
+    """T25: forks, threads, lack of entropy, reuse of a stream: here on mechanisms; more in test_random.py."""
+
+    def test_threads_differ(self):
+        mechanism, drawn = median(1e-9), []
+        threads = [threading.Thread(target=lambda: drawn.append(mechanism([0.5]))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(drawn)) == 8
+
+    def test_no_entropy_no_release(self, monkeypatch):
+        source = SecureBitGenerator()
+        source.random_raw(2**21, output=False)  # at the end of its key
+        monkeypatch.setattr(dpfast.random, "_local", dpfast.random._Local())  # array fills use the thread's generator
+        monkeypatch.setattr(os, "urandom", lambda size: (_ for _ in ()).throw(OSError("no entropy")))
+        with pytest.raises(dpfast.EntropyError):
+            median()([0.5], rng=source)
+        with pytest.raises(dpfast.EntropyError):
+            median().release([0.5], size=10, rng=source)
+        with pytest.raises(dpfast.EntropyError):
+            noise.laplace(1.0, 10, rng=source)
+
+    def test_one_stream_is_not_used_twice(self):
+        source = Generator(PCG64(1))
+        assert len({median(1e-9)([0.5], rng=source) for _ in range(100)}) == 100
+        releases = [noise.laplace(1e9, 10, rng=source).tolist() for _ in range(20)]
+        assert len({tuple(release) for release in releases}) == 20
+
+    def test_a_list_of_quantiles_is_reproducible(self, tmp_path, capsys):
+        from dpfast.cli import main
+
+        (tmp_path / "x.csv").write_text("pay\n1\n2\n")
+        outputs = []
+        for _ in range(2):
+            arguments = ["--bounds", "0", "9", "--epsilon", "0.1", "--seed", "3", "--json"]
+            assert main(["quantiles", str(tmp_path / "x.csv"), *arguments]) == 0
+            outputs.append(capsys.readouterr().out)
+        assert outputs[0] == outputs[1]
+
+    def test_control(self):
+        """A seed for each call, used again: the releases repeat."""
+        assert len({median(1e-9)([0.5], rng=PCG64(1)) for _ in range(5)}) == 1

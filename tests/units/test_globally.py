@@ -1,0 +1,258 @@
+"""GlobalSensitivity: exact sums, sensitivities by brute force, laws by definition, and what no row order can change."""
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from mpmath import mp, mpf
+from numpy.random import PCG64
+from numpy.testing import assert_allclose, assert_array_equal
+
+import dpfast as dpf
+from dpfast import GlobalSensitivity, Grid, Privacy
+from dpfast._kernels import _select
+from dpfast.laws import ClampedNoise, RoundedLaplace
+from dpfast.statistics import Mean, Median, Sum, Variance
+from tests.reference import grid as reference_grid
+from tests.reference import laws
+from tests.reference import statistics as reference
+from tests.statistical import chi_square_rejects
+
+pytestmark = pytest.mark.kernel
+
+STATISTICS = [Mean(), Sum(), Variance()]
+TWINS = {Mean(): sum, Sum(): sum, Variance(): reference.variance}
+EVERY = pytest.mark.parametrize("statistic", STATISTICS, ids=str)
+NUMBERS = {
+    "float64": st.floats(width=64),
+    "float32": st.floats(width=32),
+    "float16": st.floats(width=16),
+    "int8": st.integers(-128, 127),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "uint64": st.integers(0, 2**64 - 1),
+}
+
+
+def moments(x, grid, **options):
+    return _select.moments(x, first=grid.first, squares=True, **grid.kernel, **options)
+
+
+class TestMoments:
+    @given(st.data(), st.sampled_from(sorted(NUMBERS)), st.sampled_from([1, -1, 2, -3]))
+    def test_equal_the_twin(self, data, dtype, stride):
+        elements = st.one_of(st.sampled_from([0, 1, 2, 100]), NUMBERS[dtype])
+        x = data.draw(hnp.arrays(dtype, st.integers(0, 60), elements=elements))
+        x = x.repeat(abs(stride))[::stride]
+        x.flags.writeable = False
+        step = 2.0 ** data.draw(st.integers(-20, 70))
+        grid = Grid(-5 * step, 12345 * step, step=step, missing=7 * step)
+        codes = reference_grid.encode(x.tolist(), grid)
+        assert moments(x, grid) == (sum(codes), sum(c * c for c in codes))
+
+    @pytest.mark.parametrize(("n", "workers"), [(0, 1), (1, 1), (2047, 2), (2048, 1), (2049, 3), (2_200_001, 2)])
+    def test_no_overflow(self, n, workers):
+        """All records at the largest code of the largest grid: sums beyond 64 bits, squares beyond 104."""
+        grid = Grid(0, 2.0**52 - 1, step=1)
+        top = 2**52 - 1
+        assert moments(np.full(n, np.inf), grid, workers=workers) == (n * top, n * top**2)
+
+    def test_clamped(self):
+        x = np.random.default_rng(1).integers(0, 1000, 100_000).astype(float)
+        grid = Grid(0, 1000, step=1)
+        expected = int(np.clip(x, 100, 700).sum())
+        assert moments(x, grid, low=100.0, high=700.0)[0] == expected
+        assert moments(x, grid, low=-math.inf, high=700.0)[0] == int(np.clip(x, 0, 700).sum())
+
+    @pytest.mark.parametrize("step", [2.0**-1074, 2.0**-1040, 2.0**-1022, 2.0**971])
+    def test_extreme_steps(self, step):
+        grid = Grid(-8 * step, 1000 * step, step=step)
+        x = grid.decode(np.arange(1009))
+        assert moments(x, grid)[0] == 1008 * 1009 // 2
+
+
+class TestSensitivity:
+    """T12: the table, by brute force; T5: in machine arithmetic."""
+
+    @EVERY
+    @pytest.mark.parametrize(("n", "last"), [(1, 4), (2, 4), (3, 4), (4, 3), (5, 2), (6, 2)])
+    def test_by_brute_force(self, statistic, n, last):
+        grid, twin = Grid(0, last, step=1), TWINS[statistic]
+        values = {x: twin(x) for x in product(range(last + 1), repeat=n)}
+        changes = [abs(t - values[(code, *x[1:])]) for x, t in values.items() for code in range(last + 1)]
+        assert max(changes) == statistic.sensitivity(grid, n)
+        assert (min(values.values()), max(values.values())) == (0, statistic.span(grid, n))
+        for x, t in values.items():
+            assert statistic.exact(n, sum(x), sum(c * c for c in x)) == t
+
+    @EVERY
+    @given(st.data())
+    def test_of_the_program(self, statistic, data):
+        """Permuted records give the same integer; a replaced one moves it by the declared sensitivity at the most."""
+        awkward = st.sampled_from([0.5, -0.5, 1.5, 2.0**53, -(2.0**53), 2.0**53 + 2, 1e308, math.nan, math.inf])
+        records = st.one_of(awkward, st.floats(-100, 100))
+        x = np.array(data.draw(st.lists(records, min_size=1, max_size=50)))
+        mechanism = GlobalSensitivity(statistic, grid=Grid(-(2.0**40), 2.0**40, step=0.5), epsilon=1.0)
+        center = mechanism.law(x).center
+        assert mechanism.law(np.array(data.draw(st.permutations(x.tolist())))).center == center
+        y = x.copy()
+        y[data.draw(st.integers(0, len(x) - 1))] = data.draw(records)
+        assert abs(mechanism.law(y).center - center) <= mechanism.scale(len(x)) * Fraction(mechanism.epsilon)
+
+    @EVERY
+    def test_alternating_signs(self, statistic):
+        mechanism = GlobalSensitivity(statistic, grid=Grid(-(2.0**51) + 1, 2.0**51, step=1), epsilon=1.0)
+        x = np.tile([2.0**51, -(2.0**51)], 1000)
+        order = np.random.default_rng(2).permutation(2000)
+        assert mechanism.law(x).center == mechanism.law(x[order]).center == mechanism.law(np.sort(x)).center
+
+    @given(st.integers(2, 10**9), st.integers(1, 2**52 - 1))
+    def test_coarseness_of_the_variance(self, n, last):
+        """Codes fit 62 bits, and rounding adds next to nothing to the sensitivity."""
+        grid, statistic = Grid(0, last, step=1), Variance()
+        unit, sensitivity = statistic.coarseness(grid, n), statistic.sensitivity(grid, n)
+        assert statistic.last(grid, n) <= 2**62
+        codes = -(-sensitivity // unit)
+        assert codes <= 2**32
+        assert codes * unit <= sensitivity * (1 + max(2.0**-30, 8 * n / 2.0**62)) or unit == 1
+        assert statistic.value(grid, n, statistic.last(grid, n)) == float(
+            Fraction(statistic.span(grid, n), n**2) * Fraction(grid.step) ** 2
+        )
+
+
+class TestLaw:
+    @pytest.mark.parametrize(
+        "scale", [Fraction(1, 50), Fraction(1, 3), Fraction(7, 2), Fraction(10**6), Fraction(2**56)]
+    )
+    @pytest.mark.parametrize(("center", "last"), [(0, 1), (1, 1), (3, 9), (0, 9), (9, 9), (0, 0)])
+    def test_equals_definition(self, center, last, scale):
+        law = ClampedNoise(RoundedLaplace(scale), center=center, last=last, decode=np.asarray)
+        k = np.arange(-2, last + 3)
+        with mp.workdps(50):
+
+            def at_least(z):
+                s = mpf(scale.numerator) / scale.denominator
+                return mp.exp(-(z - mpf(1) / 2) / s) / 2 if z > 0 else 1 - mp.exp(-(mpf(1) / 2 - z) / s) / 2
+
+            inner = {j: laws.rounded_laplace(j - center, scale) for j in range(1, last)}
+            expected = {0: at_least(center), last: at_least(last - center), **inner} if last else {0: mpf(1)}
+            assert mp.almosteq(mp.fsum(expected.values()), 1)
+            assert_allclose(law.pmf(k), [float(expected.get(j, 0)) for j in k.tolist()], rtol=1e-13, atol=0)
+            log = [float(mp.log(expected[j])) for j in range(last + 1)]
+            assert_allclose(law.logpmf(np.arange(last + 1)), log, rtol=1e-13, atol=1e-15)
+            sums = [float(mp.fsum(p for i, p in expected.items() if i <= j)) for j in k.tolist()]
+            assert_allclose(law.cdf(k), sums, rtol=1e-12, atol=1e-15)
+
+    def test_draws_fit_and_would_not_at_another_scale(self):
+        law = ClampedNoise(RoundedLaplace(Fraction(3)), center=4, last=20, decode=np.asarray)
+        draws = law.sample(200_000, rng=PCG64(1))
+        counts = np.bincount(draws, minlength=21)
+        assert not chi_square_rejects(counts, law.pmf(np.arange(21)))
+        for factor in (Fraction(9, 10), Fraction(11, 10)):
+            other = ClampedNoise(RoundedLaplace(3 * factor), center=4, last=20, decode=np.asarray)
+            assert chi_square_rejects(counts, other.pmf(np.arange(21)))
+
+    def test_extreme_scales_stay_in_range(self):
+        for scale in (Fraction(2**56), Fraction(1, 10**6)):
+            law = ClampedNoise(RoundedLaplace(scale), center=2**62, last=2**63 - 2, decode=np.asarray)
+            draws = law.sample(1000, rng=PCG64(2))
+            assert ((draws >= 0) & (draws <= 2**63 - 2)).all()
+
+
+class TestMechanism:
+    @EVERY
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])
+    def test_certified(self, statistic, epsilon):
+        for grid in (Grid(0, 1, step=1), Grid(-1, 2, step=0.5)):
+            mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon)
+            for n in (1, 2, 3):
+                assert dpf.audit.verify(mechanism, n=n, values=4).holds
+
+    @EVERY
+    def test_less_noise_is_rejected(self, statistic, monkeypatch):
+        right = type(statistic).sensitivity
+        monkeypatch.setattr(type(statistic), "sensitivity", lambda self, grid, n: right(self, grid, n) * 9 // 10)
+        mechanism = GlobalSensitivity(statistic, grid=Grid(0, 10, step=1), epsilon=1.0)
+        assert not dpf.audit.verify(mechanism, n=3, values=2).holds
+
+    def test_a_coarse_variance_is_certified(self, monkeypatch):
+        """Rounding to release codes, on a grid where it happens; not allowed for, it is rejected."""
+        monkeypatch.setattr(dpf.statistics, "_RESOLUTION", 3)
+        mechanism = GlobalSensitivity(Variance(), grid=Grid(0, 11, step=1), epsilon=1.0)
+        assert Variance().coarseness(mechanism.grid, 3) == 32
+        assert dpf.audit.verify(mechanism, n=3, values=12).holds
+        monkeypatch.setattr(Variance, "sensitivity", lambda self, grid, n: 2 * 121 // 32 * 32)
+        assert not dpf.audit.verify(mechanism, n=3, values=12).holds
+
+    @EVERY
+    def test_out_of_bounds_records_equal_clipped_ones(self, statistic):
+        mechanism = GlobalSensitivity(statistic, grid=Grid(-1, 1, step=2.0**-20), epsilon=1.0)
+        x = np.random.default_rng(3).normal(0, 3, 1000)
+        assert mechanism(x, rng=PCG64(1)) == mechanism(np.clip(x, -1, 1), rng=PCG64(1))
+        assert mechanism([np.nan, np.inf], rng=PCG64(1)) == mechanism([-1.0, 1.0], rng=PCG64(1))
+
+    @EVERY
+    def test_order_strides_dtype_and_workers_do_not_matter(self, statistic):
+        mechanism = GlobalSensitivity(statistic, grid=Grid(0, 1000, step=1), epsilon=1.0)
+        x = np.random.default_rng(4).integers(0, 1000, 600_000)
+        first = mechanism(x, rng=PCG64(1))
+        for y in (x[::-1], x.astype(np.float32), x.repeat(2)[::2], np.sort(x)):
+            assert mechanism(y, rng=PCG64(1), workers=2) == first
+
+    @EVERY
+    def test_releases_stay_in_the_public_range(self, statistic):
+        grid = Grid(-2, 6, step=0.25)
+        mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=1e-6)
+        ends = {"mean": (-2, 6), "sum": (-20, 60), "variance": (0, 16)}[str(statistic)]
+        values = mechanism.release(np.zeros(10), size=200, rng=PCG64(1))
+        assert (values.min(), values.max()) == ends
+
+    @EVERY
+    def test_is_a_value(self, statistic):
+        m = GlobalSensitivity(statistic, grid=Grid(0, 9, step=1), epsilon=0.5)
+        assert m.privacy == m.privacy_map(1) == Privacy(0.5)
+        for twin in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
+            assert twin == m
+            assert hash(twin) == hash(m)
+            assert twin([3, 4], rng=PCG64(1)) == m([3, 4], rng=PCG64(1))
+        assert f"of the {statistic} of records on 10 points" in repr(m)
+
+    def test_bad_parameters(self):
+        grid = Grid(0, 9, step=1)
+        with pytest.raises(TypeError, match=r"statistic must be Mean\(\), Sum\(\), Variance\(\) or Count\(\), not"):
+            GlobalSensitivity(Median(), grid=grid, epsilon=1.0)
+        with pytest.raises(TypeError, match=r"grid must be a dpfast\.Grid"):
+            GlobalSensitivity(Mean(), grid=(0, 9), epsilon=1.0)
+        with pytest.raises(ValueError, match="epsilon must be positive"):
+            GlobalSensitivity(Mean(), grid=grid, epsilon=0)
+        with pytest.raises(ValueError, match=r"noise of more than 2\*\*56 steps of the grid"):
+            GlobalSensitivity(Mean(), grid=Grid(0, 2.0**52 - 1, step=1), epsilon=0.01)
+        with pytest.raises(ValueError, match=r"must be below 2\*\*63"):
+            GlobalSensitivity(Sum(), grid=Grid(0, 2.0**52 - 1, step=1), epsilon=1.0)(np.zeros(3000))
+        for statistic, bound in ((Sum(), 1e308), (Variance(), 1e160)):
+            with pytest.raises(ValueError, match="beyond the range of float64"):
+                GlobalSensitivity(statistic, grid=Grid(0, bound), epsilon=1.0)(np.zeros(9))
+
+    def test_functions(self):
+        x = np.random.default_rng(5).random(1000)
+        for statistic, call in ((Mean(), dpf.mean), (Sum(), dpf.sum), (Variance(), dpf.variance)):
+            expected = GlobalSensitivity(statistic, grid=Grid(0, 1), epsilon=0.5)(x, rng=PCG64(6))
+            assert call(x, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == expected
+            assert call(x, grid=Grid(0, 1), epsilon=0.5, rng=PCG64(6)) == expected
+        assert dpf.std(x, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == math.sqrt(expected)
+        assert_array_equal(dpf.variance([3], bounds=(0, 9), epsilon=1.0), 0.0)
+        with pytest.raises(ValueError, match="method must be 'global-sensitivity', not 'inverse-sensitivity'"):
+            dpf.variance(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
+        with pytest.raises(ValueError, match="delta must be 0 for method='global-sensitivity'"):
+            dpf.mean(x, bounds=(0, 1), epsilon=1.0, delta=1e-6)
+
+    def test_variance_is_numpys(self):
+        x = np.random.default_rng(6).random(10_000)
+        law = GlobalSensitivity(Variance(), grid=Grid(0, 1), epsilon=1.0).law(x)
+        assert law.value(law.center) == pytest.approx(x.var(), rel=1e-8)

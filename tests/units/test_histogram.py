@@ -1,0 +1,867 @@
+"""Histograms: counts against a slow twin, laws against enumeration, privacy on every small data set."""
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from numpy.random import PCG64, Generator
+from scipy.integrate import trapezoid
+from scipy.stats import beta, norm
+
+import dpfast as dpf
+from dpfast import Grid, Privacy
+from dpfast._kernels import _bins
+from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
+from dpfast.densities.histograms import SmoothedSample, _nearest_with_sum, _units, automatic_bins
+from dpfast.densities.synthesis import METHODS
+from tests.reference import bins as reference
+from tests.scripted import ScriptedBits
+from tests.statistical import chi_square_rejects
+
+pytestmark = pytest.mark.kernel
+
+SPECIAL = [0.0, -0.0, math.nan, math.inf, -math.inf, 5e-324, -5e-324, 1e308, -1e308, 0.5, 1.0, 1e-300]
+GRIDS = [
+    Grid(0, 1),
+    Grid(-3, 5, step=0.25, missing=1.0),
+    Grid(0, 7, step=1),
+    Grid(0, 8, step=1, missing=3),
+    Grid(1e15, 1e15 + 64, step=0.125),
+    Grid(-1e308, 1e308),
+    Grid(0, 1e-320),
+    Grid(2.0**52 + 2, 2.0**53, step=1),
+    Grid(-(2.0**41), 2.0**41, step=2.0**-9),
+    Grid(1e6, 1e6 + 1),
+    Grid(-1, 2**16, step=0.5),
+]
+
+
+def around(grid, bins):
+    """Doubles on and next to every threshold, half a step off the edges, and beyond the bounds."""
+    codes = Cells((grid,), (bins,)).codes[0] + grid.first
+    middles = np.concatenate([(codes - 0.5) * grid.step, codes * grid.step])
+    with np.errstate(over="ignore"):
+        near = np.concatenate([middles, np.nextafter(middles, -np.inf), np.nextafter(middles, np.inf)])
+    return np.concatenate([near, SPECIAL])
+
+
+class TestBins:
+    @pytest.mark.parametrize("grid", GRIDS, ids=repr)
+    def test_the_bin_of_a_record_is_that_of_its_code(self, grid):
+        for bins in sorted({1, 2, 3, 5, 7, min(64, grid.size - 1), min(1000, grid.size - 1)}):
+            cells = Cells((grid,), (bins,))
+            x = around(grid, bins)
+            found = np.empty(x.size, np.int32)
+            _bins.locate(x[:, None], cells.axes(), found)
+            expected = np.searchsorted(cells.codes[0], grid.encode(x), side="right") - 1
+            np.testing.assert_array_equal(found, np.minimum(expected, bins - 1))
+            assert cells.codes[0].tolist() == reference.edges(grid.size - 1, bins)
+
+    def test_guesses_and_searches_are_both_met(self):
+        every = [Cells((grid,), (min(511, grid.size - 1),)).axes()[0] for grid in GRIDS]
+        assert {axis.certified for axis in every} == {True, False}
+        assert Cells((Grid(0, 1e6),), (1000,)).axes()[0].certified
+
+    def test_a_guess_that_is_not_certified_would_be_wrong(self):
+        """Positive control: the guess of bins at 1e15 falls between thresholds as its rounding likes."""
+        grid = Grid(1e15, 1e15 + 64, step=0.125)
+        x = grid.lower + np.arange(0, 64, 0.125)
+        lower, scale = grid.lower - grid.step / 2, 511 / (64 + grid.step)
+        guess = ((x - lower) * scale).astype(int)
+        exact = np.minimum(np.searchsorted(Cells((grid,), (511,)).codes[0], grid.encode(x), side="right") - 1, 510)
+        assert np.abs(guess - exact).max() == 1
+
+    @given(st.data())
+    def test_counts_are_those_of_a_slow_twin(self, data):
+        r = data.draw(st.integers(1, 4))
+        grids = tuple(data.draw(st.sampled_from(GRIDS)) for _ in range(r))
+        bins = tuple(data.draw(st.integers(1, min(7, grid.size - 1))) for grid in grids)
+        values = st.floats(width=32) | st.sampled_from([0.0, 1.0, 5.0, math.nan, math.inf, -math.inf])
+        rows = data.draw(st.lists(st.tuples(*[values] * r), min_size=1, max_size=20))
+        kinds = [np.float64, np.float32]
+        if all(math.isfinite(v) and v == int(v) and abs(v) < 100 for row in rows for v in row):
+            kinds += [np.int64, np.int16, np.int8]
+        x = np.array(rows, data.draw(st.sampled_from(kinds))).reshape(len(rows), r)
+        twisted = data.draw(
+            st.sampled_from(
+                [
+                    lambda x: x,
+                    np.asfortranarray,
+                    lambda x: np.repeat(x, 2, axis=0)[::2],
+                    lambda x: x[::-1][::-1],
+                    lambda x: np.concatenate([x, x], axis=1)[:, :r],
+                ]
+            )
+        )(x)
+        twisted.flags.writeable = False
+        before = twisted.tobytes()
+        found = Cells(grids, bins).count(twisted, 1)
+        assert found.shape == bins
+        assert found.reshape(-1).tolist() == reference.counts(x.tolist(), grids, bins)
+        assert twisted.tobytes() == before
+
+    @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
+    @pytest.mark.parametrize("step", [0.5, 1.0, 8.0])
+    def test_dtypes(self, kind, step):
+        grid = Grid(0, 96, step=step)
+        rng = np.random.default_rng(1)
+        info = np.iinfo(kind) if kind[0] in "iu" else None
+        x = rng.integers(0, 100, 5000).astype(kind)
+        if info is not None:
+            x[:3] = [info.min, info.max, info.max // 2]
+        found = Cells((grid,), (5,)).count(x[:, None], 1)
+        codes = grid.encode(x)
+        edges = Cells((grid,), (5,)).codes[0]
+        assert found.tolist() == np.bincount(np.searchsorted(edges[1:-1], codes, side="right"), minlength=5).tolist()
+
+    @pytest.mark.parametrize("bins", [(3,), (5000,), (70, 90)])
+    def test_threads_give_the_same_counts(self, bins):
+        x = np.random.default_rng(1).random((700_001, len(bins)))
+        cells = Cells((Grid(0, 1),) * len(bins), bins)
+        alone = cells.count(x, 1)
+        assert alone.sum() == len(x)
+        np.testing.assert_array_equal(alone, cells.count(x, 2))
+        np.testing.assert_array_equal(alone, cells.count(x[::-1], 7))
+        expected, _ = np.histogramdd(
+            np.stack([g.encode(c) for g, c in zip(cells.grids, x.T, strict=True)]).T, cells.codes
+        )
+        np.testing.assert_array_equal(alone, expected)
+
+    def test_wrong_arguments_of_the_kernel(self):
+        axes = Cells((Grid(0, 1),), (3,)).axes()
+        with pytest.raises(ValueError, match="a column for each"):
+            _bins.count(np.zeros((3, 2)), axes, np.empty(3, np.int64))
+        with pytest.raises(TypeError, match="no keys are defined"):
+            _bins.count(np.zeros((3, 1), "O"), axes, np.empty(3, np.int64))
+
+
+class TestDraws:
+    def test_cells_are_those_of_the_words(self):
+        rng = np.random.default_rng(1)
+        for weights in ([5], [0, 3, 0, 0, 1, 0], rng.integers(0, 3, 500), rng.integers(0, 2**50, 999), [2**62, 1, 0]):
+            weights = np.asarray(weights, np.int64)
+            words = [0, 1, 2**63, 2**64 - 1, *rng.integers(0, 2**64, 500, dtype=np.uint64).tolist()]
+            source, out = ScriptedBits(words, PCG64(1)), np.empty(len(words), np.int32)
+            _bins.Weights(weights).fill(source, out)
+            sums, total = np.cumsum(weights), int(weights.sum())
+            ranks = [word * total >> 64 for word in words]
+            fair = [(word * total) % 2**64 >= 2**64 % total for word in words]
+            expected = np.searchsorted(sums, ranks, side="right")
+            assert source.used >= len(words) + fair.count(False)
+            np.testing.assert_array_equal(out[fair], expected[fair])
+            assert (weights[out] > 0).all()
+
+    def test_points_are_those_of_the_words(self):
+        rng = np.random.default_rng(2)
+        edges = np.array([0, 1, 5, 1000, 2**52], np.int64)
+        cells = rng.integers(0, 12, 300).astype(np.int32)  # 4 bins of an axis that varies every 3 cells
+        words = rng.integers(0, 2**64, 300, dtype=np.uint64).tolist()
+        out = np.zeros((300, 2))
+        _bins.fill_points(ScriptedBits(words), cells, edges, 3, -7, 0.5, out[:, 1])
+        expected = []
+        for c, word in zip(cells.tolist(), words, strict=True):
+            b = c // 3 % 4
+            width = int(edges[b + 1] - edges[b]) + (b == 3)
+            expected.append((int(edges[b]) + (word * width >> 64) - 7) * 0.5)
+        np.testing.assert_array_equal(out[:, 1], expected)
+        assert (out[:, 0] == 0).all()
+        alone = np.empty(300)
+        _bins.fill_points(ScriptedBits(words), cells // 3 % 4, edges, 0, -7, 0.5, alone)
+        np.testing.assert_array_equal(alone, expected)
+
+    def test_samples_of_a_histogram(self):
+        grid = Grid(0, 10, step=1)
+        released = PerturbedHistogram(3, grid=grid, epsilon=1.0)([1] * 60 + [5] * 30 + [9] * 70, rng=PCG64(1))
+        law = np.repeat(released.weights / released.weights.sum() / [3, 4, 4], [3, 4, 4])
+        draws = released.sample(200_000, PCG64(2)).astype(int)
+        assert not chi_square_rejects(np.bincount(draws, minlength=11), law)
+        for factor in (0.9, 1.1):
+            wrong = law * np.repeat([factor, 1, 1], [3, 4, 4])
+            assert chi_square_rejects(np.bincount(draws, minlength=11), wrong / wrong.sum())
+
+    def test_samples_of_several_columns(self):
+        grids = (Grid(0, 3, step=1), Grid(0, 4, step=1), Grid(0, 1, step=1))
+        rows = [(0, 0, 0)] * 50 + [(3, 4, 1)] * 80 + [(2, 1, 0)] * 70
+        released = PerturbedHistogram((2, 2, 1), grid=grids, epsilon=2.0)(rows, rng=PCG64(1))
+        draws = released.sample(100_000, PCG64(3)).astype(int)
+        found = np.histogramdd(draws, [np.arange(5), np.arange(6), np.arange(3)])[0]
+        law = released.pdf(np.stack(np.meshgrid(*(np.arange(g.size) for g in grids), indexing="ij"), -1))
+        points = np.multiply.outer(np.multiply.outer([2, 2, 2, 2], [2, 2, 3, 3, 3]), [2, 2])
+        law = released.weights[np.ix_([0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 0])] / released.weights.sum() / points
+        assert not chi_square_rejects(found.ravel(), law.ravel())
+        assert draws.shape == (100_000, 3)
+
+    def test_draws_do_not_depend_on_threads_and_do_on_the_call(self):
+        released = dpf.histogram(np.arange(100), 10, bounds=(0, 100), epsilon=1.0, rng=PCG64(1))
+        k = 3 * 2**16 + 5
+        rng = Generator(PCG64(2))
+        first, again = released.sample(k, rng), released.sample(k, rng)
+        np.testing.assert_array_equal(first, released.sample(k, PCG64(2), workers=3))
+        assert (first != again).any()
+        assert released.sample(0).shape == (0,)
+        assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 6 / math.sqrt(k)
+
+
+class Windowed:
+    """A mechanism that releases noisy counts, on a window of them; what is claimed is one record replaced."""
+
+    def __init__(self, mechanism, reach):
+        self.grid, self.privacy = mechanism.grid, Privacy(mechanism.epsilon)
+        cells = len(mechanism.cells)
+        self._window = np.indices([2 * reach + 1] * cells).reshape(cells, -1).T - reach
+        self._law = mechanism.law
+
+    def law(self, x):
+        law = self._law(x)
+        law.outcomes, law.value = lambda: self._window, lambda counts: counts
+        return law
+
+
+class TestPerturbed:
+    def test_the_law_is_a_product_of_discrete_laplaces(self):
+        law = PerturbedHistogram((1, 2), grid=(Grid(0, 1), Grid(0, 1)), epsilon=0.7).law([[0.1, 0.1], [0.2, 0.7]])
+        assert law.center.tolist() == [[1, 1]]
+        window = np.array(list(itertools.product(range(-120, 121), repeat=2))).reshape(-1, 1, 2)
+        p = np.exp(law.logpmf(window))
+        assert abs(p.sum() - 1) < 1e-12
+        assert abs((p * (window[:, 0, 0] - 1) ** 2).sum() - dpf.theory.noise_variance(0.7)) < 1e-9
+        ratio = law.logpmf(np.array([[1, 1]])) - law.logpmf(np.array([[4, -1]]))
+        assert abs(float(ratio) - 5 * 0.35) < 1e-12
+
+    def test_samples_have_the_law(self):
+        mechanism = PerturbedHistogram(2, grid=Grid(0, 1), epsilon=1.0)
+        counts = mechanism.release([0.1, 0.1, 0.9], size=100_000, rng=PCG64(1))
+        assert counts.shape == (100_000, 2)
+        z = np.arange(-60, 61)
+        for column, exact in ((0, 2), (1, 1)):
+            found = np.bincount(np.clip(counts[:, column] - exact, -60, 60) + 60, minlength=121)
+            for factor, wrong in ((1.0, False), (0.9, True), (1.1, True)):
+                s = 2.0 * factor
+                assert chi_square_rejects(found, math.tanh(0.5 / s) * np.exp(-np.abs(z) / s)) == wrong
+        assert abs(np.corrcoef(counts.T)[0, 1]) < 6 / math.sqrt(100_000)
+
+    @staticmethod
+    def losses(laws, pairs, reach=8):
+        """The largest log-ratio of every pair on a window; beyond it the ratio is that of its border."""
+        cells = next(iter(laws.values())).center.size
+        window = np.array(list(itertools.product(range(-reach, reach + 1), repeat=cells)))
+        logs = {data: law.logpmf(window) for data, law in laws.items()}
+        return [(logs[a] - logs[b]).max() for a, b in pairs]
+
+    @pytest.mark.parametrize("bins", [1, 2, 3])
+    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+    def test_privacy_of_one_replaced_record_on_every_small_data_set(self, epsilon, bins):
+        mechanism = PerturbedHistogram(bins, grid=Grid(0, 3, step=1), epsilon=epsilon)
+        assert mechanism.privacy == Privacy(epsilon)
+        every = list(itertools.product(range(4), repeat=3))
+        laws = {data: mechanism.law(data) for data in every}
+        pairs = [(a, b) for a in every for b in every if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+        losses = self.losses(laws, pairs)
+        assert max(losses) <= epsilon + 1e-12
+        assert abs(max(losses) - (epsilon if bins > 1 else 0)) < 1e-12
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_certificate(self, neighbors):
+        """On a window that leaves out less than 1e-9 of every law; the second loses 2 epsilon under replacement."""
+        mechanism = PerturbedHistogram(2, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors=neighbors)
+        certificate = dpf.audit.verify(Windowed(mechanism, 46))
+        assert certificate.holds == (neighbors == "replace-one")
+        assert abs(certificate.epsilon - (1 if certificate.holds else 2)) < 1e-12
+
+    def test_privacy_of_one_added_record_on_every_small_data_set(self):
+        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
+        assert mechanism.privacy == Privacy(1.0, 0.0, "add-remove")
+        every = [data for n in range(4) for data in itertools.product(range(4), repeat=n)]
+        laws = {data: mechanism.law(np.array(data)) for data in every}
+        pairs = [(a, (*a, v)) for a in every if len(a) < 3 for v in range(4)]
+        losses = self.losses(laws, [*pairs, *(pair[::-1] for pair in pairs)])
+        assert abs(max(losses) - 1) < 1e-12
+
+    def test_control_the_scale_of_added_records_does_not_do_for_replaced_ones(self):
+        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=1.0, neighbors="add-remove")
+        laws = {data: mechanism.law(data) for data in ((0, 0), (0, 3))}
+        [loss] = self.losses(laws, [((0, 0), (0, 3))])
+        assert abs(loss - 2) < 1e-12
+
+    def test_what_is_clamped_is_public(self):
+        """Noise near 2**61: sums are clamped where neighbours clamp alike, and the weights' total fits 64 bits."""
+        mechanism = PerturbedHistogram(7, grid=Grid(0, 1), epsilon=2.0**-55)
+        counts = mechanism.release([0.5], size=100, rng=PCG64(1))
+        assert np.abs(counts).max() <= 2**62 // 7
+        for seed in range(5):
+            released = mechanism([0.5] * 5, rng=PCG64(seed))
+            assert 0 < released.weights.sum() < 2**62
+            assert released.sample(5, PCG64(1)).shape == (5,)
+
+    def test_a_release(self):
+        x = np.random.default_rng(1).random(10_000)
+        released = dpf.histogram(x, 20, bounds=(0, 1), epsilon=1.0, rng=PCG64(1))
+        exact = np.histogram(x, released.edges)[0]
+        assert np.abs(released.counts - exact).max() < 80
+        assert released.n == 10_000
+        assert released.counts.dtype == released.weights.dtype == np.int64
+        assert not released.counts.flags.writeable
+        assert abs(np.sum(released.density * np.diff(released.edges)) - 1) < 1e-12
+        assert "10000 records in 20 bins: epsilon = 1" in repr(released)
+        twin = pickle.loads(pickle.dumps(released))
+        np.testing.assert_array_equal(twin.counts, released.counts)
+        assert (twin.cells, twin.privacy) == (released.cells, released.privacy)
+
+
+class TestHistogram:
+    @staticmethod
+    def of(weights, grid, **options):
+        mechanism = PerturbedHistogram(len(weights), grid=grid, epsilon=1.0, **options)
+        return mechanism._histogram(np.array(weights), n=max(sum(weights), 1))
+
+    def test_functions_of_one_column(self):
+        released = self.of([0, 3, 0, 1, -4], Grid(0, 10, step=1))
+        assert released.weights.tolist() == [0, 3, 0, 1, 0]
+        assert released.edges.tolist() == [0, 2, 4, 6, 8, 10]
+        np.testing.assert_allclose(released.density, [0, 0.375, 0, 0.125, 0])
+        np.testing.assert_allclose(
+            released.pdf([-1, 0, 2, 3.9, 7, 10, 10.1, math.nan]), [0, 0, 0.375, 0.375, 0.125, 0, 0, math.nan]
+        )
+        np.testing.assert_allclose(released.cdf([-1, 2, 3, 4, 5, 7, 99]), [0, 0, 0.375, 0.75, 0.75, 0.875, 1])
+        np.testing.assert_allclose(released.quantile([0, 0.375, 0.75, 0.875, 1]), [2, 3, 4, 7, 8])
+        assert released.quantile(0.75) == 4
+        assert {type(f(0.5)) for f in (released.pdf, released.cdf, released.quantile)} == {float}
+        assert {f([[0.5]]).shape for f in (released.pdf, released.cdf, released.quantile)} == {(1, 1)}
+        np.testing.assert_array_equal(np.isnan(released.quantile([0.5, math.nan, -0.1, 1.1])), [0, 1, 1, 1])
+        assert math.isnan(released.cdf(math.nan))
+        q = np.linspace(0.001, 1, 500)
+        np.testing.assert_allclose(released.cdf(released.quantile(q)), q)
+
+    def test_never_changes_and_pickles(self):
+        counts = np.array([3, -1, 4])
+        released = PerturbedHistogram(3, grid=Grid(0, 1), epsilon=1.0).law([0.5]).value(counts)
+        assert counts.flags.writeable
+        counts[0] = 7
+        assert released.counts[0] == 3
+        twin = pickle.loads(pickle.dumps(released))
+        for each in (released, twin):
+            for array in (each.counts, each.weights, each.density, each.edges):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 1
+        assert repr(twin) == repr(released)
+        np.testing.assert_array_equal(twin.sample(5, PCG64(1)), released.sample(5, PCG64(1)))
+
+    def test_functions_of_several_columns(self):
+        x = np.random.default_rng(1).random((500, 2))
+        released = dpf.histogram(x, (2, 3), bounds=[(0, 1), (0, 2)], epsilon=5.0, rng=PCG64(1))
+        assert released.counts.shape == (2, 3)
+        assert [edges.size for edges in released.edges] == [3, 4]
+        volume = np.multiply.outer(np.diff(released.edges[0]), np.diff(released.edges[1]))
+        assert abs((released.density * volume).sum() - 1) < 1e-12
+        assert released.pdf([0.1, 1.9]) == released.density[0, 2]
+        assert released.pdf([[0.1, 2.1], [-1, 0]]).tolist() == [0, 0]
+        assert math.isnan(released.pdf([math.nan, 0.5]))
+        for call in (lambda: released.cdf(0), lambda: released.quantile(0.5)):
+            with pytest.raises(ValueError, match="for one column"):
+                call()
+        with pytest.raises(ValueError, match="2 columns"):
+            released.pdf([0.1, 0.2, 0.3])
+
+    def test_nothing_left_is_uniform(self):
+        released = self.of([-1, -5, 0], Grid(0, 1))
+        assert released.weights.tolist() == [1, 1, 1]
+        np.testing.assert_allclose(released.pdf([0.1, 0.9]), 1)
+
+    @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8), st.integers(1, 30))
+    def test_simplex_is_the_nearest(self, noisy, n):
+        nearest = _nearest_with_sum(np.array(noisy), n)
+        assert nearest.min() >= 0
+        assert nearest.sum() == n
+        assert int(((nearest - noisy) ** 2).sum()) == reference.nearest_with_sum(noisy, n)
+
+    def test_simplex_of_large_counts(self):
+        for noisy in ([2**61, -(2**61)], [-(2**61)] * 2, [2**60, 2**60 - 1]):
+            nearest = _nearest_with_sum(np.array(noisy), 10)
+            assert (nearest.sum(), nearest.min() >= 0) == (10, True)
+
+    def test_simplex_keeps_n(self):
+        released = dpf.histogram(range(50), 8, bounds=(0, 49), epsilon=0.1, consistency="simplex", rng=PCG64(1))
+        assert released.weights.sum() == 50
+
+    def test_where_noise_dominates(self):
+        """8 m^2 / (n epsilon)^2 above 1: the uniform density would be better."""
+        x = [0.5] * 100
+        noisy = dpf.histogram(x, 20, bounds=(0, 1), epsilon=0.1, rng=PCG64(1))
+        assert noisy.noise_dominates
+        assert "noise exceeds" in repr(noisy)
+        assert abs(noisy.noise_error - (20 / 100) ** 2 * 0.5 / math.sinh(0.025) ** 2) < 1e-9
+        assert not dpf.histogram(x, 3, bounds=(0, 1), epsilon=0.1, rng=PCG64(1)).noise_dominates
+        others = [dpf.histogram([v] * 100, 20, bounds=(0, 1), epsilon=0.1, rng=PCG64(1)) for v in (0, math.nan)]
+        assert {other.noise_error for other in others} == {noisy.noise_error}
+
+    def test_n_is_kept_private_where_records_are_added(self):
+        for x in ([], [0.5], [0.5] * 9):
+            x = np.array(x, float)
+            released = dpf.histogram(x, 4, bounds=(0, 1), epsilon=1.0, neighbors="add-remove", rng=PCG64(1))
+            assert released.n is None
+            assert released.noise_error == (4 / released.weights.sum()) ** 2 * dpf.theory.noise_variance(
+                1.0, neighbors="add-remove"
+            )
+            assert released.error(roughness=1.0) > 0
+
+    def test_error_is_predicted(self):
+        """p = 1/2 + x, so R = 1: the mean over releases, before clipping."""
+        rng, n, m = np.random.default_rng(1), 2000, 6
+        mechanism = PerturbedHistogram(m, grid=Grid(0, 1), epsilon=0.2)
+        expected = mechanism.error(n, roughness=1.0)
+        shares = np.diff((lambda x: (x + x * x) / 2)(np.arange(m + 1) / m))
+        errors = []
+        for _ in range(400):
+            x = (-1 + np.sqrt(1 + 8 * rng.random(n))) / 2
+            q = mechanism.release(x, size=1, rng=rng)[0] / n
+            errors.append(13 / 12 - 2 * m * (q * shares).sum() + m * (q * q).sum())
+        assert abs(np.mean(errors) - (expected - 13 / 12 / n)) < 5 * np.std(errors) / 20
+        assert mechanism([0.5] * n).error(roughness=1.0) == expected
+
+    @pytest.mark.host
+    def test_plot(self):
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots()
+        released = dpf.histogram([[1, 2], [3, 4]], 2, bounds=(0, 4), epsilon=1.0, rng=PCG64(1))
+        assert released.plot(ax) is ax
+        assert self.of([1, 2], Grid(0, 1)).plot() is pyplot.gca()
+        with pytest.raises(ValueError, match="one or two columns"):
+            dpf.histogram([[1, 2, 3]], 2, bounds=(0, 4), epsilon=1.0).plot()
+        pyplot.close("all")
+
+
+def smoothed_law(mechanism, data, units=None):
+    """The law with another weight than the admissible one, for controls."""
+    values = np.array(data, dtype=float)[:, None]
+    units = int(mechanism.delta(len(data)) * 2**64) if units is None else units
+    return SmoothedSample(values, cells=mechanism.cells, k=mechanism.k, units=units, workers=1)
+
+
+def smoothed_losses(mechanism, n, factor=1):
+    """The largest log-ratio of all pairs of neighbours, over all outcomes; delta times a factor."""
+    size = mechanism.grid.size
+    outcomes = np.array(list(itertools.product(range(size), repeat=mechanism.k)))
+    units = int(mechanism.delta(n) * factor * 2**64)
+    every = list(itertools.product(range(size), repeat=n))
+    laws = {data: smoothed_law(mechanism, data, units).logpmf(outcomes) for data in every}
+    assert all(abs(np.exp(logs).sum() - 1) < 1e-12 for logs in laws.values())
+    return max(
+        (laws[a] - laws[b]).max() for a in every for b in every if sum(x != y for x, y in zip(a, b, strict=True)) == 1
+    )
+
+
+class TestSmoothed:
+    @pytest.mark.parametrize(("n", "bins", "k"), [(1, 2, 1), (2, 3, 2), (3, 3, 2), (3, 2, 3), (2, 4, 3)])
+    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+    def test_the_condition_is_exact_on_every_small_data_set(self, n, bins, k, epsilon):
+        mechanism = SmoothedHistogram(bins, k=k, grid=Grid(0, 4, step=1), epsilon=epsilon)
+        assert mechanism.privacy == Privacy(epsilon)
+        rounding = k * 2.0**-64 / float(mechanism.delta(n))  # of delta, up
+        assert epsilon - rounding - 1e-12 < smoothed_losses(mechanism, n) <= epsilon + 1e-12
+        assert smoothed_losses(mechanism, n, Fraction(99, 100)) > epsilon + min(0.009 * epsilon, 0.009 * k)
+
+    def test_certificate(self):
+        grids = (Grid(0, 2, step=1), Grid(0, 1, step=1))
+        for mechanism in (
+            SmoothedHistogram(3, k=2, grid=Grid(0, 4, step=1), epsilon=0.5),
+            SmoothedHistogram((2, 1), k=2, grid=grids, epsilon=0.5),
+        ):
+            certificate = dpf.audit.verify(mechanism, n=2, values=3)
+            assert certificate.holds
+            assert abs(certificate.epsilon - 0.5) < 1e-12
+
+    def test_control_a_smaller_delta_is_refused_a_certificate(self):
+        class Eager(SmoothedHistogram):
+            def law(self, x, *, workers=1):
+                exact = super().law(x)
+                return smoothed_law(self, np.ravel(x), exact.units * 99 // 100)
+
+        certificate = dpf.audit.verify(Eager(3, k=2, grid=Grid(0, 4, step=1), epsilon=0.5), n=2, values=3)
+        assert not certificate.holds
+        assert certificate.epsilon > 0.5 + 1e-3
+
+    def test_too_many_outcomes_to_list(self):
+        with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
+            SmoothedHistogram(3, k=3, grid=Grid(0, 1), epsilon=0.5).law([0.5]).outcomes()
+
+    def test_one_cell_tells_nothing(self):
+        assert smoothed_losses(SmoothedHistogram(1, k=2, grid=Grid(0, 4, step=1), epsilon=1.0), 2) == 0
+
+    def test_published_loss(self):
+        assert dpf.theory.smoothed_epsilon(0.3, cells=3, n=3, k=2) == pytest.approx(2.407945608651872, abs=1e-14)
+
+    @pytest.mark.parametrize("bins", [2, 3])
+    def test_the_law_is_that_of_a_slow_twin(self, bins):
+        mechanism = SmoothedHistogram(bins, k=2, grid=Grid(0, 4, step=1), epsilon=1.0)
+        exact = reference.smoothed([0, 3, 3], reference.edges(4, bins), 2, mechanism.delta(3))
+        assert sum(exact.values()) == 1
+        logs = mechanism.law([0, 3, 3]).logpmf(np.array(list(exact)))
+        np.testing.assert_allclose(np.exp(logs), [float(p) for p in exact.values()], rtol=1e-13)
+        assert mechanism.law([0, 3, 3]).logpmf([[0, 5], [-1, 0]]).tolist() == [-math.inf] * 2
+
+    def test_samples_have_the_law(self):
+        mechanism = SmoothedHistogram(3, k=2, grid=Grid(0, 4, step=1), epsilon=2.0)
+        law = mechanism.law([0, 3, 3])
+        draws = law.sample(200_000, PCG64(1))
+        assert draws.shape == (200_000, 2)
+        found = np.bincount(draws @ [5, 1], minlength=25)
+        outcomes = np.array(list(itertools.product(range(5), repeat=2)))
+        assert not chi_square_rejects(found, np.exp(law.logpmf(outcomes)))
+        for factor in (0.9, 1.1):
+            other = smoothed_law(mechanism, [0, 3, 3], int(law.units * factor))
+            assert chi_square_rejects(found, np.exp(other.logpmf(outcomes)))
+
+    def test_several_columns(self):
+        grids = (Grid(0, 3, step=1), Grid(0, 2, step=1))
+        mechanism = SmoothedHistogram((2, 2), k=1, grid=grids, epsilon=1.5)
+        law = mechanism.law([[0, 0], [3, 2], [3, 0]])
+        outcomes = np.array([[[a, b]] for a in range(4) for b in range(3)])
+        p = np.exp(law.logpmf(outcomes))
+        assert abs(p.sum() - 1) < 1e-12
+        draws = law.sample(100_000, PCG64(1))
+        assert draws.shape == (100_000, 1, 2)
+        assert not chi_square_rejects(np.bincount(draws[:, 0] @ [3, 1], minlength=12), p)
+        assert mechanism([[0, 0]], rng=PCG64(1)).shape == (1, 2)
+        np.testing.assert_array_equal(law.value(np.array([[1, 2]])), [[1.0, 2.0]])
+
+    @pytest.mark.parametrize("cells", [2, 1000, 2**24])
+    @pytest.mark.parametrize(("n", "k"), [(1, 1), (100, 3), (10**9, 1), (1000, 10**6)])
+    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0, 1e300])
+    def test_delta_is_the_least_admissible_multiple(self, cells, n, k, epsilon):
+        units = _units(cells, n, k, epsilon)
+        if epsilon / k > 700:
+            assert units == 1
+            return
+        with mp.workprec(400):
+
+            def loss(t):
+                delta = mpf(t) / 2**64
+                return k * mp.log((1 - delta) * cells / (n * delta) + 1)
+
+            assert loss(units) <= epsilon
+            assert units == 1 or loss(units - 1) > epsilon
+        assert 1 <= units <= 2**64
+        assert dpf.theory.smoothed_delta(epsilon, cells=cells, n=n, k=k) <= units * 2.0**-64 * (1 + 1e-12)
+
+    def test_always_uniform_at_the_end_of_the_words(self):
+        """Where delta rounds to 1, no word leads to a record."""
+        out = np.empty(3, np.int32)
+        words = [2**64 - 1] * 3 + [0, 2**63, 2**64 - 1]
+        axes = Cells((Grid(0, 1),), (4,)).axes()
+        _bins.fill_smoothed(ScriptedBits(words), np.zeros((1, 1)), axes, 2**64 - 1, 4, out)
+        assert out.tolist() == [0, 2, 3]
+        _bins.fill_smoothed(ScriptedBits(words), np.full((1, 1), 0.3), axes, 2**64 - 2, 4, out)
+        assert out.tolist() == [1, 1, 1]
+
+    def test_what_draws_use_does_not_depend_on_records(self):
+        used = set()
+        for data in ([0.1] * 5, [0.9] * 5, [math.nan] * 5):
+            source = PCG64(1)
+            SmoothedHistogram(7, k=100, grid=Grid(0, 1), epsilon=1.0)(data, rng=source)
+            used.add(source.random_raw())
+        assert len(used) == 1
+
+
+class TestSynthesize:
+    @pytest.mark.parametrize("method", METHODS)
+    def test_shapes_and_grid(self, method):
+        rng = np.random.default_rng(1)
+        for x, bounds, shape in (
+            (rng.random(500), (0, 1), (7,)),
+            (rng.random((500, 1)), (0, 1), (7, 1)),
+            (rng.random((500, 2)), [(0, 1), (0.25, 3)], (7, 2)),
+            (rng.random((500, 4)), (0, 1), (7, 4)),
+        ):
+            if x.shape[1:] > (1,) and method in ("ks", "series"):
+                with pytest.raises(ValueError, match=f"method='{method}' is for one column"):
+                    dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method)
+                continue
+            draws = dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method, rng=PCG64(1))
+            assert (draws.shape, draws.dtype) == (shape, np.float64)
+            grid = Grid(0, 1)
+            if bounds == (0, 1):
+                np.testing.assert_array_equal(grid.decode(grid.encode(draws.ravel())), draws.ravel())
+        whole = dpf.synthesize(np.arange(100), 50, bounds=(0, 99), epsilon=1.0, method=method)
+        assert (whole == np.rint(whole)).all()
+        assert whole.min() >= 0
+        assert whole.max() <= 99
+
+    def test_methods_are_the_mechanisms(self):
+        x = np.random.default_rng(1).random(300)
+        rng = Generator(PCG64(5))
+        released = dpf.histogram(x, 5, bounds=(0, 1), epsilon=1.0, rng=rng)
+        expected = released.sample(10, rng)
+        found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, bins=5, rng=Generator(PCG64(5)))
+        np.testing.assert_array_equal(found, expected)
+        expected = SmoothedHistogram(5, k=10, grid=Grid(0, 1), epsilon=1.0)(x, rng=PCG64(5))
+        options = {"bounds": (0, 1), "epsilon": 1.0, "bins": [5], "method": "smoothed"}
+        np.testing.assert_array_equal(dpf.synthesize(x, 10, **options, rng=PCG64(5)), expected)
+        expected = dpf.KolmogorovSmirnov(10, grid=Grid(0, 1), epsilon=1.0)(x, rng=PCG64(5))
+        found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, method="ks", rng=PCG64(5))
+        np.testing.assert_array_equal(found, expected)
+        rng = Generator(PCG64(5))
+        expected = dpf.density(x, bounds=(0, 1), epsilon=1.0, rng=rng).sample(10, rng)
+        found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, method="series", rng=Generator(PCG64(5)))
+        np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("method", ["ks", "series"])
+    def test_bins_are_for_histograms(self, method):
+        with pytest.raises(ValueError, match="has no bins"):
+            dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method=method, bins=5)
+
+    def test_synthetic_records_resemble(self):
+        x = np.random.default_rng(1).beta(5, 2, 100_000)
+        cases = (("perturbed", 50_000, 0.01), ("smoothed", 200, 0.12), ("ks", 200, 0.12), ("series", 50_000, 0.01))
+        for method, k, close in cases:
+            draws = dpf.synthesize(x, k, bounds=(0, 1), epsilon=1.0, method=method, rng=PCG64(1))
+            assert abs(draws.mean() - x.mean()) < close
+
+    def test_unknown_methods(self):
+        with pytest.raises(ValueError, match=r"method must be 'perturbed' or .*, not 'magic'"):
+            dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method="magic")
+
+
+class TestAutomaticBins:
+    def test_the_rule(self):
+        for n, epsilon, r in ((100, 1.0, 1), (10_000, 0.1, 1), (50_000, 1.0, 2), (5, 1e-3, 1), (10**6, 20.0, 3)):
+            for roughness in (0.0, 3.0, 99.5652):
+
+                def error(c, n=n, epsilon=epsilon, r=r, roughness=roughness):
+                    return dpf.theory.perturbed_mise(n, (c,) * r, epsilon=epsilon, roughness=roughness)
+
+                found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=roughness, dimensions=r)
+                assert error(found) == min(map(error, range(1, 700)))
+
+    def test_only_public_numbers_count(self):
+        for x in ([0.5] * 1000, [math.nan] * 1000, np.linspace(0, 1, 1000)):
+            assert dpf.histogram(x, bounds=(0, 1), epsilon=1.0).cells.bins == (16,)
+        wide = dpf.histogram([0.5] * 1000, bounds=(0, 1), epsilon=1.0, roughness=99.5652)
+        assert wide.cells.bins == (23,)
+        assert dpf.histogram(np.ones(1000, int), bounds=(0, 5), epsilon=1.0).cells.bins == (5,)
+        assert automatic_bins("auto", np.zeros((10**5, 4)), (Grid(0, 1),) * 4, 1.0, 1e30) == (64,) * 4
+
+    def test_assumed_roughness(self):
+        from dpfast.densities.histograms import _ASSUMED_ROUGHNESS, _ASSUMED_SQUARE
+
+        x = np.linspace(-1, 2, 300_001)
+        p = norm(0.5, 1 / 6).pdf(x)
+        assert trapezoid(np.gradient(p, x) ** 2, x) == pytest.approx(_ASSUMED_ROUGHNESS, rel=1e-6)
+        assert trapezoid(p**2, x) == pytest.approx(_ASSUMED_SQUARE, rel=1e-6)
+
+
+BAD = {
+    "neither": ({"bounds": None}, TypeError, "give either bounds"),
+    "both": ({"grid": Grid(0, 1)}, TypeError, "give either bounds"),
+    "no grid": ({"bounds": None, "grid": 5}, TypeError, "iterable|grid must be"),
+    "grid of text": ({"bounds": None, "grid": ["x"]}, TypeError, "grid must be a dpfast.Grid"),
+    "bounds in disorder": ({"bounds": (1, 0)}, ValueError, "lower must be below upper"),
+    "too many bounds": ({"bounds": [(0, 1), (0, 1)]}, ValueError, "for one column or for each of 1, not for 2"),
+    "epsilon": ({"epsilon": 0}, ValueError, "epsilon must be positive"),
+    "tiny epsilon": ({"epsilon": 1e-20}, ValueError, "use a larger epsilon"),
+    "no bins": ({"bins": 0}, ValueError, "bins must be at least 1"),
+    "bins of text": ({"bins": "many"}, ValueError, "'auto', not 'many'"),
+    "half a bin": ({"bins": 2.5}, TypeError, "bins must be an integer"),
+    "bins of two": ({"bins": (2, 2)}, ValueError, "one for each of 1 columns"),
+    "more bins than steps": ({"bins": 9, "bounds": None, "grid": Grid(0, 8, step=1)}, ValueError, "the 8 steps"),
+    "too many cells": ({"bins": 2**24 + 1}, ValueError, "at most 2\\*\\*24 cells"),
+    "workers": ({"workers": 0}, ValueError, "workers must be"),
+    "rng": ({"rng": 5}, TypeError, "rng must be"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("function", ["histogram", "synthesize"])
+def test_bad_parameters(function, name):
+    change, error, message = BAD[name]
+    options = {"bounds": (0, 1), "epsilon": 1.0, "bins": 3, **change}
+    call = partial(dpf.histogram, [0.5]) if function == "histogram" else partial(dpf.synthesize, [0.5], 2)
+    with pytest.raises(error, match=message):
+        call(**options)
+
+
+def test_bad_parameters_of_one_function():
+    for options, message in (
+        ({"method": "smoothed"}, "method must be 'perturbed'"),
+        ({"consistency": "mend"}, "consistency must be"),
+        ({"neighbors": "local"}, "neighbors must be"),
+        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps private"),
+        ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            dpf.histogram([0.5], bounds=(0, 1), epsilon=1.0, **{"bins": 2, **options})
+    for k, error in ((0, ValueError), (2.5, TypeError)):
+        with pytest.raises(error, match="k must be"):
+            dpf.synthesize([0.5], k, bounds=(0, 1), epsilon=1.0)
+
+
+@pytest.mark.parametrize("x", [[], np.zeros((0, 2))])
+def test_no_records(x):
+    for call in (
+        lambda: dpf.histogram(x, 2, bounds=(0, 1), epsilon=1.0),
+        lambda: dpf.histogram(x, bounds=(0, 1), epsilon=1.0),
+        lambda: dpf.synthesize(x, 2, bounds=(0, 1), epsilon=1.0),
+        lambda: dpf.synthesize(x, 2, bounds=(0, 1), epsilon=1.0, method="smoothed"),
+    ):
+        with pytest.raises(ValueError, match="x is empty"):
+            call()
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 2, 2), (3, 0), ()])
+def test_shapes_that_do_not_fit(shape):
+    with pytest.raises(ValueError, match="X must have"):
+        dpf.histogram(np.zeros(shape), 2, bounds=(0, 1), epsilon=1.0)
+    with pytest.raises(ValueError, match="x must have 1 column, not shape"):
+        PerturbedHistogram(2, grid=Grid(0, 1), epsilon=1.0)(np.zeros((3, 2)))
+
+
+def test_mechanisms_are_frozen_hashable_and_picklable():
+    for mechanism in (
+        PerturbedHistogram([2, 3], grid=(Grid(0, 1), Grid(0, 2)), epsilon=1.0, consistency="simplex"),
+        SmoothedHistogram(4, k=3, grid=Grid(0, 1), epsilon=1.0),
+    ):
+        twin = pickle.loads(pickle.dumps(mechanism))
+        assert twin == mechanism
+        assert hash(twin) == hash(mechanism)
+        assert "epsilon = 1" in repr(mechanism)
+        assert mechanism.privacy_map(2).epsilon == 2
+        with pytest.raises(AttributeError):
+            mechanism.epsilon = 3.0
+
+
+@pytest.mark.parametrize("special", SPECIAL)
+def test_a_special_record_is_its_clamped_twin(special):
+    """T14, and T10: shapes and types are the same whatever the data."""
+    grid = Grid(0, 1, step=2.0**-10, missing=0.25)
+    twin = 0.25 if math.isnan(special) else min(max(special, 0.0), 1.0)
+    rest = np.random.default_rng(1).random(50)
+    one, other = np.append(rest, special), np.append(rest, twin)
+    for bins in (1, 4, 1000):
+        a, b = (dpf.histogram(x, bins, grid=grid, epsilon=1.0, rng=PCG64(1)) for x in (one, other))
+        np.testing.assert_array_equal(a.counts, b.counts)
+        a, b = (dpf.synthesize(x, 9, grid=grid, epsilon=1.0, method="smoothed", rng=PCG64(1)) for x in (one, other))
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 20.0])
+@pytest.mark.parametrize("bins", [1, 1000])
+def test_one_record(epsilon, bins):
+    """T7: n = 1, more bins than records, noise still present."""
+    mechanism = PerturbedHistogram(bins, grid=Grid(0, 1), epsilon=epsilon)
+    counts = mechanism.release([0.3], size=300_000 // bins, rng=PCG64(1))
+    assert np.count_nonzero(counts - mechanism.law([0.3]).center) > 0
+    assert dpf.synthesize([0.3], 5, bounds=(0, 1), epsilon=epsilon, bins=bins, rng=PCG64(1)).shape == (5,)
+    smoothed = dpf.synthesize([0.3], 5, bounds=(0, 1), epsilon=epsilon, bins=bins, method="smoothed", rng=PCG64(1))
+    assert ((smoothed >= 0) & (smoothed <= 1)).all()
+
+
+class TestTheory:
+    BETA, SQUARE = beta(10, 10), 2.5414541452651447
+
+    @pytest.mark.parametrize(
+        ("n", "epsilon", "bins", "k", "mise"),
+        [
+            (100, 1.0, 3, 9, 0.43147),
+            (1000, 1.0, 3, 34, 0.28183),
+            (10**4, 1.0, 11, 148, 0.15607),
+            (10**5, 1.0, 17, 626, 0.06602),
+            (1000, 0.1, 3, 9, 0.43427),
+            (10**5, 0.1, 11, 160, 0.15542),
+        ],
+    )
+    def test_published_best_smoothed_histograms(self, n, epsilon, bins, k, mise):
+        best = dpf.theory.smoothed_optimum(self.BETA.cdf, self.SQUARE, n=n, epsilon=epsilon)
+        assert (best.bins, best.k, round(best.mise, 5)) == (bins, k, mise)
+        assert best.delta == dpf.theory.smoothed_delta(epsilon, cells=bins, n=n, k=k)
+        shares = np.diff(self.BETA.cdf(np.arange(bins + 1) / bins))
+        assert dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=best.delta) == pytest.approx(best.mise)
+        only = dpf.theory.smoothed_optimum(self.BETA.cdf, self.SQUARE, n=n, epsilon=epsilon, k=k, bins=[bins])
+        assert only == best
+
+    def test_smoothed_mise_is_that_of_the_mechanism(self):
+        n, k, m = 60, 20, 5
+        mechanism, rng = SmoothedHistogram(m, k=k, grid=Grid(0, 1), epsilon=8.0), np.random.default_rng(1)
+        shares = np.diff(self.BETA.cdf(np.arange(m + 1) / m))
+        errors = []
+        for _ in range(1500):
+            draws = mechanism(rng.beta(10, 10, n), rng=rng)
+            q = np.histogram(draws, m, (0, 1))[0] / k
+            errors.append(self.SQUARE - 2 * m * (q * shares).sum() + m * (q * q).sum())
+        exact = mechanism.error(n, probabilities=shares, square_integral=self.SQUARE)
+        assert exact == dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=float(mechanism.delta(n)))
+        assert abs(np.mean(errors) - exact) < 5 * np.std(errors) / math.sqrt(1500)
+        without = dpf.theory.smoothed_mise(shares, self.SQUARE, n=n, k=k, delta=0.0)
+        assert abs(np.mean(errors) - without) > 5 * np.std(errors) / math.sqrt(1500)
+
+    def test_published_bins_of_the_perturbed_histogram(self):
+        cases = {(100, 1.0): 9, (100, 0.1): 3, (1000, 1.0): 23, (1000, 0.1): 10, (1000, 0.01): 3}
+        for (n, epsilon), bins in cases.items():
+            assert dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=99.5652) == bins
+        assert [dpf.theory.perturbed_bins(n, epsilon=1e9, roughness=99.5652) for n in (100, 1000)] == [12, 26]
+
+    def test_delta_of_theorem_7_is_the_root_of_the_rate(self):
+        """F5: m k / n, with the theorem's own m and k."""
+        for r in (1, 2, 3):
+            orders = dpf.theory.smoothed_orders(10**6, dimensions=r)
+            assert orders.delta == pytest.approx(orders.cells * orders.k / 10**6)
+            assert orders.delta == pytest.approx(math.sqrt(orders.rate))
+            assert orders.delta != pytest.approx(10 ** (-6 / (r + 3)))
+            distance = dpf.theory.smoothed_orders(10**6, dimensions=r, distance="kolmogorov-smirnov")
+            assert distance.k == pytest.approx(distance.cells ** (4 / r))
+
+    def test_no_rate_beats_the_minimax_rate(self):
+        """F6: the smaller of both terms of Theorem 8 would."""
+        for n, distance, r in itertools.product((100, 10**4, 10**8), ("l2", "kolmogorov-smirnov"), (1, 2, 3)):
+            best = dpf.theory.density_rate("minimax", n, distance=distance, dimensions=r)
+            for method in ("smoothed", "perturbed"):
+                assert dpf.theory.density_rate(method, n, distance=distance, dimensions=r) >= best
+        assert math.log(10**8) * 1e8 ** (-2 / 3) < dpf.theory.density_rate(
+            "minimax", 10**8, distance="kolmogorov-smirnov"
+        )
+        for method in ("series", "exponential-series"):
+            rate = dpf.theory.density_rate(method, 10**6, smoothness=2)
+            assert rate >= dpf.theory.density_rate("minimax-series", 10**6, smoothness=2)
+        assert dpf.theory.density_rate("exponential", 1000, distance="kolmogorov-smirnov") == pytest.approx(0.1)
+
+    def test_approximation_5(self):
+        exact = dpf.theory.smoothed_delta(0.5, cells=10, n=10**7, k=30)
+        assert exact == pytest.approx(10 * 30 / (10**7 * 0.5), rel=0.02)
+        assert dpf.theory.smoothed_epsilon(exact, cells=10, n=10**7, k=30) == pytest.approx(0.5, rel=1e-12)
+
+    def test_noise_without_end(self):
+        """epsilon so small that its square is no double."""
+        for epsilon in (1e-160, 1e-300, 5e-324):
+            assert dpf.theory.noise_variance(epsilon) > 1e300
+            assert dpf.theory.perturbed_bins(10**6, epsilon=epsilon, roughness=30.0) == 1
+            assert dpf.theory.series_terms(10**6, epsilon=epsilon) == 1
+            for release in (dpf.histogram, dpf.density):
+                with pytest.raises(ValueError, match="use a larger epsilon"):
+                    release([0.5], bounds=(0, 1), epsilon=epsilon)
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda t: t.smoothed_epsilon(0.0, cells=3, n=3, k=2), "delta must be positive"),
+            (lambda t: t.smoothed_epsilon(0.5, cells=1, n=3, k=2), "cells must be at least 2"),
+            (lambda t: t.smoothed_delta(0.0, cells=3, n=3, k=2), "epsilon must be positive"),
+            (lambda t: t.smoothed_mise([0.5, 0.6], 1.0, n=3, k=2, delta=0.5), "sum to 1"),
+            (lambda t: t.smoothed_optimum(norm.cdf, 1.0, n=3, epsilon=1.0, bins=[]), "bins must not be empty"),
+            (lambda t: t.perturbed_mise(3, 0, epsilon=1.0, roughness=1.0), "bins must be at least 1"),
+            (lambda t: t.noise_variance(1.0, neighbors="local"), "neighbors must be"),
+            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "there is a rate of"),
+            (lambda t: t.density_rate("series", 9, dimensions=2), "dimensions must be 1"),
+            (lambda t: t.density_rate("series", 9, smoothness=0.5), "smoothness must be above"),
+        ],
+    )
+    def test_bad_parameters(self, call, message):
+        with pytest.raises(ValueError, match=message):
+            call(dpf.theory)

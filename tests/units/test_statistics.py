@@ -1,0 +1,372 @@
+"""Every statistic x mechanism: T, attack ranges, gaps, laws and values against brute force over all datasets."""
+
+import math
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.random import PCG64
+from numpy.testing import assert_allclose, assert_array_equal
+
+import dpfast as dpf
+from dpfast import Grid, InverseSensitivity
+from dpfast._kernels import _levels
+from dpfast.statistics import (
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    Quantile,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
+from tests.reference import laws
+from tests.reference import statistics as reference
+from tests.scripted import ScriptedBits
+
+pytestmark = pytest.mark.kernel
+
+CASES = {
+    "median": (Median(), reference.median),
+    "0.7-quantile": (Quantile(0.7), reference.order_statistic(0.7)),
+    "mean": (Mean(), sum),
+    "trimmed 0": (TrimmedMean(0), sum),
+    "trimmed 0.2": (TrimmedMean(0.2), reference.trimmed_sum(0.2)),
+    "trimmed 0.45": (TrimmedMean(0.45), reference.trimmed_sum(0.45)),
+    "winsorized 0": (WinsorizedMean(0), sum),
+    "winsorized 0.2": (WinsorizedMean(0.2), reference.winsorized_sum(0.2)),
+    "winsorized 0.34": (WinsorizedMean(0.34), reference.winsorized_sum(0.34)),
+    "winsorized 0.45": (WinsorizedMean(0.45), reference.winsorized_sum(0.45)),
+    "iqr": (InterquartileRange(), reference.interquartile_range),
+    "huber 1": (Huber(1), reference.huber(1)),
+    "huber 2": (Huber(2), reference.huber(2)),
+    "huber 9": (Huber(9), reference.huber(9)),
+}
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+def codes(last):
+    return Grid(0, last, step=1)
+
+
+def ranges(statistic, x, last, levels=None):
+    summary = statistic.reading(codes(last), lambda n: levels or statistic.breakdown(n)).of(np.array(x, float))
+    lower, upper = statistic.attack_range(summary)
+    return list(zip(lower.tolist(), upper.tolist(), strict=True))
+
+
+class TestAttackRange:
+    @EVERY
+    @pytest.mark.parametrize(("n", "last"), [(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (6, 1)])
+    def test_equals_brute_force_on_all_datasets(self, name, n, last):
+        statistic, twin = CASES[name]
+        for x in combinations_with_replacement(range(last + 1), n):
+            expected = [reference.attack_range(twin, x, t, last) for t in range(statistic.breakdown(n))]
+            assert ranges(statistic, x, last) == expected, x
+            assert expected[0] == (twin(x), twin(x))
+
+    @EVERY
+    def test_what_is_public_does_not_depend_on_data(self, name):
+        statistic, _ = CASES[name]
+        mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=0.5)
+        n, seen = 101, set()
+        for x in (
+            np.zeros(n),
+            np.ones(n),
+            np.full(n, np.nan),
+            np.linspace(0, 1, n),
+            np.append(np.zeros(n - 1), np.inf),
+        ):
+            source = ScriptedBits(rest=PCG64(1))
+            law = mechanism.law(x)
+            _levels.fill(source, law.lower, law.upper, 0.5, law.support[1], np.empty(1, np.int64))
+            seen.add((law.lower.shape, law.upper.shape, law.lower.dtype, law.upper.dtype, law.support, source.used))
+        assert len(seen) == 1
+
+    @EVERY
+    @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+    def test_breakdown_is_enough(self, name, n):
+        statistic, twin = CASES[name]
+        if (name, n) == ("iqr", 1):
+            return  # 0 whatever the record
+        for x in combinations_with_replacement(range(3), n):
+            t = statistic.breakdown(n)
+            assert reference.attack_range(twin, x, t, 2) == (0, statistic.last(codes(2), n))
+
+    @EVERY
+    @given(st.lists(st.integers(0, 50), min_size=1, max_size=12), st.data())
+    def test_nested_one_step_apart_for_neighbours(self, name, x, data):
+        """[l_t, u_t] of x lies inside [l_(t+1), u_(t+1)] of a neighbour: the score is 1-Lipschitz."""
+        statistic, _ = CASES[name]
+        y = [*x]
+        y[data.draw(st.integers(0, len(x) - 1))] = data.draw(st.integers(0, 50))
+        mine, theirs = ranges(statistic, x, 50), ranges(statistic, y, 50)
+        for (lower, upper), (wider_lower, wider_upper) in zip(mine[:-1], theirs[1:], strict=True):
+            assert wider_lower <= lower <= upper <= wider_upper
+        for inner, outer in pairwise(mine):
+            assert outer[0] <= inner[0] <= inner[1] <= outer[1]
+
+    @EVERY
+    def test_fewer_levels_are_a_prefix(self, name):
+        statistic, _ = CASES[name]
+        x = np.random.default_rng(1).integers(0, 100, 200)
+        full = ranges(statistic, x, 100)
+        for levels in (1, 2, 7, 60, 100):
+            assert ranges(statistic, x, 100, levels) == full[:levels]
+
+    @EVERY
+    @pytest.mark.parametrize("kind", ["float64", "float32", "int16", "strided", "shuffled", "missing"])
+    def test_large_data(self, name, kind):
+        """Many levels and records: the kernels' windows and sums, against the same of all records sorted."""
+        statistic, twin = CASES[name]
+        x = np.random.default_rng(2).integers(-20, 1020, 20_000).astype("float64")
+        plain = np.clip(x, 0, 1000)
+        if kind == "missing":
+            plain[::7] = 500.0
+            x[::7] = np.nan
+        y = {"strided": x.repeat(3)[::3], "shuffled": np.random.default_rng(3).permutation(x), "missing": x}.get(
+            kind, x
+        )
+        y = y if kind not in ("float32", "int16") else y.astype(kind)
+        grid = Grid(0, 1000, step=1, missing=500)
+        lower, upper = statistic.attack_range(statistic.reading(grid, lambda _: 50).of(y, 2))
+        assert lower[0] == upper[0] == twin(plain.astype(int).tolist()) if "huber" not in name else True
+        n, t, ordered = len(plain), 49, np.sort(plain)
+        raised = np.concatenate([ordered[t:], np.full(t, 1000.0)]).astype(int).tolist()
+        lowered = np.concatenate([np.zeros(t), ordered[: n - t]]).astype(int).tolist()
+        if "huber" not in name and name != "iqr":
+            assert (lower[t], upper[t]) == (twin(lowered), twin(raised))
+
+    def test_wide_interquartile_range(self):
+        x = np.sort(np.random.default_rng(4).integers(0, 10**6, 5_000))
+        first, last = InterquartileRange().ranks(5_000)
+        found = ranges(InterquartileRange(), x, 10**6, 600)
+        for t in (0, 1, 17, 599):
+            highest = max(x[last - 1 + a] - x[first - 1 - t + a] for a in range(t + 1))
+            lowest = min(max(0, x[last - 1 - a] - x[first - 1 + t - a]) for a in range(t + 1))
+            assert found[t] == (lowest, highest)
+
+    def test_huber_by_its_equation(self):
+        rng = np.random.default_rng(5)
+        for corner in (1, 30, 400):
+            x = np.sort(rng.integers(0, 1000, 300))
+            for t, (lower, upper) in enumerate(ranges(Huber(corner), x, 999, 40)):
+                for theta, y in ((lower, np.r_[np.zeros(t), x[: 300 - t]]), (upper, np.r_[x[t:], np.full(t, 999)])):
+                    assert np.clip(theta - y, -corner, corner).sum() >= 0
+                    assert theta == 0 or np.clip(theta - 1 - y, -corner, corner).sum() < 0
+
+
+class TestLaw:
+    @EVERY
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 50.0])
+    def test_equals_definition(self, name, epsilon):
+        statistic, twin = CASES[name]
+        n, last = 3, 2
+        mechanism = InverseSensitivity(statistic, grid=codes(last), epsilon=epsilon)
+        for x in product(range(last + 1), repeat=n):
+            law = mechanism.law(x)
+            every = range(statistic.last(codes(last), n) + 1)
+            boxes = [reference.attack_range(twin, x, t, last) for t in range(n + 1)]
+            score = [next(t for t, (lower, upper) in enumerate(boxes) if lower <= k <= upper) for k in every]
+            expected = laws.inverse_sensitivity(score, epsilon, mechanism.cap(n))
+            assert law.support == (0, every[-1])
+            assert_allclose(law.pmf(np.array(every)), np.array(expected, float), rtol=1e-12)
+            assert_allclose(law.cdf(np.array(every)), np.cumsum(np.array(expected, float)), rtol=1e-12)
+
+    @EVERY
+    def test_a_call_and_a_sample_are_draws_of_the_law(self, name):
+        statistic, _ = CASES[name]
+        x = np.random.default_rng(6).integers(0, 40, 1000)
+        mechanism = InverseSensitivity(statistic, grid=codes(40), epsilon=0.5, radius=1)
+        law = mechanism.law(x)
+        for seed in range(5):
+            assert mechanism(x, rng=PCG64(seed)) == law.value(law.sample(rng=PCG64(seed)))
+
+    def test_codes_up_to_the_last_of_63_bits(self):
+        grid = Grid(0, 2.0**52 - 1, step=1)
+        n = 2**11  # n (2**52 - 1) = 2**63 - 2**11
+        x = np.random.default_rng(7).integers(0, 2**52, n)
+        mechanism = InverseSensitivity(Mean(), grid=grid, epsilon=1.0)
+        law = mechanism.law(x)
+        assert law.support == (0, n * (2**52 - 1))
+        assert law.lower[0] == law.upper[0] == sum(x.tolist())
+        assert law.cdf(law.support[1]) == pytest.approx(1)
+        draws = law.sample(2000, rng=PCG64(1))
+        assert ((draws >= 0) & (draws <= law.support[1])).all()
+        assert mechanism(x, rng=PCG64(2)) == reference.mean_value(grid, law.sample(rng=PCG64(2)), n)
+
+    def test_too_many_codes(self):
+        grid = Grid(0, 2.0**52 - 1, step=1)
+        for statistic in (Mean(), TrimmedMean(0.1), WinsorizedMean(0.1), Huber(3.0)):
+            with pytest.raises(ValueError, match=r"must be below 2\*\*63"):
+                InverseSensitivity(statistic, grid=grid, epsilon=1.0)(np.zeros(3000))
+
+    def test_statistics_without_ranks(self):
+        for statistic in (Sum(), Variance()):
+            with pytest.raises(TypeError, match=f"the {statistic} has no attack range .*: use GlobalSensitivity"):
+                InverseSensitivity(statistic, grid=codes(9), epsilon=1.0)
+
+
+class TestAudit:
+    @EVERY
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_certified(self, name, epsilon):
+        mechanism = InverseSensitivity(CASES[name][0], grid=codes(12), epsilon=epsilon)
+        for n in (1, 2, 3):
+            assert dpf.audit.verify(mechanism, n=n, values=4).holds
+
+    @EVERY
+    @pytest.mark.parametrize("grid", [Grid(0, 1, step=1), Grid(-0.5, 0.75, step=0.25)])
+    def test_certified_on_tiny_grids(self, name, grid):
+        for radius in (0, 0.25):
+            mechanism = InverseSensitivity(CASES[name][0], grid=grid, epsilon=1.0, radius=radius)
+            assert dpf.audit.verify(mechanism, n=4, values=2).holds
+
+    @pytest.mark.parametrize("name", ["mean", "trimmed 0.2", "winsorized 0.34", "iqr", "huber 2"])
+    def test_a_score_of_two_a_replacement_is_rejected(self, name, monkeypatch):
+        """Control: a score that grows by 2 with one replaced record."""
+        statistic, _ = CASES[name]
+        right = type(statistic).attack_range
+
+        def wrong(self, summary):
+            return tuple(np.repeat(side, 2) for side in right(self, summary))
+
+        monkeypatch.setattr(type(statistic), "attack_range", wrong)
+        mechanism = InverseSensitivity(statistic, grid=codes(40), epsilon=1.0)
+        assert dpf.audit.verify(mechanism, n=3, values=3).holds is False
+
+    def test_interquartile_range_attacked_at_one_end_is_rejected(self, monkeypatch):
+        """Control: as if all replacements went to the upper quartile."""
+
+        def wrong(self, summary):
+            low, high = summary.windows
+            center = summary.levels - 1
+            return np.maximum(high[center::-1] - low[center], 0), high[center:] - low[center]
+
+        monkeypatch.setattr(InterquartileRange, "attack_range", wrong)
+        mechanism = InverseSensitivity(InterquartileRange(), grid=codes(40), epsilon=1.0)
+        assert not dpf.audit.verify(mechanism, n=4, values=3).holds
+
+
+class TestDegenerate:
+    @EVERY
+    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
+    def test_few_equal_or_extreme_records(self, name, epsilon):
+        statistic, _ = CASES[name]
+        for grid in (Grid(0, 1, step=1), Grid(-3, 5, step=0.5), Grid(0, 1e6)):
+            mechanism = InverseSensitivity(statistic, grid=grid, epsilon=epsilon)
+            low, high = mechanism.law([0.0]).value(np.array(mechanism.law([0.0]).support))
+            for x in ([grid.lower], [grid.upper], [1.0] * 2, [grid.lower] * 50, [grid.upper] * 7, [np.nan] * 3):
+                assert low <= mechanism(x, rng=PCG64(1)) <= high
+                assert math.fsum(mechanism.law(x).pmf(np.arange(3))) <= 1 + 1e-12
+
+    @pytest.mark.parametrize("n", [1, 3, 5, 21])
+    @pytest.mark.parametrize("statistic", [TrimmedMean, WinsorizedMean])
+    def test_all_but_the_median_cut(self, statistic, n):
+        """2 m = n - 1: both are the median, on their own grids of codes."""
+        trim = math.nextafter(0.5, 0)
+        x = np.random.default_rng(n).integers(0, 30, n)
+        release = InverseSensitivity(statistic(trim), grid=codes(30), epsilon=50.0)
+        assert statistic(trim).cut(n) == (n - 1) // 2
+        assert release.law(x).value(release.law(x).lower[0]) == np.median(x)
+
+    @given(st.integers(1, 10**9), st.floats(0, 0.5, exclude_max=True))
+    def test_something_is_left(self, n, trim):
+        assert 2 * TrimmedMean(trim).cut(n) < n
+
+    @pytest.mark.parametrize("trim", [-0.1, 0.5, math.nan, "0.1", None, True])
+    @pytest.mark.parametrize("statistic", [TrimmedMean, WinsorizedMean])
+    def test_bad_trim(self, statistic, trim):
+        with pytest.raises((TypeError, ValueError), match="trim must be"):
+            statistic(trim)
+
+    @pytest.mark.parametrize("k", [0, -1, math.inf, "1"])
+    def test_bad_corner(self, k):
+        with pytest.raises((TypeError, ValueError), match="k must be"):
+            Huber(k)
+
+    def test_corner_is_a_number_of_steps(self):
+        grid = Grid(0, 10, step=0.5)
+        assert [Huber(k).corner(grid) for k in (1e-9, 0.5, 0.8, 3.0, 1e300)] == [1, 1, 2, 6, 20]
+
+
+class TestRelease:
+    @given(st.integers(0, 2**40), st.integers(1, 10**7), st.sampled_from([2.0**-1074, 2.0**-60, 0.125, 1.0, 2.0**900]))
+    def test_means_are_correctly_rounded(self, code, records, step):
+        grid = Grid(-(2**50 + 1) * step, 12345 * step, step=step)
+        assert Mean().value(grid, records, code) == reference.mean_value(grid, code, records)
+        assert Mean().decode(grid, records, np.array([code]))[0] == reference.mean_value(grid, code, records)
+
+    @given(st.integers(0, 2**60), st.integers(1, 10**6))
+    def test_sums_are_correctly_rounded(self, code, n):
+        grid = Grid(-1000.5, 7.25, step=0.25)
+        assert Sum().value(grid, n, code) == float(n * Fraction(grid.lower) + code * Fraction(grid.step))
+
+    @pytest.mark.parametrize("name", ["mean", "trimmed 0.2", "winsorized 0.2", "huber 2"])
+    def test_data_out_of_bounds_are_clipped(self, name):
+        statistic, _ = CASES[name]
+        mechanism = InverseSensitivity(statistic, grid=Grid(-1, 1, step=2.0**-10), epsilon=1.0)
+        x = np.random.default_rng(8).normal(0, 2, 500)
+        assert mechanism(x, rng=PCG64(3)) == mechanism(np.clip(x, -1, 1), rng=PCG64(3))
+
+    @EVERY
+    def test_order_and_workers_do_not_matter(self, name):
+        statistic, _ = CASES[name]
+        mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=1.0)
+        x = np.random.default_rng(9).random(2_100_000 if statistic == TrimmedMean(0.2) else 50_000)
+        first = mechanism(x, rng=PCG64(4))
+        assert first == mechanism(np.random.default_rng(10).permutation(x), rng=PCG64(4), workers=2)
+
+    def test_gaps(self):
+        assert list(Median().gaps(9)) == [(5, 5)]
+        assert list(Mean().gaps(9)) == [(1, 9)]
+        assert list(TrimmedMean(0.25).gaps(9)) == [(3, 7)]
+        assert list(InterquartileRange().gaps(9)) == [(3, 3), (7, 7)]
+        assert WinsorizedMean(0.25).gaps(9).corner == 2
+        with pytest.raises(TypeError, match="no gap form"):
+            Huber(1).gaps(9)
+
+    @EVERY
+    def test_gaps_bound_the_local_sensitivity(self, name):
+        """The change by one record is the greatest gap of the ranks, exactly where the corner is 0."""
+        statistic, twin = CASES[name]
+        if name.startswith("huber"):
+            return
+        last = 3
+        for n in (2, 3, 4, 5):
+            gaps = statistic.gaps(n)
+            for x in combinations_with_replacement(range(last + 1), n):
+                lower, upper = reference.attack_range(twin, x, 1, last)
+                padded = {i: 0 if i < 1 else last if i > n else x[i - 1] for i in range(-1, n + 3)}
+                m = gaps.corner
+                bound = max(
+                    max(
+                        padded[b + 1] - padded[a] + m * (padded[a + 1] - padded[a] + padded[b + 1] - padded[b]),
+                        padded[b] - padded[a - 1] + m * (padded[a] - padded[a - 1] + padded[b] - padded[b - 1]),
+                    )
+                    for a, b in gaps
+                )
+                assert max(upper - twin(x), twin(x) - lower) == bound
+
+
+def test_functions_are_mechanisms():
+    x = np.random.default_rng(11).random(1000)
+    grid = Grid(0, 1)
+    for statistic, call in (
+        (TrimmedMean(0.1), lambda **options: dpf.trimmed_mean(x, 0.1, **options)),
+        (WinsorizedMean(0.1), lambda **options: dpf.winsorized_mean(x, 0.1, **options)),
+        (InterquartileRange(), lambda **options: dpf.iqr(x, **options)),
+        (Huber(0.2), lambda **options: dpf.huber(x, 0.2, **options)),
+        (Mean(), lambda **options: dpf.mean(x, method="inverse-sensitivity", **options)),
+    ):
+        expected = InverseSensitivity(statistic, grid=grid, epsilon=0.5)(x, rng=PCG64(5))
+        assert call(grid=grid, epsilon=0.5, rng=PCG64(5)) == expected
+        assert call(bounds=(0, 1), epsilon=0.5, rng=PCG64(5)) == expected
+        with pytest.raises(ValueError, match="method must be"):
+            dpf.sum(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
+    assert_array_equal(dpf.median([3, 3, 3], bounds=(0, 9), epsilon=50.0, rng=PCG64(0)), 3.0)
