@@ -1,4 +1,5 @@
-"""Benchmarks: an asv suite, a file per public module, and ``python -m bench.compare``, the table of ratios.
+"""Benchmarks. The modules of this folder are commands, and `data` and `peers`, which their parts share.
 
-The NumPy line that a function replaces is a parameter of its benchmark, so a ratio comes from one run.
+`asv` is the asv suite, `compare` the table of ratios, `pages` the sections of the pages in docs/. The NumPy line that a
+function replaces is a parameter of its benchmark, so a ratio comes from one run.
 """

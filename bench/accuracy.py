@@ -3,9 +3,10 @@
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench import location_accuracy, pages, peer_accuracy, peers, quantile_accuracy, robust_accuracy
-from bench.populations import populations
-from bench.tables import paragraph
+from bench import pages, peers
+from bench.pages import location_accuracy, peer_accuracy, quantile_accuracy, robust_accuracy
+from bench.pages.populations import populations
+from bench.pages.tables import paragraph
 
 
 def method(quick):

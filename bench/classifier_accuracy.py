@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.tables import size, table
+from bench.pages.tables import size, table
 
 # diffprivlib's trees break on new releases of scikit-learn, and nothing here needs them.
 _TREES = types.ModuleType("diffprivlib.models.forest")

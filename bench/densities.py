@@ -3,7 +3,8 @@
 Fixed seeds: the same page from run to run, in a few minutes. It fails where a figure is not what it should be.
 """
 
-from bench import histogram_accuracy, kolmogorov_accuracy, pages, series_accuracy
+from bench import pages
+from bench.pages import histogram_accuracy, kolmogorov_accuracy, series_accuracy
 
 SECTIONS = {
     "histogram": histogram_accuracy.errors,

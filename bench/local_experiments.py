@@ -6,7 +6,8 @@ Writes docs/local_experiments.md and .svg in a few minutes, with fixed seeds. Da
 
 import math
 
-from bench import local_densities, local_logistic, local_marginals, local_means, pages
+from bench import pages
+from bench.pages import local_densities, local_logistic, local_marginals, local_means
 
 SECTIONS = {
     "marginals": local_marginals.section,

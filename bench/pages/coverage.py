@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpfast as dpf
-from bench.tables import paragraph, table
+from bench.pages.tables import paragraph, table
 from dpfast import families
 
 SETTINGS, SEED = 40, 20080903

@@ -7,7 +7,7 @@ A section is a function ``section(quick) -> str`` of Markdown that starts with i
 import argparse
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def pyplot(size=8):
