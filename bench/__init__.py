@@ -1,5 +1,5 @@
-"""Benchmarks. The modules of this folder are commands, and `data` and `peers`, which their parts share.
+"""Benchmarks and simulations. The modules here are commands, except `data` and `peers`, which the folders share.
 
-`asv` is the asv suite, `compare` the table of ratios, `pages` the sections of the pages in docs/. The NumPy line that a
-function replaces is a parameter of its benchmark, so a ratio comes from one run.
+`asv` is the asv suite, `compare` the table of ratios; `pages` holds the sections of the pages in docs/results. The
+NumPy call that a function replaces is a parameter of its benchmark, so that both times come from one run.
 """

@@ -1,4 +1,4 @@
-"""Which estimator to use: ``python -m bench.accuracy`` writes docs/accuracy.md and docs/accuracy.svg (`pages`)."""
+"""Which estimator to use: ``python -m bench.accuracy`` writes docs/results/accuracy.md and .svg (`pages`)."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""Histograms, series, synthetic records: ``python -m bench.densities`` writes docs/densities.md and .svg (`pages`).
+"""Histograms and series: ``python -m bench.densities`` writes docs/results/densities.md and .svg (`pages`).
 
 Fixed seeds: the same page from run to run, in a few minutes. It fails where a figure is not what it should be.
 """

@@ -1,4 +1,4 @@
-"""Sample and aggregate: ``python -m bench.efficiency`` writes docs/efficiency.md and .svg (`pages`).
+"""Sample and aggregate: ``python -m bench.efficiency`` writes docs/results/efficiency.md and .svg (`pages`).
 
 Fixed seeds: the same page from run to run, in about half an hour, most of it for the coverages. It fails where a figure
 is not what it should be.

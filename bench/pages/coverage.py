@@ -1,6 +1,6 @@
 """How often the stated errors of `dpfast.SampleAndAggregate` hold: random settings of every family and parameter.
 
-A section of docs/efficiency.md: ``python -m bench.efficiency --only coverage``.
+A section of docs/results/efficiency.md: ``python -m bench.efficiency --only coverage``.
 """
 
 from collections.abc import Callable
