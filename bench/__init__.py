@@ -1,4 +1,5 @@
-"""Benchmarks: an asv suite, a file per public module, and ``python -m bench.compare``, the table of ratios.
+"""Benchmarks and simulations. The modules here are commands, except `data` and `peers`, which the folders share.
 
-The NumPy line that a function replaces is a parameter of its benchmark, so a ratio comes from one run.
+`asv` is the asv suite, `compare` the table of ratios; `pages` holds the sections of the pages in docs/results. The
+NumPy call that a function replaces is a parameter of its benchmark, so that both times come from one run.
 """

@@ -1,11 +1,12 @@
-"""Which estimator to use: ``python -m bench.accuracy`` writes docs/accuracy.md and docs/accuracy.svg (`pages`)."""
+"""Which estimator to use: ``python -m bench.accuracy`` writes docs/results/accuracy.md and .svg (`pages`)."""
 
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench import location_accuracy, pages, peer_accuracy, peers, quantile_accuracy, robust_accuracy
-from bench.populations import populations
-from bench.tables import paragraph
+from bench import pages, peers
+from bench.pages import location_accuracy, peer_accuracy, quantile_accuracy, robust_accuracy
+from bench.pages.populations import populations
+from bench.pages.tables import paragraph
 
 
 def method(quick):

@@ -1,4 +1,4 @@
-"""What privacy costs in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/sklearn.md.
+"""What privacy costs in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/guides/sklearn.md.
 
 Logistic regression: d independent standard normal columns, slopes of Euclidean norm 2 in a random direction, intercept
 1/2; fresh people in each run. Right predictions of fresh rows that are lost against scikit-learn's fit without penalty
@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.tables import size, table
+from bench.pages.tables import size, table
 
 # diffprivlib's trees break on new releases of scikit-learn, and nothing here needs them.
 _TREES = types.ModuleType("diffprivlib.models.forest")

@@ -1,9 +1,10 @@
-"""Histograms, series, synthetic records: ``python -m bench.densities`` writes docs/densities.md and .svg (`pages`).
+"""Histograms and series: ``python -m bench.densities`` writes docs/results/densities.md and .svg (`pages`).
 
 Fixed seeds: the same page from run to run, in a few minutes. It fails where a figure is not what it should be.
 """
 
-from bench import histogram_accuracy, kolmogorov_accuracy, pages, series_accuracy
+from bench import pages
+from bench.pages import histogram_accuracy, kolmogorov_accuracy, series_accuracy
 
 SECTIONS = {
     "histogram": histogram_accuracy.errors,

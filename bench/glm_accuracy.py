@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bench.tables import table
+from bench.pages.tables import table
 from dpfast import local
 
 N, STAR = 100_000, np.array([1.0, -0.5, 0.5])

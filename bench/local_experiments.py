@@ -1,12 +1,13 @@
 """The experiments of Duchi, Jordan and Wainwright 2018: ``python -m bench.local_experiments`` (`pages`).
 
-Writes docs/local_experiments.md and .svg in a few minutes, with fixed seeds. Data files are read from the folder
-``DPFAST_DATA``; without them every experiment runs on made-up data of the same shape.
+Writes docs/results/local_experiments.md and .svg in a few minutes, with fixed seeds. Data files are read from the
+folder ``DPFAST_DATA``; without them every experiment runs on made-up data of the same shape.
 """
 
 import math
 
-from bench import local_densities, local_logistic, local_marginals, local_means, pages
+from bench import pages
+from bench.pages import local_densities, local_logistic, local_marginals, local_means
 
 SECTIONS = {
     "marginals": local_marginals.section,

@@ -579,7 +579,7 @@ class SampleAndAggregate(Mechanism):
         Notes
         -----
         The mean of the estimates is taken as normal, an estimate that is clamped as lognormal with its skewness, and
-        the window of a Winsorized mean as wide as expected. docs/efficiency.md lists how often the error at a
+        the window of a Winsorized mean as wide as expected. docs/results/efficiency.md lists how often the error at a
         confidence of 95 % is kept in random settings of all families, with theta the truth or the release: at least
         90 % in each, more than 98 % where a bound is nearer than the error, and for some families.
 

@@ -43,7 +43,7 @@ def release(
         As for `Mechanism.release`.
     branches : int
         States that are merged by one task, at least 2. A worker holds as many: choose few for a mechanism of many
-        columns, whose states are large (docs/streaming.md).
+        columns, whose states are large (docs/guides/streaming.md).
 
     Returns
     -------

@@ -110,7 +110,7 @@ class Ledger:
     parameters that are seen before cost nothing.
     **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
     strings ("0.1"), Decimals or Fractions, which are exact: a ledger keeps them, mechanisms round them down.
-    Privacy: docs/proofs/composition.md; docs/ledger.md is a guide. Only releases through this ledger are counted;
+    Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
     reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
     forked process cannot go on with a ledger without `path`, which would be spent twice.
 

@@ -12,7 +12,7 @@
 
 Both features are needed since OpenDP cannot check what a measurement made outside of it promises; whoever enables them
 trusts this module. What it promises is `Mechanism.privacy_map`, and that the data are looked at for dtype, shape and
-number of records before a mechanism sees them: OpenDP does not do so at a release. docs/opendp.md
+number of records before a mechanism sees them: OpenDP does not do so at a release. docs/guides/opendp.md
 """
 
 from __future__ import annotations

@@ -848,7 +848,7 @@ def reduce(
         shows, no exception either; `dpfast.audit.lipschitz` checks it on small data. A candidate whose score is
         infinite, NaN or None is not chosen, unless all are. A pointer to a function is called without the GIL:
         ``double (double)`` for numbers, ``double (int, double *)`` for rows of as many, either with a ``void *`` at the
-        end, where your private data may be (docs/c-api.md).
+        end, where your private data may be (docs/guides/c-api.md).
     candidates : iterable
         Public; at least one.
     epsilon : float

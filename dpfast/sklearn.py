@@ -1,7 +1,8 @@
 """Estimators of scikit-learn whose fit is differentially private: what is fitted can be published.
 
 What `fit` learns is a release, epsilon-differentially private for one replaced row; all else is post-processing and
-costs nothing. Bounds are public parameters, chosen without looking at the data: they have no default. docs/sklearn.md
+costs nothing. Bounds are public parameters, chosen without looking at the data: they have no default.
+docs/guides/sklearn.md
 """
 
 from __future__ import annotations
@@ -504,7 +505,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateEstimator):
         Positive, for the whole fit. "aggregate" gives each coefficient an equal share.
     method : {"aggregate", "local"}
         `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. Which one is better:
-        docs/sklearn.md.
+        docs/guides/sklearn.md.
     fit_intercept : bool
     blocks, combine : int or "auto", str
         For "aggregate", as for `dpfast.SampleAndAggregate`. "auto" needs 40 rows, and 20 more for each coefficient;

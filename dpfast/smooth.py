@@ -448,7 +448,7 @@ class SmoothSensitivity(StatisticMechanism):
     (docs/proofs/rounded-laplace.md, rounded-student.md). Nothing but the release depends on S: not the granularity.
     Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics each side. Timing is outside
     the guarantee. `InverseSensitivity` is mostly more accurate for order statistics up to epsilon = 1, without delta;
-    Student-t noise is more accurate than it for trimmed means, and at epsilon = 4 (docs/accuracy.md).
+    Student-t noise is more accurate than it for trimmed means, and at epsilon = 4 (docs/results/accuracy.md).
 
     References
     ----------

@@ -1196,7 +1196,7 @@ class State:
             )
         return self._records
 
-    # On the wire: docs/streaming.md tells the layout.
+    # On the wire: docs/guides/streaming.md tells the layout.
 
     def to_bytes(self) -> bytes:
         """The state for another process or machine: a documented, versioned format without pickle. PRIVATE.

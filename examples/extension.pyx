@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""A Cython module of another package that uses the kernels of dpfast: docs/c-api.md says how to build it.
+"""A Cython module of another package that uses the kernels of dpfast: docs/guides/c-api.md says how to build it.
 
 Three private jobs in loops without the GIL; each docstring says what is private about it.
 """

@@ -1,4 +1,4 @@
-# Selection among scored candidates in your own nogil loop; the contract is in docs/c-api.md.
+# Selection among scored candidates in your own nogil loop; the contract is in docs/guides/c-api.md.
 
 from numpy.random cimport bitgen_t
 

@@ -1,4 +1,4 @@
-# The nested-interval law in your own nogil loop; the contract is in docs/c-api.md.
+# The nested-interval law in your own nogil loop; the contract is in docs/guides/c-api.md.
 
 from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t

@@ -1,4 +1,4 @@
-# Exact draws in your own nogil loop; the contract of all functions is in docs/c-api.md.
+# Exact draws in your own nogil loop; the contract of all functions is in docs/guides/c-api.md.
 #
 #     from dpfast._kernels._samplers cimport draw_uniform, unwrap
 #

@@ -1,4 +1,4 @@
-# Order statistics; the contract is in docs/c-api.md.
+# Order statistics; the contract is in docs/guides/c-api.md.
 
 # out[0..last-first] = x_(first), ..., x_(last) of n contiguous doubles, ranks from 1; -inf below rank 1, inf above n; a
 # NaN counts as `missing`. Needs the GIL, gives it back during long passes; x is not modified.

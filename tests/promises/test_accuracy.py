@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from bench.location_accuracy import Setting, center, enough, mean_absolute, mechanisms, statistics
-from bench.populations import Population
-from bench.tables import digits
+from bench.pages.location_accuracy import Setting, center, enough, mean_absolute, mechanisms, statistics
+from bench.pages.populations import Population
+from bench.pages.tables import digits
 
 TINY = Population("tiny", "", dpf.Grid(-3, 20, step=1), 2.0, lambda u: np.rint(20 * u**2))
 WIDE = Population("wide", "", dpf.Grid(-30, 200, step=2.0**-3), 2.0, lambda u: 100 * u**2)

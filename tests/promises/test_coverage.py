@@ -97,7 +97,7 @@ PARAMETERS = [(case, parameter) for case in coverage.CASES for parameter in case
 
 @pytest.mark.parametrize(("case", "parameter"), PARAMETERS, ids=lambda value: getattr(value, "name", value))
 def test_stated_errors_hold(case, parameter):
-    """Six random settings of up to 20,000 records; `bench.coverage` has more, and larger ones.
+    """Six random settings of up to 20,000 records; `bench.pages.coverage` has more, and larger ones.
 
     The error of a coefficient grows with its size: at releases that are far out more is told than is true.
     """

@@ -27,7 +27,7 @@ def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/ledger.md", "docs/streaming.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guides/ledger.md", "docs/guides/streaming.md"])
 def test_examples_in(name):
     result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0

@@ -53,8 +53,8 @@ MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.25)
 E = {"epsilon": 0.25}
 B = {"bounds": (0, 100), **E}
 
-# The rows of the table of docs/ledger.md.
-FIT = re.findall(r"^\| m.*1/10+ .*$", (ROOT / "docs" / "ledger.md").read_text(), re.MULTILINE)
+# The rows of the table of docs/guides/ledger.md.
+FIT = re.findall(r"^\| m.*1/10+ .*$", (ROOT / "docs" / "guides" / "ledger.md").read_text(), re.MULTILINE)
 
 # Everything public that releases: how to call it, and for which neighbours.
 RELEASES = {

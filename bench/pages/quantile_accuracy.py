@@ -4,7 +4,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench import peers
-from bench.tables import digits, paragraph, table
+from bench.pages.tables import digits, paragraph, table
 
 EPSILON = 1.0
 GRID = dpf.Grid(0, 1e6)

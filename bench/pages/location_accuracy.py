@@ -9,8 +9,8 @@ import numpy as np
 
 import dpfast as dpf
 from bench import pages
-from bench.populations import Population, populations
-from bench.tables import digits, paragraph, size, table
+from bench.pages.populations import Population, populations
+from bench.pages.tables import digits, paragraph, size, table
 from dpfast.laws import NestedIntervals
 
 EPSILONS = (0.1, 1.0, 4.0)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import beta
 
 import dpfast as dpf
-from bench.tables import check, paragraph, slope, table
+from bench.pages.tables import check, paragraph, slope, table
 from dpfast.densities import KolmogorovSmirnov
 
 DISTRIBUTIONS = {"Beta(10, 10)": beta(10, 10), "Beta(2, 3)": beta(2, 3)}

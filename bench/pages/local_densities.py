@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import beta as beta_distribution
 
 import dpfast as dpf
-from bench.tables import check, paragraph, size, slope, table
+from bench.pages.tables import check, paragraph, size, slope, table
 from dpfast import local
 
 METHODS = ("majority", "halfspace", "subset", "one-frequency")

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 import dpfast as dpf
 
 # The folder of the data files, which are not part of the repository.
-DATA = Path(os.environ.get("DPFAST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("DPFAST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 _PAY = DATA / "uc_pay_2010_2023.csv.gz"
 
 

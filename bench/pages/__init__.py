@@ -1,4 +1,4 @@
-"""Pages of docs/, made of sections: the one command line that writes them.
+"""Pages of docs/results/, made of sections: the one command line that writes them.
 
 A section is a function ``section(quick) -> str`` of Markdown that starts with its own heading; a figure is a function
 ``figure(quick, path)`` that draws an SVG.
@@ -7,7 +7,7 @@ A section is a function ``section(quick) -> str`` of Markdown that starts with i
 import argparse
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
 
 def pyplot(size=8):
@@ -27,17 +27,19 @@ def save(figure, path):
 
 
 def write(name, title, sections, *, figure, caption, arguments=None):
-    """Write docs/<name>.md, with the figure after the first section, and docs/<name>.svg: ``python -m bench.<name>``.
+    """The command ``python -m bench.<name>``: write <name>.md, with the figure after the first section, and <name>.svg.
 
     ``--quick`` makes everything small and prints it, as a smoke test; ``--only`` prints one section; ``--output``
     writes to another folder.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=f"Writes docs/{name}.md: {title}.")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench.{name}", description=f"Writes docs/results/{name}.md: {title}."
+    )
     parser.add_argument(
         "--only", action="append", choices=[*sections, "figure"], help="print a section; may be repeated"
     )
     parser.add_argument("--quick", action="store_true", help="small and few data sets: a smoke test, printed")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there instead of docs/")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there instead of docs/results")
     options = parser.parse_args(arguments)
 
     texts = {}
@@ -45,7 +47,7 @@ def write(name, title, sections, *, figure, caption, arguments=None):
         if key in (options.only or sections):
             texts[key] = section(options.quick)
             print(texts[key], flush=True)
-    folder = options.output or (None if options.quick or options.only else DOCS)
+    folder = options.output or (None if options.quick or options.only else RESULTS)
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from bench.populations import DATA
-from bench.tables import paragraph, table
+from bench.pages.populations import DATA
+from bench.pages.tables import paragraph, table
 from dpfast import local
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

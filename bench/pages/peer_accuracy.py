@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 
 from bench import peers
-from bench.location_accuracy import DATASETS, EPSILONS, QUICK, center, measure, mechanisms, ratio
-from bench.populations import populations
-from bench.tables import digits, paragraph, size, table
+from bench.pages.location_accuracy import DATASETS, EPSILONS, QUICK, center, measure, mechanisms, ratio
+from bench.pages.populations import populations
+from bench.pages.tables import digits, paragraph, size, table
 
 CANDIDATES = 10_000  # of OpenDP's quantile, evenly spread
 FEW = 100  # for a quick look

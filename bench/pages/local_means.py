@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from bench.populations import DATA
-from bench.tables import digits, paragraph, table
+from bench.pages.populations import DATA
+from bench.pages.tables import digits, paragraph, table
 from dpfast import local
 
 _PAY = DATA / "uc_pay_2010_2023.csv.gz"

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import beta as beta_distribution
 
 import dpfast as dpf
-from bench.tables import check, paragraph, slope, table
+from bench.pages.tables import check, paragraph, slope, table
 
 SMOOTHNESS = (1.0, 1.5)
 EPSILONS = (0.1, 1.0)

@@ -1,24 +1,11 @@
-"""The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--quick]``.
+"""The jobs of ``bench.compare`` and their floors, in groups."""
 
-Each row runs a job of dpfast, what it is held against (the floor, mostly the NumPy line without privacy) and installed
-peers in one process. dpfast and its floors take turns, so that whatever else the machine does hits them alike; the
-least time of each is reported, and the ratio of the two. Calls are the natural ones: they allocate their results.
-"""
-
-import argparse
-import gc
-import itertools
-import json
 import math
-import os
-import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import version
 from importlib.util import find_spec
 
 import numpy as np
@@ -26,61 +13,21 @@ from numpy.random import PCG64, Generator
 from scipy.stats import trim_mean
 
 import dpfast as dpf
-from bench import bench_fits, clusters, data, memory, peers
-from bench.bench_descent import numpy_descent
-from bench.bench_hosts import opendp_median
+from bench import data, peers
+from bench.asv import bench_fits
+from bench.asv.bench_descent import numpy_descent
+from bench.asv.bench_hosts import opendp_median
+from bench.compare import clusters
+from bench.compare.clock import Floor, Job
 from dpfast import local
 from dpfast.random import SecureBitGenerator
-
-SECONDS_A_ROW = 2.5  # of turns, where three turns take no longer
-SHORTEST = 2e-3  # seconds: shorter calls are repeated in a loop
-MOST_TURNS = 100
 
 WORKERS_LIMIT = 1 / 1.7
 
 
-@dataclass(frozen=True)
-class Floor:
-    """What a job is held against, and the greatest ratio allowed (None: for information)."""
-
-    name: str
-    run: Callable
-    limit: float | None = None
-
-
-@dataclass(frozen=True)
-class Job:
-    """One job: our call, its floors, other libraries' calls."""
-
-    name: str
-    run: Callable
-    floors: tuple[Floor, ...]
-    peers: dict[str, Callable] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table; `unit` is s or B, of `dpfast`, `floor` and `peers`."""
-
-    job: str
-    dpfast: float
-    floor_name: str
-    floor: float
-    limit: float | None
-    peers: dict[str, float]
-    turns: int
-    unit: str = "s"
-
-    @property
-    def ratio(self):
-        return self.dpfast / self.floor
-
-    @property
-    def ok(self):
-        return None if self.limit is None else self.ratio <= self.limit
-
-
-# ---- the jobs ----
+def power(n):
+    """10000000 as 1e7."""
+    return f"{n:.0e}".replace("e+0", "e")
 
 
 def median(size) -> Iterator[Job]:
@@ -90,10 +37,10 @@ def median(size) -> Iterator[Job]:
         x = data.pay(n)
         floors = Floor("np.median", lambda x=x: np.median(x), 0.20), Floor("x.sum()", x.sum, 3.0)
         others = peers.medians(x) if n <= 10**7 else {}
-        yield Job(f"median, n = {_power(n)}", lambda x=x: mechanism(x), floors, others)
+        yield Job(f"median, n = {power(n)}", lambda x=x: mechanism(x), floors, others)
         if n == size(10**8):
             one = Floor("workers=1", lambda x=x: mechanism(x), WORKERS_LIMIT)
-            yield Job(f"median, workers=2, n = {_power(n)}", lambda x=x: mechanism(x, workers=2), (one,))
+            yield Job(f"median, workers=2, n = {power(n)}", lambda x=x: mechanism(x, workers=2), (one,))
             with ThreadPoolExecutor(1) as other:
                 sum_in_two = partial(_sum_in_two, other, x)
                 yield Job("(what memory allows: x.sum() in 2 threads)", sum_in_two, (Floor("x.sum()", x.sum),))
@@ -110,7 +57,7 @@ def orders(size) -> Iterator[Job]:
     random = Floor("random order", lambda: mechanism(x), 1.5)
     for name, order in data.ORDERS.items():
         y = order(x)
-        yield Job(f"median, {name}, n = {_power(x.size)}", lambda y=y: mechanism(y), (random,))
+        yield Job(f"median, {name}, n = {power(x.size)}", lambda y=y: mechanism(y), (random,))
 
 
 def dtypes(size) -> Iterator[Job]:
@@ -120,7 +67,7 @@ def dtypes(size) -> Iterator[Job]:
         y = convert(x)
         floor = Floor("np.nanmedian", lambda y=y: np.nanmedian(y)) if "NaN" in name else None
         floor = floor or Floor("np.median", lambda y=y: np.median(y))
-        yield Job(f"median, {name}, n = {_power(x.size)}", lambda y=y: mechanism(y), (floor,))
+        yield Job(f"median, {name}, n = {power(x.size)}", lambda y=y: mechanism(y), (floor,))
 
 
 def call(size) -> Iterator[Job]:
@@ -140,13 +87,13 @@ def noise(size) -> Iterator[Job]:
         floor = Floor("Generator.laplace", lambda s=scale: rng.laplace(0.0, s, n), 0.75)
         others = peers.laplaces(scale, 1000) if scale == 1e3 else {}
         run = lambda s=scale: dpf.noise.laplace(s, n)  # noqa: E731
-        yield Job(f"rounded Laplace, scale {name}, {_power(n)} draws", run, (floor,), others)
+        yield Job(f"rounded Laplace, scale {name}, {power(n)} draws", run, (floor,), others)
     scale, p = 1e3, -math.expm1(-1e-3)
     floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
     run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731
-    yield Job(f"discrete Laplace, scale 1e3, {_power(n)} draws", run, (floor,))
+    yield Job(f"discrete Laplace, scale 1e3, {power(n)} draws", run, (floor,))
     floor = Floor("Generator.geometric", lambda: rng.geometric(p, n))
-    yield Job(f"geometric, scale 1e3, {_power(n)} draws", lambda: dpf.noise.geometric(scale, n), (floor,))
+    yield Job(f"geometric, scale 1e3, {power(n)} draws", lambda: dpf.noise.geometric(scale, n), (floor,))
 
 
 def random(size) -> Iterator[Job]:
@@ -155,16 +102,16 @@ def random(size) -> Iterator[Job]:
     ours, theirs = Generator(secure), Generator(pcg)
     for n in (size(10**6), size(10**7)):
         floor = Floor("PCG64.random_raw", lambda n=n: pcg.random_raw(n), 1.0)
-        yield Job(f"secure words, n = {_power(n)}", lambda n=n: secure.random_raw(n), (floor,))
+        yield Job(f"secure words, n = {power(n)}", lambda n=n: secure.random_raw(n), (floor,))
         floor = Floor("Generator(PCG64).random", lambda n=n: theirs.random(n), 1.5)
-        yield Job(f"secure Generator.random, n = {_power(n)}", lambda n=n: ours.random(n), (floor,))
+        yield Job(f"secure Generator.random, n = {power(n)}", lambda n=n: ours.random(n), (floor,))
 
 
 def grid(size) -> Iterator[Job]:
     """Values to codes, against the same in lines of NumPy."""
     x, points = data.pay(size(10**7)), dpf.Grid(*data.BOUNDS)
     floor = Floor("np.where, clip, rint, astype", lambda: data.encode_in_numpy(points, x))
-    yield Job(f"Grid.encode, n = {_power(x.size)}", lambda: points.encode(x), (floor,))
+    yield Job(f"Grid.encode, n = {power(x.size)}", lambda: points.encode(x), (floor,))
 
 
 def local_vectors(size) -> Iterator[Job]:
@@ -182,13 +129,13 @@ def local_vectors(size) -> Iterator[Job]:
     mechanism = local.Hypercube(1000, data.EPSILON, method="majority")
     reports = mechanism.randomize(np.zeros((size(10**5), 1000), np.float32))
     floor = Floor("np.unpackbits(reports).sum(0)", lambda: data.unpacked_sums(reports), 0.2)
-    yield Job(f"Hypercube sums, {_power(size(10**5))} reports", lambda: mechanism.aggregate(reports), (floor,))
+    yield Job(f"Hypercube sums, {power(size(10**5))} reports", lambda: mechanism.aggregate(reports), (floor,))
 
 
 def statistics(size) -> Iterator[Job]:
     """Means, variance and ranges of a long array."""
     x, public = data.pay(size(10**7)), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
-    suffix = f"n = {_power(x.size)}"
+    suffix = f"n = {power(x.size)}"
     mean = Floor("np.mean", lambda: np.mean(x), 2.0)
     yield Job(f"mean, {suffix}", lambda: dpf.mean(x, **public), (mean,))
     yield Job(f"variance, {suffix}", lambda: dpf.variance(x, **public), (Floor("np.var", lambda: np.var(x)),))
@@ -204,7 +151,7 @@ def robust(size) -> Iterator[Job]:
     for d in (100, 1000):
         x = np.random.default_rng(0).normal(size=(size(10**5), d))
         floor = Floor("np.median(X, axis=0)", lambda x=x: np.median(x, axis=0), 0.70)
-        yield Job(f"robust_mean, n = {_power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
+        yield Job(f"robust_mean, n = {power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
 
 
 def selection(size) -> Iterator[Job]:
@@ -225,7 +172,7 @@ def m_estimates(size) -> Iterator[Job]:
     x, grid = data.pay(size(10**6)), dpf.Grid(*data.BOUNDS)
     mechanism = dpf.MEstimator(dpf.psi.Huber(20_000.0), grid=grid, epsilon=data.EPSILON)
     floor = Floor("np.sort", lambda: np.sort(x), 1.5)
-    yield Job(f"Huber's M-estimate, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
+    yield Job(f"Huber's M-estimate, n = {power(x.size)}", lambda: mechanism(x), (floor,))
 
 
 def block_fits(size) -> Iterator[Job]:
@@ -246,13 +193,13 @@ def estimates(size) -> Iterator[Job]:
     x = rng.gamma(2.0, 1.0, n)
     rate = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
     floor = Floor("x.sum()", x.sum, 2.0)
-    yield Job(f"mle, exponential rate, n = {_power(n)}", lambda: rate(x), (floor,))
+    yield Job(f"mle, exponential rate, n = {power(n)}", lambda: rate(x), (floor,))
     normal = dpf.SampleAndAggregate("normal", bounds={"mean": (-10, 10), "sd": (0.1, 5)}, epsilon=1.0)
     floor = Floor("x.mean(), x.std()", lambda: (x.mean(), x.std()), 2.0)
-    yield Job(f"mle, normal mean and sd, n = {_power(n)}", lambda: normal(x), (floor,))
+    yield Job(f"mle, normal mean and sd, n = {power(n)}", lambda: normal(x), (floor,))
     gamma = dpf.SampleAndAggregate("gamma", bounds={"shape": (0.1, 10)}, epsilon=1.0)
     floor = Floor("np.log(x).mean(), x.mean(), twice", lambda: [(np.log(x).mean(), x.mean()) for _ in range(2)], 1.0)
-    yield Job(f"mle, gamma shape, n = {_power(n)}", lambda: gamma(x), (floor,))
+    yield Job(f"mle, gamma shape, n = {power(n)}", lambda: gamma(x), (floor,))
 
 
 def histograms(size) -> Iterator[Job]:
@@ -260,14 +207,14 @@ def histograms(size) -> Iterator[Job]:
     n, rng = size(10**7), np.random.default_rng(1)
     x, public = data.pay(n), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
     floor = Floor("np.histogram", lambda: np.histogram(x, bins=1000, range=data.BOUNDS), 0.35)
-    yield Job(f"histogram, 1000 bins, n = {_power(n)}", lambda: dpf.histogram(x, 1000, **public), (floor,))
+    yield Job(f"histogram, 1000 bins, n = {power(n)}", lambda: dpf.histogram(x, 1000, **public), (floor,))
     X, unit = rng.random((n, 2)), [(0.0, 1.0), (0.0, 1.0)]
     floor = Floor("np.histogram2d", lambda: np.histogram2d(X[:, 0], X[:, 1], bins=100, range=unit), 0.25)
     run = lambda: dpf.histogram(X, 100, bounds=unit, epsilon=data.EPSILON)  # noqa: E731
-    yield Job(f"histogram, 100 x 100 bins, n = {_power(n)}", run, (floor,))
+    yield Job(f"histogram, 100 x 100 bins, n = {power(n)}", run, (floor,))
     released = dpf.histogram(x, 1000, **public)
     floor = Floor("Generator.random", lambda: rng.random(n), 3.0)
-    yield Job(f"synthetic records of 1000 bins, k = {_power(n)}", lambda: released.sample(n), (floor,))
+    yield Job(f"synthetic records of 1000 bins, k = {power(n)}", lambda: released.sample(n), (floor,))
 
 
 def groups(size) -> Iterator[Job]:
@@ -277,13 +224,13 @@ def groups(size) -> Iterator[Job]:
     rows = np.split(x, offsets[1:-1])
     floor = Floor("np.median of each", lambda: [np.median(row) for row in rows], 0.25)
     run = lambda: dpf.by_group(mechanism, x, offsets=offsets)  # noqa: E731
-    yield Job(f"medians, {_power(count)} groups of 100", run, (floor,))
+    yield Job(f"medians, {power(count)} groups of 100", run, (floor,))
     count = size(10**5)
     y, labels = data.pay(10 * count), data.labels(count, 10)
     floors = tuple(Floor(name, run, 0.5) for name, run in peers.group_medians(y, labels).items())
     for name, m in {"": mechanism, ", n private": data.median_mechanism(neighbors="add-remove")}.items():
         run = lambda m=m: dpf.by_group(m, y, labels=labels, num_groups=count)  # noqa: E731
-        yield Job(f"medians, {_power(count)} groups of 10{name}", run, floors)
+        yield Job(f"medians, {power(count)} groups of 10{name}", run, floors)
 
 
 def series(size) -> Iterator[Job]:
@@ -291,10 +238,10 @@ def series(size) -> Iterator[Job]:
     x, rng = data.beta(size(10**6)), np.random.default_rng(1)
     mechanism = dpf.SeriesCoefficients(50, grid=dpf.Grid(0, 1), epsilon=data.EPSILON)
     floor = Floor("np.cos(np.pi * j * x).mean(), each j", lambda: data.cosine_means_in_numpy(x, 50), 0.2)
-    yield Job(f"series of 50 terms, n = {_power(x.size)}", lambda: mechanism(x), (floor,))
+    yield Job(f"series of 50 terms, n = {power(x.size)}", lambda: mechanism(x), (floor,))
     density, k = dpf.density(x, bounds=(0, 1), epsilon=data.EPSILON), size(10**7)
     uniform = Floor("Generator.random", lambda: rng.random(k))
-    yield Job(f"synthetic records of a series, k = {_power(k)}", lambda: density.sample(k, rng), (uniform,))
+    yield Job(f"synthetic records of a series, k = {power(k)}", lambda: density.sample(k, rng), (uniform,))
 
 
 def local_privacy(size) -> Iterator[Job]:
@@ -302,24 +249,22 @@ def local_privacy(size) -> Iterator[Job]:
     x, few = data.categories(size(10**6)), data.categories(size(10**5))
     surveys = {m: local.Categorical(data.CATEGORIES, data.EPSILON, m) for m in ("k-rr", "oue", "olh")}
     floor = Floor("where(random < p, x, (x + integers) % k)", lambda: data.respond_in_numpy(x), 1.0)
-    yield Job(f"k-ary randomised response, {_power(x.size)}", lambda: surveys["k-rr"].randomize(x), (floor,))
+    yield Job(f"k-ary randomised response, {power(x.size)}", lambda: surveys["k-rr"].randomize(x), (floor,))
     floor = Floor("random((n, k)) < q", lambda: data.encode_unary_in_numpy(few), 0.5)
-    yield Job(f"unary encoding (OUE), {_power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
+    yield Job(f"unary encoding (OUE), {power(few.size)}", lambda: surveys["oue"].randomize(few), (floor,))
     reports = surveys["olh"].randomize(few)
     floor = Floor("NumPy hash and count, each category", lambda: data.count_hashes_in_numpy(reports), 0.5)
-    yield Job(f"count of hashed reports, {_power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
+    yield Job(f"count of hashed reports, {power(few.size)}", lambda: surveys["olh"].aggregate(reports), (floor,))
 
 
 def descents(size) -> Iterator[Job]:
     """Local medians by private gradient descent: one long run, and many runs side by side."""
     x, public = np.random.default_rng(0).lognormal(size=size(10**6)), {"bounds": (0.0, 4.0), "epsilon": data.EPSILON}
     floor = Floor("x.size steps of 20 ns", partial(time.sleep, 20e-9 * x.size), 1.0)
-    yield Job(f"local median, n = {_power(x.size)}", lambda: dpf.local.median(x, **public), (floor,))
+    yield Job(f"local median, n = {power(x.size)}", lambda: dpf.local.median(x, **public), (floor,))
     y = x[: size(10**4)]
     floor = Floor("NumPy, a step of all runs at a time", lambda: numpy_descent(y, 400), 0.5)
-    yield Job(
-        f"local median, 400 runs, n = {_power(y.size)}", lambda: dpf.local.median(y, **public, size=400), (floor,)
-    )
+    yield Job(f"local median, 400 runs, n = {power(y.size)}", lambda: dpf.local.median(y, **public, size=400), (floor,))
 
 
 def regressions(size) -> Iterator[Job]:
@@ -329,7 +274,7 @@ def regressions(size) -> Iterator[Job]:
     floor = Floor("2 products and d standard normals a row", lambda: data.products_and_normals_in_numpy(X, rng), 2.0)
     for norm in ("l2", "linf"):
         run = partial(local.glm, X, y, norm=norm, **public)
-        yield Job(f"local glm, {norm}, n = {_power(len(X))}, d = 20", run, (floor,))
+        yield Job(f"local glm, {norm}, n = {power(len(X))}, d = 20", run, (floor,))
 
 
 def hosts(size) -> Iterator[Job]:
@@ -346,7 +291,7 @@ def hosts(size) -> Iterator[Job]:
             pass
 
     floors = Floor("the call itself", lambda: mechanism(x)), Floor("the same and 0.83 ms", and_a_while, 1.2)
-    yield Job(f"median in OpenDP, n = {_power(n)}", lambda: measurement(x), floors)
+    yield Job(f"median in OpenDP, n = {power(n)}", lambda: measurement(x), floors)
 
 
 def streams(size) -> Iterator[Job]:
@@ -357,7 +302,7 @@ def streams(size) -> Iterator[Job]:
             floor = Floor("sum of the chunks", lambda c=chunks: sum(chunk.sum() for chunk in c), 3.0)
             for what, mechanism in (("median", data.median_mechanism()), ("9 quantiles", data.deciles_mechanism())):
                 run = partial(mechanism, chunks)
-                yield Job(f"{what} of {name} chunks, n = {_power(n)}", run, (floor,))
+                yield Job(f"{what} of {name} chunks, n = {power(n)}", run, (floor,))
 
 
 def dask(size) -> Iterator[Job]:
@@ -376,7 +321,7 @@ def dask(size) -> Iterator[Job]:
             for what, mechanism in mechanisms:
                 floor = Floor("1 process", partial(clusters.release, one, mechanism, chunks), limit)
                 run = partial(clusters.release, two, mechanism, chunks)
-                yield Job(f"Dask, 2 processes, {what}, {name}, n = {_power(n)}", run, (floor,))
+                yield Job(f"Dask, 2 processes, {what}, {name}, n = {power(n)}", run, (floor,))
             floor = Floor("1 process", partial(clusters.total, one, chunks))
             yield Job(f"(what Dask allows: 2 sums of them, {name})", partial(clusters.total, two, chunks), (floor,))
 
@@ -406,159 +351,3 @@ GROUPS = {
     "streams": streams,
     "dask": dask,
 }
-
-
-def memory_rows(size) -> Iterator[Row]:
-    """Resident memory that the median adds to its data, each in a process of its own."""
-    for n in (size(10**7), size(10**8)):
-        ours, theirs = memory.extra("mechanism", n), memory.extra("np.median", n)
-        if ours is not None:
-            yield Row(
-                f"extra memory of the median, n = {_power(n)}", ours, "x", 8.0 * n, 0.05, {"np.median": theirs}, 1, "B"
-            )
-
-
-# ---- the clock ----
-
-
-def race(sides, seconds=SECONDS_A_ROW, least=3):
-    """The least time of one call of each side, and the number of turns; in a turn every side runs once."""
-    loops = [_loops(run) for run in sides]
-    best = [math.inf] * len(sides)
-    start, turn = time.perf_counter(), 0
-    gc.collect()
-    gc.disable()
-    try:
-        while turn < least or (turn < MOST_TURNS and time.perf_counter() - start < seconds):
-            for i, run in enumerate(sides):
-                best[i] = min(best[i], _clock(run, loops[i]) / loops[i])
-            turn += 1
-    finally:
-        gc.enable()
-    return best, turn
-
-
-def _clock(run, loops):
-    turns = itertools.repeat(None, loops)
-    start = time.perf_counter()
-    for _ in turns:
-        run()
-    return time.perf_counter() - start
-
-
-def _loops(run):
-    """How many calls take `SHORTEST`, after one that warms up: the first in a thread makes its generator."""
-    run()
-    loops = 1
-    while (seconds := _clock(run, loops)) < SHORTEST:
-        loops = max(2 * loops, math.ceil(1.2 * loops * SHORTEST / max(seconds, 1e-7)))
-    return loops
-
-
-def measure(job, *, quick):
-    """The rows of a job, one for each floor. Peers run after, three turns."""
-    best, turns = race([job.run, *(floor.run for floor in job.floors)], 0.1 if quick else SECONDS_A_ROW)
-    others = {name: race([run], 0.0, 1 if quick else 3)[0][0] for name, run in job.peers.items()}
-    for i, floor in enumerate(job.floors):
-        yield Row(job.name, best[0], floor.name, best[i + 1], floor.limit, others if i == 0 else {}, turns)
-
-
-# ---- what is shown ----
-
-
-def _power(n):
-    """10000000 as 1e7."""
-    return f"{n:.0e}".replace("e+0", "e")
-
-
-def _shown(value, unit):
-    if unit == "B":
-        return f"{value / 1e6:.3g} MB"
-    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if value * factor >= 1:
-            return f"{value * factor:.3g} {name}"
-    return f"{value * 1e9:.3g} ns"
-
-
-HEADINGS = ("job", "dpfast", "floor", "ratio", "target", "ok", "peers")
-WIDTHS = (43, 9, 46, 5, 7, 3, 0)
-
-
-def cells(row, *, quick):
-    """The cells of a row; `quick` sizes are not held against the targets."""
-    ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
-    others = "; ".join(f"{name} {_shown(value, row.unit)}" for name, value in row.peers.items())
-    floor = f"{row.floor_name} {_shown(row.floor, row.unit)}"
-    limit = "" if row.limit is None else f"<= {row.limit:.2f}"
-    return row.job, _shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
-
-
-def line(texts):
-    """A row of a Markdown table, its columns aligned."""
-    return "| " + " | ".join(text.ljust(width) for text, width in zip(texts, WIDTHS, strict=True)) + " |"
-
-
-def cpu():
-    """The model of the processor."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(text.split(":", 1)[1].strip() for text in file if text.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def environment():
-    """What the figures depend on."""
-    return {
-        "python": platform.python_version(),
-        "dpfast": dpf.__version__,
-        "numpy": version("numpy"),
-        **peers.versions(),
-        "cpu": cpu(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-    }
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.compare", description="Ratios to NumPy and to peers.")
-    parser.add_argument("--only", action="append", choices=[*GROUPS, "memory"], help="a group of rows; may be repeated")
-    parser.add_argument("--json", metavar="FILE", help="write the results there too")
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test, no verdicts")
-    options = parser.parse_args(arguments)
-    wanted = options.only or [*GROUPS, "memory"]
-
-    where = environment()
-    print(", ".join(f"{name} {value}" for name, value in where.items() if value is not None))
-    print("Least time of interleaved turns; ratio = dpfast / floor; 1 thread unless stated; float64 unless stated.")
-    if options.quick:
-        print("--quick: a hundredth of the sizes, so the targets are shown but not judged.")
-    print()
-    print(line(HEADINGS))
-    print(line(["---"] * len(HEADINGS)))
-
-    rows = []
-    for row in _rows(wanted, quick=options.quick):
-        rows.append(row)
-        print(line(cells(row, quick=options.quick)), flush=True)
-    if options.json:
-        results = [asdict(row) | {"ratio": row.ratio, "ok": None if options.quick else row.ok} for row in rows]
-        report = {"environment": where, "quick": options.quick, "statistic": "minimum", "rows": results}
-        with open(options.json, "w") as file:
-            json.dump(report, file, indent=1)
-
-
-def _rows(wanted, *, quick) -> Iterator[Row]:
-    def size(n):
-        return n // 100 if quick else n
-
-    for name, jobs in GROUPS.items():
-        if name in wanted:
-            for job in jobs(size):
-                yield from measure(job, quick=quick)
-    if "memory" in wanted:
-        yield from memory_rows(size)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import default_rng
 
 import dpfast as dpf
-from bench.tables import paragraph, table
+from bench.pages.tables import paragraph, table
 from dpfast.theory import gaussian_mean_sample_size
 
 EPSILON = 1.0

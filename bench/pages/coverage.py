@@ -1,6 +1,6 @@
 """How often the stated errors of `dpfast.SampleAndAggregate` hold: random settings of every family and parameter.
 
-A section of docs/efficiency.md: ``python -m bench.efficiency --only coverage``.
+A section of docs/results/efficiency.md: ``python -m bench.efficiency --only coverage``.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpfast as dpf
-from bench.tables import paragraph, table
+from bench.pages.tables import paragraph, table
 from dpfast import families
 
 SETTINGS, SEED = 40, 20080903

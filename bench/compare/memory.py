@@ -1,23 +1,36 @@
-"""Extra memory of one call, in a process of its own: ``python -m bench.memory mechanism 10000000`` prints bytes.
+"""Extra memory of one call in its own process: ``python -m bench.compare.memory mechanism 10000000`` prints bytes.
 
 Linux only: the peak of resident memory is reset after the data are made and the call is warmed up on few of them.
 """
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from bench import data
+from bench.compare.clock import Row
+from bench.compare.jobs import power
 
 
 def extra(line, n):
     """Bytes of resident memory that one call adds to its data at most; None where the kernel does not tell."""
     if not Path("/proc/self/clear_refs").exists():
         return None
-    call = [sys.executable, "-m", "bench.memory", line, str(n)]
+    call = [sys.executable, "-m", "bench.compare.memory", line, str(n)]
     return int(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
+
+
+def rows(size) -> Iterator[Row]:
+    """Resident memory that the median adds to its data, each in a process of its own."""
+    for n in (size(10**7), size(10**8)):
+        ours, theirs = extra("mechanism", n), extra("np.median", n)
+        if ours is not None:
+            yield Row(
+                f"extra memory of the median, n = {power(n)}", ours, "x", 8.0 * n, 0.05, {"np.median": theirs}, 1, "B"
+            )
 
 
 def _peak():

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from bench.populations import DATA
-from bench.tables import digits, paragraph, size, table
+from bench.pages.populations import DATA
+from bench.pages.tables import digits, paragraph, size, table
 from dpfast import local
 
 EPSILON = 1.0

@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 import dpfast as dpf
 from bench import pages
-from bench.tables import check, paragraph, slope, table
+from bench.pages.tables import check, paragraph, slope, table
 from dpfast.densities import PerturbedHistogram
 
 BETA, SQUARE = beta(10, 10), 2.5414541452651447  # the density, and the integral of its square

@@ -1,0 +1,1 @@
+"""The asv suite, a file per public module."""

@@ -1,0 +1,1 @@
+"""The table of ratios: ``python -m bench.compare``."""

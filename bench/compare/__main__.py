@@ -1,0 +1,113 @@
+"""The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--quick]``.
+
+Each row runs a job of dpfast, what it is held against (the floor, mostly the NumPy line without privacy) and installed
+peers in one process. dpfast and its floors take turns, so that whatever else the machine does hits them alike; the
+least time of each is reported, and the ratio of the two. Calls are the natural ones: they allocate their results.
+"""
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+
+import dpfast as dpf
+from bench import peers
+from bench.compare import memory
+from bench.compare.clock import Row, measure
+from bench.compare.jobs import GROUPS
+
+
+def _shown(value, unit):
+    if unit == "B":
+        return f"{value / 1e6:.3g} MB"
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {name}"
+    return f"{value * 1e9:.3g} ns"
+
+
+HEADINGS = ("job", "dpfast", "floor", "ratio", "target", "ok", "peers")
+WIDTHS = (43, 9, 46, 5, 7, 3, 0)
+
+
+def cells(row, *, quick):
+    """The cells of a row; `quick` sizes are not held against the targets."""
+    ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
+    others = "; ".join(f"{name} {_shown(value, row.unit)}" for name, value in row.peers.items())
+    floor = f"{row.floor_name} {_shown(row.floor, row.unit)}"
+    limit = "" if row.limit is None else f"<= {row.limit:.2f}"
+    return row.job, _shown(row.dpfast, row.unit), floor, f"{row.ratio:.2f}", limit, ok, others
+
+
+def line(texts):
+    """A row of a Markdown table, its columns aligned."""
+    return "| " + " | ".join(text.ljust(width) for text, width in zip(texts, WIDTHS, strict=True)) + " |"
+
+
+def cpu():
+    """The model of the processor."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(text.split(":", 1)[1].strip() for text in file if text.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def environment():
+    """What the figures depend on."""
+    return {
+        "python": platform.python_version(),
+        "dpfast": dpf.__version__,
+        "numpy": version("numpy"),
+        **peers.versions(),
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description="Ratios to NumPy and to peers.")
+    parser.add_argument("--only", action="append", choices=[*GROUPS, "memory"], help="a group of rows; may be repeated")
+    parser.add_argument("--json", metavar="FILE", help="write the results there too")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test, no verdicts")
+    options = parser.parse_args(arguments)
+    wanted = options.only or [*GROUPS, "memory"]
+
+    where = environment()
+    print(", ".join(f"{name} {value}" for name, value in where.items() if value is not None))
+    print("Least time of interleaved turns; ratio = dpfast / floor; 1 thread unless stated; float64 unless stated.")
+    if options.quick:
+        print("--quick: a hundredth of the sizes, so the targets are shown but not judged.")
+    print()
+    print(line(HEADINGS))
+    print(line(["---"] * len(HEADINGS)))
+
+    rows = []
+    for row in _rows(wanted, quick=options.quick):
+        rows.append(row)
+        print(line(cells(row, quick=options.quick)), flush=True)
+    if options.json:
+        results = [asdict(row) | {"ratio": row.ratio, "ok": None if options.quick else row.ok} for row in rows]
+        report = {"environment": where, "quick": options.quick, "statistic": "minimum", "rows": results}
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+
+
+def _rows(wanted, *, quick) -> Iterator[Row]:
+    def size(n):
+        return n // 100 if quick else n
+
+    for name, jobs in GROUPS.items():
+        if name in wanted:
+            for job in jobs(size):
+                yield from measure(job, quick=quick)
+    if "memory" in wanted:
+        yield from memory.rows(size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The clock of ``bench.compare``: a job and its floors take turns, the least time of each counts."""
+
+import gc
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+SECONDS_A_ROW = 2.5  # of turns, where three turns take no longer
+SHORTEST = 2e-3  # seconds: shorter calls are repeated in a loop
+MOST_TURNS = 100
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What a job is held against, and the greatest ratio allowed (None: for information)."""
+
+    name: str
+    run: Callable
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: our call, its floors, other libraries' calls."""
+
+    name: str
+    run: Callable
+    floors: tuple[Floor, ...]
+    peers: dict[str, Callable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `unit` is s or B, of `dpfast`, `floor` and `peers`."""
+
+    job: str
+    dpfast: float
+    floor_name: str
+    floor: float
+    limit: float | None
+    peers: dict[str, float]
+    turns: int
+    unit: str = "s"
+
+    @property
+    def ratio(self):
+        return self.dpfast / self.floor
+
+    @property
+    def ok(self):
+        return None if self.limit is None else self.ratio <= self.limit
+
+
+def race(sides, seconds=SECONDS_A_ROW, least=3):
+    """The least time of one call of each side, and the number of turns; in a turn every side runs once."""
+    loops = [_loops(run) for run in sides]
+    best = [math.inf] * len(sides)
+    start, turn = time.perf_counter(), 0
+    gc.collect()
+    gc.disable()
+    try:
+        while turn < least or (turn < MOST_TURNS and time.perf_counter() - start < seconds):
+            for i, run in enumerate(sides):
+                best[i] = min(best[i], _clock(run, loops[i]) / loops[i])
+            turn += 1
+    finally:
+        gc.enable()
+    return best, turn
+
+
+def _clock(run, loops):
+    turns = itertools.repeat(None, loops)
+    start = time.perf_counter()
+    for _ in turns:
+        run()
+    return time.perf_counter() - start
+
+
+def _loops(run):
+    """How many calls take `SHORTEST`, after one that warms up: the first in a thread makes its generator."""
+    run()
+    loops = 1
+    while (seconds := _clock(run, loops)) < SHORTEST:
+        loops = max(2 * loops, math.ceil(1.2 * loops * SHORTEST / max(seconds, 1e-7)))
+    return loops
+
+
+def measure(job, *, quick):
+    """The rows of a job, one for each floor. Peers run after, three turns."""
+    best, turns = race([job.run, *(floor.run for floor in job.floors)], 0.1 if quick else SECONDS_A_ROW)
+    others = {name: race([run], 0.0, 1 if quick else 3)[0][0] for name, run in job.peers.items()}
+    for i, floor in enumerate(job.floors):
+        yield Row(job.name, best[0], floor.name, best[i + 1], floor.limit, others if i == 0 else {}, turns)

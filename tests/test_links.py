@@ -1,0 +1,32 @@
+"""Links and paths in the documentation lead to files, and the index of the proof notes lists each note once."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SOURCES = [path for folder in ("bench", "dpfast", "examples", "src", "tests") for path in (ROOT / folder).rglob("*.*")]
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+PATH = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg)\b")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_of(page):
+    links = [link for link in LINK.findall(page.read_text("utf-8")) if not link.startswith("https://")]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_pages_named_in_sources():
+    sources = [path for path in (*PAGES, *SOURCES) if path.suffix in {".h", ".md", ".pxd", ".py", ".pyi", ".pyx"}]
+    named = {(path.name, name) for path in sources for name in PATH.findall(path.read_text("utf-8"))}
+    assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
+    assert len(named) > 50
+
+
+def test_every_proof_note_is_listed_once():
+    folder = ROOT / "docs" / "proofs"
+    listed = Counter(LINK.findall((folder / "README.md").read_text("utf-8")))
+    assert listed == Counter(note.name for note in folder.glob("*.md") if note.name != "README.md")
