@@ -16,10 +16,8 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
-from dpfast.globally import GlobalSensitivity
 from dpfast.grid import Grid
 from dpfast.groups import by_group
-from dpfast.inverse import InverseSensitivity
 from dpfast.ledger import Ledger
 from dpfast.location import (
     count,
@@ -34,13 +32,19 @@ from dpfast.location import (
     variance,
     winsorized_mean,
 )
-from dpfast.mechanism import Mechanism
-from dpfast.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms import (
+    GlobalSensitivity,
+    InverseSensitivity,
+    Mechanism,
+    MEstimator,
+    Quantiles,
+    Selection,
+    SmoothSensitivity,
+    m_estimate,
+    select,
+)
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.quantiles import Quantiles
 from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.selection import Selection, select
-from dpfast.smooth import SmoothSensitivity
 from dpfast.streaming import Chunks
 
 __version__ = _version("dpfast")
@@ -100,3 +104,8 @@ __all__ = [
     "variance",
     "winsorized_mean",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names; a module that is missing here is not public."""
+    return [*__all__, "__version__"]

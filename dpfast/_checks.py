@@ -20,6 +20,8 @@ _MOST_DIGITS = 9999
 # Of what a density is over: its inverse is far from the end of the range of float64.
 _LEAST_SIZE = 2.0**-960
 
+_BEYOND_DOUBLES = "a release could be beyond the range of float64: use narrower bounds"
+
 
 def reads_records(mechanism: Any) -> None:
     """That a mechanism is called with records, not with scores."""
@@ -146,6 +148,14 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def radius(value: Any) -> float:
+    """A positive radius whose inverse is a double."""
+    number = positive("radius", value)
+    if not math.isfinite(1 / number):
+        raise ValueError(f"radius must be at least 2**-1023, not {value!r}")
+    return number
+
+
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in options:
@@ -173,7 +183,14 @@ def released_range(ends: Callable[[], tuple[float, float]]) -> None:
     try:
         ends()
     except OverflowError:
-        raise ValueError("a release could be beyond the range of float64: use narrower bounds") from None
+        raise ValueError(_BEYOND_DOUBLES) from None
+
+
+def finite_scale(scale: float) -> float:
+    """The greatest magnitude of a number in a decoded report, or its square: a function of public numbers."""
+    if not math.isfinite(scale):
+        raise ValueError(_BEYOND_DOUBLES)
+    return scale
 
 
 def density_range(size: float) -> None:

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.grid import Grid
-from dpfast.privacy import Privacy, double_up
+from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
+from dpfast.rounding import double_up
 
 _LARGEST_SUPPORT = 2**20
 _LARGEST_TABLE = 2**27

@@ -29,16 +29,14 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, audit, local
 from dpfast.aggregate import COMBINE, SampleAndAggregate
-from dpfast.densities import Histogram, synthesize
-from dpfast.densities.histograms import histogram
+from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
 from dpfast.families.user import named
 from dpfast.grid import Grid
-from dpfast.location import _mechanism
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.mechanisms.methods import mechanism_for
 from dpfast.privacy import Privacy
-from dpfast.quantiles import Quantiles
 from dpfast.statistics import (
     InterquartileRange,
     Mean,
@@ -349,7 +347,7 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
 def _single(arguments: argparse.Namespace) -> dict[str, Any]:
     # A bad parameter is told before a long read.
     grid, rng, statistic = _column_grid(arguments), _rng(arguments), arguments.make(arguments)
-    mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
+    mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     value, n, story = _released(mechanism, arguments, rng)
     return {
         "statistic": arguments.name,
@@ -535,7 +533,7 @@ def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
         _, make, default = _CERTIFIED[arguments.mechanism]
         method = default if arguments.method is None else arguments.method
         grid, statistic = _grid(arguments), make(arguments)
-        mechanism = _mechanism(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
+        mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {
         "mechanism": arguments.mechanism,

@@ -15,7 +15,7 @@ from typing import Any, SupportsIndex
 from dpfast import _checks
 from dpfast.aggregate import BlockState, SampleAndAggregate
 from dpfast.local.randomizer import Aggregate, Randomizer
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import spending
 from dpfast.streaming import State

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _groups, _levels
+from dpfast._kernels import _groups
 from dpfast._threads import each
 from dpfast.grid import Grid
-from dpfast.inverse import InverseSensitivity
-from dpfast.mechanism import Mechanism, StatisticMechanism
-from dpfast.quantiles import Quantiles
+from dpfast.laws import anywhere
+from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles, StatisticMechanism
 from dpfast.random import RandomSource, Streams, bit_generator, streams
 from dpfast.spending import spending
 from dpfast.statistics import OrderStatistic
@@ -102,7 +101,7 @@ def by_group(
         raise TypeError("give either labels= or offsets=")
     threads, _ = _checks.threads(workers), bit_generator(rng)
     groups = None if num_groups is None else _checks.whole("num_groups", num_groups)
-    if groups is None and offsets is None and mechanism._private:
+    if groups is None and offsets is None and mechanism.hides_n:
         raise TypeError("num_groups is needed: with neighbors='add-remove' labels are private")
     with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
         values = _containers.numbers("x", x, dimensions=mechanism.dimensions)
@@ -111,7 +110,7 @@ def by_group(
         if offsets is not None:
             ends, order = _offsets(offsets, len(values), groups), None
         else:
-            order = _containers.labels(labels, private=mechanism._private)  # type: ignore[arg-type]
+            order = _containers.labels(labels, private=mechanism.hides_n)  # type: ignore[arg-type]
             if order.shape != (len(values),):
                 raise ValueError("labels must have one entry for each record of x")
             if groups is None:
@@ -166,7 +165,7 @@ def _quantiles(
     else:
         records = np.where(np.isnan(values), missing, values)
     count = len(offsets) - 1
-    codes, plan = np.empty(count, np.int64), mechanism._group_plan(offsets, _LARGEST)
+    codes, plan = np.empty(count, np.int64), mechanism.group_plan(offsets, _LARGEST)
     exact_grid = Grid(kernel["lower"], kernel["upper"], step=kernel["step"])
 
     def draw(start: int, stop: int, source: np.random.BitGenerator) -> None:
@@ -174,7 +173,7 @@ def _quantiles(
         reached = 0
         while (reached := _groups.draw_quantiles(source, records, ends, reached, out, **plan, **kernel)) < len(out):
             group = records[ends[reached] : ends[reached + 1]]
-            out[reached] = mechanism._draw_code(group, exact_grid, source)
+            out[reached] = mechanism.draw_code(group, exact_grid, source)
             reached += 1
 
     _blocks(draw, count, rng, threads)
@@ -200,13 +199,13 @@ def _one_by_one(
     count = len(offsets) - 1
     empty = np.diff(offsets) == 0
     scalar = isinstance(mechanism, StatisticMechanism) and not isinstance(mechanism, Quantiles)
-    if empty.any() and not scalar and not mechanism._private:
+    if empty.any() and not scalar and not mechanism.hides_n:
         raise ValueError(f"group {int(np.flatnonzero(empty)[0])} is empty: {type(mechanism).__name__} needs records")
     released: list[Any] = [None] * count
 
     def draw(start: int, stop: int, source: np.random.BitGenerator) -> None:
         for g in range(start, stop):
-            if empty[g] and not mechanism._private:
+            if empty[g] and not mechanism.hides_n:
                 released[g] = anywhere(mechanism.grid, source)  # type: ignore[attr-defined]
             else:
                 released[g] = mechanism(values[offsets[g] : offsets[g + 1]], rng=source)
@@ -218,10 +217,3 @@ def _one_by_one(
         if value is not None:
             out[g] = value
     return out
-
-
-def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
-    """A uniform point of the grid: the release of no data."""
-    out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
-    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
-    return grid.value(int(out[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, SupportsIndex
 
@@ -486,3 +486,41 @@ class ClampedNoise(ScalarLaw):
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
+    """A uniform point of the grid: the release of no data."""
+    out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
+    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
+    return grid.value(int(out[0]))
+
+
+class IndependentLaws(Law):
+    """The law of a vector of independent integers; k has the coordinates along its last axis.
+
+    Parameters
+    ----------
+    laws : sequence of ScalarLaw
+        One for each coordinate.
+    """
+
+    def __init__(self, laws: Sequence[ScalarLaw]) -> None:
+        self.laws = tuple(laws)
+
+    def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
+        return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))
+
+    def outcomes(self) -> NDArray[np.int64]:
+        _checks.outcomes(math.prod(law.support[1] - law.support[0] + 1 for law in self.laws))
+        axes = [law.outcomes() for law in self.laws]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        source = bit_generator(rng)
+        return np.stack([np.asarray(law.sample(size, rng=source)) for law in self.laws], axis=-1)
+
+    def value(self, k: ArrayLike) -> NDArray[np.float64]:
+        return np.stack([np.asarray(law.value(column)) for law, column in self._columns(k)], axis=-1)

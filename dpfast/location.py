@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast.globally import GlobalSensitivity
-from dpfast.grid import Grid, natural_step
-from dpfast.inverse import InverseSensitivity
-from dpfast.mechanism import Mechanism
-from dpfast.quantiles import Quantiles
+from dpfast.grid import Grid
+from dpfast.mechanisms import GlobalSensitivity
+from dpfast.mechanisms.methods import mechanism_for
 from dpfast.random import RandomSource
-from dpfast.smooth import SmoothSensitivity
 from dpfast.statistics import (
     Count,
     Huber,
     InterquartileRange,
     Mean,
     Median,
-    MomentStatistic,
     Quantile,
-    RankStatistic,
-    Statistic,
     Sum,
     TrimmedMean,
     Variance,
@@ -100,7 +93,7 @@ def median(
     >>> 36_000 < dpf.median(pay, bounds=(0, 1_000_000), epsilon=1.0) < 37_000
     True
     """
-    value: float = _mechanism(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    value: float = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
     return value
 
 
@@ -117,6 +110,8 @@ def quantile(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float: ...
+
+
 @overload
 def quantile(
     x: ArrayLike | Chunks,
@@ -130,6 +125,8 @@ def quantile(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> NDArray[np.float64]: ...
+
+
 def quantile(
     x: ArrayLike | Chunks,
     q: float | Sequence[float] | NDArray[np.floating[Any]],
@@ -176,7 +173,7 @@ def quantile(
     True
     """
     statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
-    return _mechanism(statistic, x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    return mechanism_for(statistic, x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
 
 
 def trimmed_mean(
@@ -220,7 +217,7 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    return float(_mechanism(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def winsorized_mean(
@@ -254,7 +251,9 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    return float(_mechanism(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(
+        mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    )
 
 
 def iqr(
@@ -295,7 +294,9 @@ def iqr(
     >>> 29_000 < dpf.iqr(pay, bounds=(0, 1_000_000), epsilon=1.0) < 31_000
     True
     """
-    return float(_mechanism(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(
+        mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    )
 
 
 def huber(
@@ -333,7 +334,7 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    return float(_mechanism(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def mean(
@@ -379,7 +380,7 @@ def mean(
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
     True
     """
-    return float(_mechanism(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def sum(
@@ -415,7 +416,7 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return float(_mechanism(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(mechanism_for(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def count(
@@ -512,7 +513,7 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    return float(_mechanism(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return float(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
 
 def std(
@@ -546,60 +547,4 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    return math.sqrt(_mechanism(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
-
-
-@cache
-def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a kind of statistic, or several quantiles, by the parameter `method`."""
-    if issubclass(statistic, tuple):
-        return {"inverse-sensitivity": Quantiles}
-    methods: dict[str, Callable[..., Mechanism]] = {}
-    if issubclass(statistic, RankStatistic):
-        methods["inverse-sensitivity"] = InverseSensitivity
-    if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
-        methods["smooth-sensitivity"] = SmoothSensitivity
-    if issubclass(statistic, MomentStatistic):
-        methods["global-sensitivity"] = GlobalSensitivity
-    return methods
-
-
-def _mechanism(
-    statistic: Statistic | tuple[float, ...],
-    x: Any,
-    bounds: tuple[float, float] | None,
-    grid: Grid | None,
-    epsilon: float,
-    delta: float,
-    method: str,
-) -> Mechanism:
-    methods = _methods(type(statistic))
-    if method not in methods:
-        raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
-    delta = _checks.delta_down(delta)
-    if delta and method != "smooth-sensitivity":
-        raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
-    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
-    _checks.bounds_or_grid(bounds, grid)
-    if bounds is None:
-        return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
-    lower, upper = _checks.pair("bounds", bounds)
-    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
-
-
-def _spent(delta: float) -> dict[str, float]:
-    """The keyword argument of a mechanism that has a delta."""
-    return {"delta": delta} if delta else {}
-
-
-@lru_cache(maxsize=256)
-def _bounded(
-    mechanism: Callable[..., Mechanism],
-    statistic: Statistic | tuple[float, ...],
-    lower: float,
-    upper: float,
-    step: float | None,
-    epsilon: float,
-    delta: float,
-) -> Mechanism:
-    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **_spent(delta))
+    return math.sqrt(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))

@@ -27,13 +27,11 @@ import opendp.prelude as dp
 from numpy.typing import DTypeLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast.densities.histograms import PerturbedHistogram
+from dpfast.densities import PerturbedHistogram
 from dpfast.grid import Grid
-from dpfast.inverse import InverseSensitivity
-from dpfast.mechanism import Mechanism
-from dpfast.privacy import double_up
-from dpfast.quantiles import Quantiles
+from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles
 from dpfast.robust import NestedBoxes
+from dpfast.rounding import double_up
 from dpfast.statistics import Mean, Median, Quantile, RankStatistic, TrimmedMean
 
 __all__ = [

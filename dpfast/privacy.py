@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpfast import _checks
+from dpfast.rounding import double_up, up
 
 _NEIGHBORS = {
     "replace-one": "{} replaced (the number of records is public)",
@@ -68,14 +69,14 @@ class Privacy:
             return Privacy(0.0, 0.0, self.neighbors)
         if k == 1:
             return self
-        epsilon = _up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
+        epsilon = up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
         return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
 
     def _group_delta_up(self, k: int) -> float:
         if self.delta == 0:
             return 0.0
         if self.epsilon == 0:
-            return min(1.0, _up(Fraction(self.delta) * k))
+            return min(1.0, up(Fraction(self.delta) * k))
         # Exponents below 700 with one rounding, exp and expm1 right to a few units in the last place: below 2**-42.
         if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
@@ -140,7 +141,7 @@ class PrivacyProfile:
 
         The sum over the parts of epsilon**2 / 8 where the range is bounded, else epsilon**2 / 2, never above epsilon.
         """
-        return _up(sum((times * _rho(family, Fraction(epsilon)) for family, epsilon, times in self.parts), Fraction()))
+        return up(sum((times * _rho(family, Fraction(epsilon)) for family, epsilon, times in self.parts), Fraction()))
 
     def renyi_up(self, order: float) -> float:
         """The Renyi divergence of this order, above 1, between neighbours: an upper bound (delta aside).
@@ -153,7 +154,7 @@ class PrivacyProfile:
         order = _checks.real("order", order)
         if order <= 1:
             raise ValueError(f"order must be above 1, not {order!r}")
-        return _up(
+        return up(
             sum((times * Fraction(_renyi(family, epsilon, order)) for family, epsilon, times in self.parts), Fraction())
         )
 
@@ -168,7 +169,7 @@ def _rho(family: str, epsilon: Fraction) -> Fraction:
 
 def _renyi(family: str, epsilon: float, order: float) -> float:
     """An upper bound for one part: the least of those known, doubles with 2**-40 to spare for their rounding."""
-    bounds = [_up(_rho(family, Fraction(epsilon)) * Fraction(order)), epsilon]
+    bounds = [up(_rho(family, Fraction(epsilon)) * Fraction(order)), epsilon]
     if order * epsilon < 700:  # else the logarithm below is epsilon, nearly
         rise, fall = math.exp(order * epsilon), math.exp(-(order - 1) * epsilon)
         moment = (rise + fall) / (1 + math.exp(epsilon))  # of randomised response
@@ -182,17 +183,3 @@ def _renyi(family: str, epsilon: float, order: float) -> float:
 def _shown(x: float | Fraction) -> str:
     """All digits, or a ratio: a guarantee that was rounded up is not shown rounded down."""
     return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")
-
-
-def double_up(x: float | Fraction) -> float:
-    """The least double that is not below x."""
-    return x if isinstance(x, float) else _up(x)
-
-
-def _up(x: Fraction) -> float:
-    """The least double that is not below x."""
-    try:
-        y = float(x)
-    except OverflowError:
-        return math.inf
-    return y if Fraction(y) >= x else math.nextafter(y, math.inf)

@@ -2,7 +2,7 @@
 
 What `fit` learns is a release, epsilon-differentially private for one replaced row; all else is post-processing and
 costs nothing. Bounds are public parameters, chosen without looking at the data: they have no default.
-docs/guides/sklearn.md
+Guide: docs/guides/sklearn.md
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from sklearn.utils.validation import (
 
 from dpfast import _checks, _containers
 from dpfast.aggregate import SampleAndAggregate
-from dpfast.densities.histograms import PerturbedHistogram, automatic_bins, table
+from dpfast.densities import PerturbedHistogram
+from dpfast.densities.bins import automatic_bins, table
 from dpfast.families.regression import LogisticRegression
 from dpfast.grid import Grid
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.local.regression import GradientDescent
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.privacy import Privacy
-from dpfast.quantiles import Quantiles
 from dpfast.spending import Carrier, claim, spending
 from dpfast.statistics import InterquartileRange
 

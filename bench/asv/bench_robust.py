@@ -29,7 +29,7 @@ class Transform:
     param_names = ("line", "d")
 
     def setup(self, line, d):
-        from dpfast.robust import _transformed
+        from dpfast.robust.columns import _transformed
 
         rng = np.random.default_rng(0)
         x, a = rng.normal(size=(100_000, d)), rng.normal(size=(d, d))

@@ -1,7 +1,9 @@
 """Histograms, densities and synthetic records: release once, then plot, evaluate and draw as often as wanted."""
 
-from dpfast.densities.histograms import Cells, Histogram, PerturbedHistogram, SmoothedHistogram, histogram
+from dpfast.densities.cells import Cells
+from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram, histogram
 from dpfast.densities.kolmogorov import KolmogorovSmirnov, KolmogorovSmirnovLaw
+from dpfast.densities.released import Histogram
 from dpfast.densities.series import SeriesCoefficients, SeriesDensity, density
 from dpfast.densities.synthesis import synthesize
 

@@ -17,7 +17,7 @@ from dpfast._kernels._ks import Band, choose, decay, feasible
 from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_uniform, next_word
 from dpfast.grid import Grid
 from dpfast.laws import Law
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Codes

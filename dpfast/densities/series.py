@@ -19,17 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _bins, _series
 from dpfast._threads import each
+from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
 from dpfast.grid import Grid, grid_for
 from dpfast.laws import NoisyIntegers
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.streaming import Chunks, Counts
 from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
-_BITS = 20  # a table entry is a multiple of 2**-20
 _NODES = 2**14
-_MOST_TERMS = 2**10
 _COARSE = 2**8  # so many nodes are compared pair by pair
 _MOST_SUM = 2**61  # of a release, and of its center
 _WEIGHT_BITS = 40  # of the weights of cells in draws
@@ -98,7 +97,7 @@ class SeriesCoefficients(Mechanism):
         terms = _checks.whole("terms", self.terms, least=1)
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
-        most = _most_terms(self.grid)
+        most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")
         if self.basis not in BASES:
@@ -120,7 +119,7 @@ class SeriesCoefficients(Mechanism):
     @property
     def sensitivity(self) -> int:
         """The most that one record changes the integer sums in the l1 norm, in units of 2**-20. Public."""
-        return _sensitivity(self.terms, self.basis, self.nodes, _BITS)
+        return _sensitivity(self.terms, self.basis, self.nodes, BITS)
 
     @property
     def scale(self) -> Fraction:
@@ -143,10 +142,10 @@ class SeriesCoefficients(Mechanism):
         bound = series_error(
             self.terms, n, epsilon=self.epsilon, smoothness=smoothness, roughness=roughness, basis=self.basis
         )
-        return bound / _width(self.grid)
+        return bound / width_of(self.grid)
 
     def check_records(self, n: int) -> int:
-        _checks.code_range(super().check_records(n) << (_BITS + 2))
+        _checks.code_range(super().check_records(n) << (BITS + 2))
         return n
 
     def reading(self) -> Counts:
@@ -158,55 +157,12 @@ class SeriesCoefficients(Mechanism):
     def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
         totals = np.empty(self.terms, np.int64)
-        _series.sums(counts, _table(self.nodes, _BITS), *_phases(self.terms, self.basis, self.nodes), totals)
+        _series.sums(counts, cosine_table(self.nodes, BITS), *phases(self.terms, self.basis, self.nodes), totals)
         return NoisyIntegers(totals, scale=self.scale, most=_MOST_SUM, decode=partial(_coefficients, n))
 
 
 def _coefficients(n: int, sums: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.asarray(sums * (_SQRT2 / (n << _BITS)))
-
-
-def _most_terms(grid: Grid) -> int:
-    return min(grid.size - 1, _MOST_TERMS)
-
-
-def _width(grid: Grid) -> float:
-    return grid.size * grid.step
-
-
-# ---- the public table ----
-
-
-@lru_cache(maxsize=16)
-def _table(nodes: int, bits: int) -> NDArray[np.int32]:
-    """round(2**bits cos(pi q / (2 nodes))), q = 0 .. 4 nodes - 1, to within 0.5 + 2**-10.
-
-    Sums of 13 terms of a Taylor series in doubles, each operation correctly rounded: the same table on every machine.
-    """
-    square = (math.pi / 2 * np.arange(nodes + 1) / nodes) ** 2
-    cosine = np.zeros(nodes + 1)
-    for k in range(12, -1, -1):
-        cosine = cosine * square + (-1) ** k / math.factorial(2 * k)
-    quarter = np.rint(cosine * 2.0**bits).astype(np.int32)
-    quarter[nodes] = 0
-    half = np.concatenate([quarter, -quarter[-2::-1]])
-    table = np.concatenate([half, half[-2:0:-1]])
-    table.flags.writeable = False
-    return table
-
-
-def _phases(terms: int, basis: str, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the table holds phi_j at the nodes u_i = (i + 1/2) / nodes: at starts[j] + i strides[j], modulo its length.
-
-    Cosine j is cos(pi j (2 i + 1) / (2 nodes)); sine l is cosine 2 l, a quarter of a period later.
-    """
-    j = np.arange(1, terms + 1)
-    if basis == "cosine":
-        frequency, late = j, 0 * j
-    else:
-        frequency, late = j + j % 2, nodes * (1 - j % 2)
-    period = 4 * nodes
-    return (frequency - late) % period, 2 * frequency % period
+    return np.asarray(sums * (_SQRT2 / (n << BITS)))
 
 
 @lru_cache(maxsize=256)
@@ -218,9 +174,9 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
     (at most sqrt(2) in brackets): a maximum over one angle, a multiple of pi / nodes. The last summand is for the
     rounding of the table (docs/proofs/series.md).
     """
-    table, period = _table(nodes, bits).astype(np.int64), 4 * nodes
+    table, period = cosine_table(nodes, bits).astype(np.int64), 4 * nodes
     if nodes <= _COARSE:
-        starts, strides = _phases(terms, basis, nodes)
+        starts, strides = phases(terms, basis, nodes)
         phi = table[(starts[:, None] + strides[:, None] * np.arange(nodes)) % period]
         return max(int(np.abs(phi - phi[:, [a]]).sum(axis=0).max()) for a in range(nodes))
     angle = np.arange(nodes + 1)
@@ -296,7 +252,7 @@ class SeriesDensity:
         coefficients = np.array(self.coefficients, dtype=np.float64)
         coefficients.flags.writeable = False
         object.__setattr__(self, "coefficients", coefficients)
-        _checks.density_range(_width(self.grid))
+        _checks.density_range(width_of(self.grid))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.coefficients, self.grid, self.n, self.privacy, self.basis)
@@ -311,7 +267,7 @@ class SeriesDensity:
     def pdf(self, x: ArrayLike) -> Any:
         """The density at x, in data units; 0 outside, NaN at NaN. A float for a number, else an array."""
         u, shape = self._unit(x)
-        heights = np.maximum(self._series(u), 0) / (self._positive.total * _width(self.grid))
+        heights = np.maximum(self._series(u), 0) / (self._positive.total * width_of(self.grid))
         return _shaped(np.where((u >= 0) & (u <= 1), heights, np.where(np.isnan(u), np.nan, 0.0)), shape)
 
     def cdf(self, x: ArrayLike) -> Any:
@@ -327,7 +283,7 @@ class SeriesDensity:
         cell = np.clip(np.searchsorted(heights, target) - 1, 0, edges.size - 2)
         u = _bisect(lambda u: self._cdf(u) - target, edges[cell], edges[cell + 1])
         grid = self.grid
-        x = np.clip(grid.lower - grid.step / 2 + u * _width(grid), grid.lower, grid.upper)
+        x = np.clip(grid.lower - grid.step / 2 + u * width_of(grid), grid.lower, grid.upper)
         return _shaped(np.where(np.isnan(target), np.nan, x), levels.shape)
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None) -> NDArray[np.float64]:
@@ -400,7 +356,7 @@ class SeriesDensity:
 
     def _unit(self, x: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         x = np.asarray(x, dtype=np.float64)
-        return ((x - (self.grid.lower - self.grid.step / 2)) / _width(self.grid)).reshape(-1), x.shape
+        return ((x - (self.grid.lower - self.grid.step / 2)) / width_of(self.grid)).reshape(-1), x.shape
 
     @cached_property
     def _waves(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -604,7 +560,7 @@ record replaced (the number of records is public)>
         if terms != "auto":
             raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")
         terms = series_terms(
-            n, epsilon=epsilon, smoothness=smoothness, roughness=roughness, basis=basis, most=_most_terms(grid)
+            n, epsilon=epsilon, smoothness=smoothness, roughness=roughness, basis=basis, most=most_terms(grid)
         )
     mechanism = SeriesCoefficients(terms, grid=grid, epsilon=epsilon, basis=basis)
     return SeriesDensity(mechanism(values, rng=rng, workers=workers), grid, n, mechanism.privacy, basis)

@@ -11,15 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
-from dpfast.densities.histograms import (
-    _ASSUMED_SQUARE,
-    _DEVIATION,
-    PerturbedHistogram,
-    SmoothedHistogram,
-    automatic_bins,
-    bins_by,
-    table,
-)
+from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table
+from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.series import density
 from dpfast.grid import Grid
@@ -69,7 +62,7 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
             lambda n: (
                 smoothed_optimum(
                     _assumed_cdf,
-                    _ASSUMED_SQUARE,
+                    ASSUMED_SQUARE,
                     n=n,
                     epsilon=request.epsilon,
                     k=request.k,
@@ -109,7 +102,7 @@ def _series(request: Request) -> NDArray[np.float64]:
 
 
 def _assumed_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(ndtr((x - 0.5) / _DEVIATION))
+    return np.asarray(ndtr((x - 0.5) / ASSUMED_DEVIATION))
 
 
 METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {

@@ -15,8 +15,9 @@ from scipy.special import betainc, betaincinv
 
 from dpfast import _checks
 from dpfast._kernels import _directions, _samplers
-from dpfast.local.coin import Coin, coin
-from dpfast.local.vectors import VectorRandomizer, checked_radius, finite_scale, gamma_ratio_half
+from dpfast.coin import Coin, coin
+from dpfast.local.vectors import VectorRandomizer
+from dpfast.theory.cube import gamma_ratio_half
 
 _METHODS = ("auto", "halfspace", "privunit")
 _REPORTS = ("vector", "sign")
@@ -102,7 +103,7 @@ class L2Ball(VectorRandomizer):
         put = object.__setattr__
         put(self, "d", _checks.whole("d", self.d, least=1))
         put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        put(self, "radius", checked_radius(self.radius))
+        put(self, "radius", _checks.radius(self.radius))
         _checks.choice("method", self.method, _METHODS)
         _checks.choice("report", self.report, _REPORTS)
         if self.method == "privunit" and self.report == "sign":
@@ -110,8 +111,8 @@ class L2Ball(VectorRandomizer):
         if self.method == "auto" or self.d == 1:
             put(self, "method", "halfspace")
         scale = self._halfspace_scale() if self.method == "halfspace" else self._cap_scale()
-        put(self, "scale", finite_scale(self.radius * scale))
-        finite_scale(self._second_moment)
+        put(self, "scale", _checks.finite_scale(self.radius * scale))
+        _checks.finite_scale(self.second_moment)
 
     def _halfspace_scale(self) -> float:
         """``c sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2)``, c = 1 / (2 P(keep) - 1): c over E|U_1|."""
@@ -135,7 +136,7 @@ class L2Ball(VectorRandomizer):
         return self.height, share, coin(self.epsilon, Fraction(share) / (1 - Fraction(share)))
 
     @property
-    def _row(self) -> tuple[tuple[int, ...], type]:
+    def row(self) -> tuple[tuple[int, ...], type]:
         return ((), np.uint64) if self.report == "sign" else ((self.d,), np.float64)
 
     def _fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
@@ -195,15 +196,15 @@ class L2Ball(VectorRandomizer):
         return sums
 
     @property
-    def _unit(self) -> float:
+    def unit(self) -> float:
         return 1.0
 
     @property
-    def _second_moment(self) -> float:
+    def second_moment(self) -> float:
         return self.scale * self.scale
 
     @property
-    def _worst_variance(self) -> float:
+    def worst_variance(self) -> float:
         if self.method == "halfspace":
             return self.scale**2 / self.d  # antipodal symmetry: E[Z Z'] is a multiple of the identity
         along = self._square_along()

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _bits, _randomize
+from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
-from dpfast.local.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols, unpadded
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -15,16 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _bits
+from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
-from dpfast.local.coin import Coin, coin
 from dpfast.local.scalar import unpadded
-from dpfast.local.vectors import VectorRandomizer, checked_radius, finite_scale, gamma_ratio_half
+from dpfast.local.vectors import VectorRandomizer
+from dpfast.theory.cube import Signs, masks, subset_coin
 
 _METHODS = ("auto", "majority", "subset")
-
-# Subsets that are considered: all sizes so far, then only the largest; more bits gain less than a percent.
-_SMALL = 96
-_LARGEST = 1024
 
 _MOST_OUTCOMES = 2**20
 
@@ -104,38 +99,29 @@ class Hypercube(VectorRandomizer):
         put = object.__setattr__
         put(self, "d", _checks.whole("d", self.d, least=1))
         put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        put(self, "radius", checked_radius(self.radius))
+        put(self, "radius", _checks.radius(self.radius))
         _checks.choice("method", self.method, _METHODS)
-        k, tau, scale = self.d, self.d // 2 + 1, _majority_scale(self.d, coin(self.epsilon))
-        if self.method != "majority":
-            few, most = best_subset(self.d, self.epsilon)
-            other = float(threshold_scale(few, most, self._coin(few, most).ratio))
-            if self.method == "subset" or self.d * other**2 / few < scale**2:
-                put(self, "method", "subset")
-                k, tau, scale = few, most, other
-            else:
-                put(self, "method", "majority")
-        put(self, "k", k)
-        put(self, "tau", tau)
-        put(self, "scale", finite_scale(self.radius * scale * self.d / k))
-        finite_scale(self._second_moment)
+        signs = Signs.of(self.d, self.epsilon, self.method)
+        put(self, "method", signs.method)
+        put(self, "k", signs.k)
+        put(self, "tau", signs.tau)
+        put(self, "scale", _checks.finite_scale(self.radius * signs.scale * self.d / signs.k))
+        _checks.finite_scale(self.second_moment)
 
-    def _coin(self, k: int, tau: int) -> Coin:
-        """The coin of k signs that agree in at least tau where it says "keep"."""
-        if self.method == "majority":
-            return coin(self.epsilon)
-        inside, outside = masks(k, tau)
-        return coin(self.epsilon, Fraction(inside[-1], outside[-1]))
+    @property
+    def _coin(self) -> Coin:
+        """The coin of the k signs, of which at least tau agree where it shows "keep"."""
+        return coin(self.epsilon) if self.method == "majority" else subset_coin(self.k, self.tau, self.epsilon)
 
     @property
     def mask_law(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
         """What draws the mask of k signs: the coin's threshold, k, and `masks`, empty where half of k decides."""
         classes = ((), ()) if self.method == "majority" else masks(self.k, self.tau)
-        return self._coin(self.k, self.tau).threshold, self.k, *classes
+        return self._coin.threshold, self.k, *classes
 
     def mask_correlation(self) -> float:
         """The mean of the product of two signs of a report, over that of the record's, k >= 2."""
-        k, weights = self.k, _mask_weights(self._coin(self.k, self.tau), self.k, self.tau)
+        k, weights = self.k, _mask_weights(self._coin, self.k, self.tau)
         total = sum(math.comb(k, f) * weight * ((k - 2 * f) ** 2 - k) for f, weight in enumerate(weights))
         return float(total / (k * (k - 1)))
 
@@ -163,7 +149,7 @@ class Hypercube(VectorRandomizer):
         if math.comb(self.d, self.k) << self.k > _MOST_OUTCOMES:
             raise ValueError(f"the law of {self.k} of {self.d} signs has more than 2**20 outcomes")
         up = _up_codes(np.asarray(rows[0], dtype=np.float64), 1 / self.radius)
-        return HypercubeLaw.of(up.tolist(), self.k, _mask_weights(self._coin(self.k, self.tau), self.k, self.tau))
+        return HypercubeLaw.of(up.tolist(), self.k, _mask_weights(self._coin, self.k, self.tau))
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -171,7 +157,7 @@ class Hypercube(VectorRandomizer):
         return (Grid(-self.radius, self.radius),) * self.d
 
     @property
-    def _row(self) -> tuple[tuple[int, ...], type]:
+    def row(self) -> tuple[tuple[int, ...], type]:
         return ((self.k + 63) // 64 + (self.k < self.d),), np.uint64
 
     def _fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[np.uint64]) -> None:
@@ -179,7 +165,7 @@ class Hypercube(VectorRandomizer):
             _bits.randomize_majority(source, x, 1 / self.radius, coin(self.epsilon).threshold, out)
         else:
             inside, outside = masks(self.k, self.tau)
-            threshold = self._coin(self.k, self.tau).threshold
+            threshold = self._coin.threshold
             _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, inside, outside, out)
 
     def _valid(self, reports: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -187,7 +173,7 @@ class Hypercube(VectorRandomizer):
 
     @property
     def _together(self) -> int:
-        return _CACHE // (8 * self._row[0][0])
+        return _CACHE // (8 * self.row[0][0])
 
     def _decode(self, reports: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
         octets = reports[:, self.k < self.d :].astype("<u8", copy=False)
@@ -210,11 +196,11 @@ class Hypercube(VectorRandomizer):
         return signed
 
     @property
-    def _unit(self) -> float:
+    def unit(self) -> float:
         return self.scale
 
     @property
-    def _second_moment(self) -> float:
+    def second_moment(self) -> float:
         return self.k * (self.scale * self.scale)
 
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -279,53 +265,3 @@ def _mask_weights(coin_shown: Coin, k: int, tau: int) -> list[Fraction]:
     inside, outside = masks(k, tau)
     least = 1 / (coin_shown.ratio * inside[-1] + outside[-1])
     return [coin_shown.ratio * least if ones <= k - tau else least for ones in range(k + 1)]
-
-
-@lru_cache(maxsize=64)
-def masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many masks of k bits have 0, 0 or 1, ..., at most k - tau ones; how many have more, cumulated from there."""
-    counts = [math.comb(k, ones) for ones in range(k + 1)]
-    few, many = counts[: k - tau + 1], counts[k - tau + 1 :]
-    return tuple(itertools.accumulate(few)), tuple(itertools.accumulate(many))
-
-
-def threshold_scale(k: int, tau: int, ratio: Fraction) -> Fraction:
-    """B of k signs that agree in at least tau with odds `ratio`: what a sign is multiplied by to be unbiased.
-
-    ``(E N + 2^k - N) / ((E - 1) C(k - 1, tau - 1))``, N the number of masks in the favoured set.
-    """
-    inside = masks(k, tau)[0][-1]
-    return (ratio * inside + (1 << k) - inside) / ((ratio - 1) * math.comb(k - 1, tau - 1))
-
-
-def _majority_scale(d: int, fair: Coin) -> float:
-    """B of all d signs: ``c / t``, less 1 for even d, c the coin's gain, ``t = C(2m, m) / 4^m``, m = d // 2."""
-    m = d // 2
-    t = gamma_ratio_half(m) / (math.sqrt(math.pi) * m) if m else 1.0
-    return fair.gain / t - (d % 2 == 0)
-
-
-@lru_cache(maxsize=256)
-def best_subset(d: int, epsilon: float) -> tuple[int, int]:
-    """The number k of signs and the threshold tau of least B^2 / k, to rounding."""
-    gain = math.expm1(min(epsilon, 44.36))
-    best = (math.inf, 1, 1)
-    for k in _sizes(d):
-        for tau, agreeing, more in _tails(k):
-            scale = (1 + gain * more) / (gain * agreeing * tau / k)  # C(k - 1, tau - 1) = C(k, tau) tau / k
-            best = min(best, (scale * scale / k, k, tau))
-    return best[1:]
-
-
-def _sizes(d: int) -> list[int]:
-    largest = min(d, _LARGEST)
-    return [*range(1, min(d, _SMALL) + 1), *range(max(_SMALL, largest - 2) + 1, largest + 1)]
-
-
-def _tails(k: int) -> Iterator[tuple[int, float, float]]:
-    """Each threshold above k / 2, from k down; the shares of the masks that agree in so many signs; in no fewer."""
-    total, masks_of_tau, more = 2**k, 1, 0
-    for tau in range(k, k // 2, -1):
-        more += masks_of_tau
-        yield tau, masks_of_tau / total, more / total
-        masks_of_tau = masks_of_tau * tau // (k - tau + 1)

@@ -14,14 +14,14 @@ from scipy.special import ndtri
 
 from dpfast import _checks, _containers, noise
 from dpfast._kernels import _descent, _samplers
+from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
-from dpfast.local.coin import Coin, coin
 from dpfast.local.interval import Interval
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import BLOCK, RandomSource, bit_generator
 from dpfast.spending import EXACT, refused, spending
-from dpfast.theory.local import local_truncation
+from dpfast.theory.local_rates import local_truncation
 
 # (scale / width of the bounds, decay) of the named sequences of steps.
 _STEPS = {"averaging": (1.0, 2 / 3), "minimax": (math.sqrt(0.5), 0.5)}

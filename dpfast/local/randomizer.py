@@ -172,10 +172,10 @@ class Randomizer(LocalMechanism, ABC):
         """
         n = _checks.whole("n", n, least=1)
         tail = (1 - _checks.between("confidence", confidence, 0, 1)) / 2
-        return float(-ndtri(tail) * math.sqrt(self._worst_variance / n))
+        return float(-ndtri(tail) * math.sqrt(self.worst_variance / n))
 
     @property
-    def _worst_variance(self) -> float:
+    def worst_variance(self) -> float:
         """The variance of a decoded number, at the worst record."""
         return float(self.variance())
 

@@ -13,11 +13,10 @@ from scipy.special import erf, expit, ndtri, pdtr
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
+from dpfast.coin import coin
 from dpfast.local.ball import L2Ball
-from dpfast.local.coin import coin
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.randomizer import LocalMechanism
-from dpfast.local.vectors import checked_radius, finite_scale
 from dpfast.random import RandomSource, bit_generator
 
 _MODELS = ("logistic", "linear", "poisson")
@@ -173,7 +172,7 @@ class GradientDescent(LocalMechanism):
         put(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("model", self.model, _MODELS)
         _checks.choice("norm", self.norm, _NORMS)
-        put(self, "radius", checked_radius(self.radius))
+        put(self, "radius", _checks.radius(self.radius))
         put(self, "clip", _moderate("clip", self.clip))
         if self.model == "logistic" and self.clip > 1:
             raise ValueError(f"clip must be at most 1 for model='logistic', not {self.clip!r}")
@@ -182,7 +181,7 @@ class GradientDescent(LocalMechanism):
         unit = self.clip if self.model == "linear" else 1.0
         bound = _moderate("bound", 5 * unit if self.bound is None else self.bound)
         put(self, "bound", bound)
-        finite_scale(bound / self.radius)
+        _checks.finite_scale(bound / self.radius)
         if isinstance(self.steps, str):
             _checks.choice("steps", self.steps, ("averaging",))
             scale, decay = (bound if self.norm == "l2" else bound / math.sqrt(self._columns)), _DECAY
@@ -253,7 +252,7 @@ class GradientDescent(LocalMechanism):
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
         if label.shape != (1,):
             raise ValueError(f"y must be one number, not of shape {label.shape[1:]}")
-        shape, kind = self.randomizer._row
+        shape, kind = self.randomizer.row
         reports: NDArray[np.uint64] = np.empty((1, *shape), kind)
         self._descend(source, row, label, 1, asked[None], np.zeros((1, self._columns)), reports)
         return reports[0]
@@ -342,7 +341,7 @@ class GradientDescent(LocalMechanism):
         self._counted(_checks.records(rows.shape[0]))
         theta = np.zeros((math.prod(shape), self._columns))
         total, burn_in = np.zeros_like(theta), self.burn_in
-        none = np.empty((0, *self.randomizer._row[0]), np.uint64)
+        none = np.empty((0, *self.randomizer.row[0]), np.uint64)
         self._descend(source, rows[:burn_in], labels[:burn_in], 1, theta, total, none)
         total[:] = 0
         self._descend(source, rows[burn_in:], labels[burn_in:], burn_in + 1, theta, total, none)

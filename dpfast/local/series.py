@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
-from dpfast.densities.series import SeriesDensity, _most_terms, _table, _width
+from dpfast.coin import Coin, coin
+from dpfast.densities import SeriesDensity
+from dpfast.densities.basis import cosine_table, most_terms, width_of
 from dpfast.grid import Grid, grid_for
 from dpfast.local.ball import L2Ball
-from dpfast.local.coin import Coin, coin
 from dpfast.local.hypercube import Hypercube, HypercubeLaw
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
@@ -124,7 +125,7 @@ class SeriesReports(ScalarRandomizer):
         coin(epsilon)
         if not isinstance(self.grid, Grid):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
-        most = _most_terms(self.grid)
+        most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")
         _checks.choice("method", self.method, ("auto", *_METHODS))
@@ -136,7 +137,7 @@ class SeriesReports(ScalarRandomizer):
         method = best_method(terms, epsilon, self.basis)[0] if self.method == "auto" else self.method
         for name, value in (("terms", terms), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.density_range(_width(self.grid))
+        _checks.density_range(width_of(self.grid))
 
     @property
     def _plan(self) -> _Plan:
@@ -228,7 +229,7 @@ class SeriesReports(ScalarRandomizer):
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 
     @property
-    def _worst_variance(self) -> float:
+    def worst_variance(self) -> float:
         """The largest second moment of a decoded coefficient: of numbers drawn from a density, whose phi_j vary."""
         return self._plan.coordinate_moment
 
@@ -249,7 +250,7 @@ class SeriesReports(ScalarRandomizer):
             raise ValueError(f"coefficients must be at least {self.terms} in a row, not of shape {b.shape}")
         squares = np.square(b)
         inside, beyond = math.fsum(squares[: self.terms]), math.fsum(squares[self.terms :])
-        return ((self.second_moment - inside) / n + beyond) / _width(self.grid)
+        return ((self.second_moment - inside) / n + beyond) / width_of(self.grid)
 
     def mise_bound(self, n: SupportsIndex, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
         """Upper bound on that error for all densities with ``sum_j j^(2 smoothness) b_j^2 <= roughness^2``.
@@ -257,7 +258,7 @@ class SeriesReports(ScalarRandomizer):
         ``E|Z|^2 / n + C^2 (terms + 1)^(-2 smoothness)``, in data units (one over them).
         """
         bound = _bound(self.second_moment, self.terms, n, *_class(smoothness, roughness))
-        return bound / _width(self.grid)
+        return bound / width_of(self.grid)
 
 
 # ---- what a report says ----
@@ -311,7 +312,7 @@ class Circle:
     """
 
     def __init__(self, epsilon: float, directions: int = _DIRECTIONS) -> None:
-        self.directions, self.table = directions, _table(directions // 4, _BITS)
+        self.directions, self.table = directions, cosine_table(directions // 4, _BITS)
         self.width = _best_width(self.table, coin(epsilon).ratio)
         self.coin: Coin = coin(epsilon, Fraction(self.width, directions - self.width))
         inside, outside = self.density
@@ -442,10 +443,10 @@ class _Vector(_Plan):
 
     def __init__(self, vectors: Hypercube | L2Ball) -> None:
         self._vectors = vectors
-        shape, kind = vectors._row
+        shape, kind = vectors.row
         self.report = np.dtype((kind, shape)) if shape else np.dtype(kind)
-        self.scale, self.unit, self.second_moment = vectors.scale, vectors._unit, vectors._second_moment
-        self.coordinate_moment = vectors._worst_variance
+        self.scale, self.unit, self.second_moment = vectors.scale, vectors.unit, vectors.second_moment
+        self.coordinate_moment = vectors.worst_variance
         if isinstance(vectors, L2Ball):
             self.sums_dtype = np.dtype(np.float64)
 
@@ -655,7 +656,7 @@ any change of one record, against everyone but its owner>
     values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
     if isinstance(terms, str):
-        survey = make(_best_terms(n, epsilon, *_class(smoothness, roughness), method, basis, _most_terms(grid)))
+        survey = make(_best_terms(n, epsilon, *_class(smoothness, roughness), method, basis, most_terms(grid)))
     return survey.density(survey.aggregate(survey.randomize(values, rng=rng, workers=workers), workers=workers))
 
 

@@ -19,45 +19,6 @@ from dpfast.random import RandomSource, bit_generator, streams
 _COORDINATES = 2**18
 _LEAST_PEOPLE = 256  # that are summed together, or the sums would take as much memory as the reports
 
-_HALF = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
-_LAST = -334477 / 2147483648
-
-
-def gamma_ratio_half(x: float) -> float:
-    """Gamma(x + 1/2) / Gamma(x) for x > 0, relative error below 4e-15.
-
-    Gamma(x + 1/2) / Gamma(x) = x / (x + 1/2) Gamma(x + 3/2) / Gamma(x + 1) up to x >= 20, then the asymptotic series.
-    Reference: mechanisms-b 2.1.
-    """
-    factor = 1.0
-    while x < 20:
-        factor *= x / (x + 0.5)
-        x += 1
-    series = _LAST
-    for coefficient in reversed(_HALF):
-        series = series / x + coefficient
-    return factor * math.sqrt(x) * series
-
-
-def checked_radius(radius: Any) -> float:
-    """A positive radius whose inverse is a double."""
-    number = _checks.positive("radius", radius)
-    if not math.isfinite(1 / number):
-        raise ValueError(f"radius must be at least 2**-1023, not {radius!r}")
-    return number
-
-
-def finite_scale(scale: float) -> float:
-    """The largest number that a decoded report can hold, or its size: public."""
-    _checks.released_range(lambda: (0.0, _not_infinite(scale)))
-    return scale
-
-
-def _not_infinite(x: float) -> float:
-    if not math.isfinite(x):
-        raise OverflowError
-    return x
-
 
 class VectorRandomizer(BlockRandomizer):
     """A randomiser of vectors of d numbers, whose reports are rows."""
@@ -69,7 +30,7 @@ class VectorRandomizer(BlockRandomizer):
 
     @property
     @abstractmethod
-    def _row(self) -> tuple[tuple[int, ...], type]:
+    def row(self) -> tuple[tuple[int, ...], type]:
         """Shape and type of one report."""
 
     @abstractmethod
@@ -82,12 +43,12 @@ class VectorRandomizer(BlockRandomizer):
 
     @property
     @abstractmethod
-    def _unit(self) -> float:
+    def unit(self) -> float:
         """What a sum of reports is multiplied by."""
 
     @property
     @abstractmethod
-    def _second_moment(self) -> float:
+    def second_moment(self) -> float:
         """E|Z|^2 of a decoded report, which is the same for all records."""
 
     # What follows
@@ -96,7 +57,7 @@ class VectorRandomizer(BlockRandomizer):
         threads = _checks.threads(workers)
         bit_generator(rng)
         rows, one = self._records(x)
-        shape, kind = self._row
+        shape, kind = self.row
         out = np.empty((rows.shape[0], *shape), kind)
         step = max(1, _COORDINATES // self.d)
         starts = range(0, rows.shape[0], step)
@@ -145,7 +106,7 @@ class VectorRandomizer(BlockRandomizer):
             raise ValueError(f"the aggregate must have {self.d} sums, not shape {total.sums.shape}")
         if total.n < 1:
             raise ValueError("there are no reports to estimate a mean from (their number is public)")
-        return np.asarray(total.sums * (self._unit / total.n), dtype=np.float64)
+        return np.asarray(total.sums * (self.unit / total.n), dtype=np.float64)
 
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Total variance of a decoded report, the sum over all coordinates; by default of the worst record, 0.
@@ -161,14 +122,14 @@ class VectorRandomizer(BlockRandomizer):
             The second moment, the same for all records, less ``|x|^2``.
         """
         if x is None:
-            return self._second_moment
+            return self.second_moment
         rows, one = self._records(x)
-        values = self._second_moment - np.square(self._meant(_as_doubles(rows))).sum(axis=1)
+        values = self.second_moment - np.square(self._meant(_as_doubles(rows))).sum(axis=1)
         return float(values[0]) if one else values
 
     @property
-    def _worst_variance(self) -> float:
-        return self._second_moment / self.d
+    def worst_variance(self) -> float:
+        return self.second_moment / self.d
 
     @abstractmethod
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -182,7 +143,7 @@ class VectorRandomizer(BlockRandomizer):
 
     def _reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
         """Many reports, without gaps, and whether they were one."""
-        shape, kind = self._row
+        shape, kind = self.row
         array = np.asarray(reports)
         if array.dtype != np.dtype(kind):
             raise TypeError(f"reports must be of dtype {np.dtype(kind)}, not {array.dtype}")
@@ -196,7 +157,7 @@ class VectorRandomizer(BlockRandomizer):
         return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def from_bytes(self, data: bytes) -> NDArray[Any]:
-        shape, kind = self._row
+        shape, kind = self.row
         size = np.dtype(kind).itemsize * math.prod(shape)
         if len(data) % size:
             raise ValueError(f"data must have a multiple of {size} bytes, not {len(data)}")

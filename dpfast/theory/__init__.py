@@ -30,14 +30,9 @@ from dpfast.theory.kolmogorov import (
     exponential_tail,
     small_ball_probability,
 )
-from dpfast.theory.local import (
-    local_assouad,
+from dpfast.theory.local_rates import (
     local_ball_mean_rate,
-    local_contraction,
     local_density_rate,
-    local_effective_sample_size,
-    local_fano,
-    local_le_cam,
     local_logistic_rate,
     local_mean_lower_bound,
     local_mean_rate,
@@ -48,8 +43,15 @@ from dpfast.theory.local import (
     local_sparse_mean_bound,
     local_sparse_mean_rate,
     local_sparse_threshold,
-    local_testing_error,
     local_truncation,
+)
+from dpfast.theory.local_testing import (
+    local_assouad,
+    local_contraction,
+    local_effective_sample_size,
+    local_fano,
+    local_le_cam,
+    local_testing_error,
 )
 from dpfast.theory.location import (
     linear_upper_bound,

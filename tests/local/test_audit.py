@@ -11,7 +11,7 @@ from flint import arb, ctx
 from numpy.random import PCG64, Generator
 
 from dpfast import Grid, Privacy, audit, cli, local
-from dpfast.local.coin import Coin, coin
+from dpfast.coin import Coin, coin
 from dpfast.local.hypercube import _mask_weights
 from tests.reference import hypercube as reference
 
@@ -104,7 +104,7 @@ class TestVerify:
         """T9: P(report) of a corner is that of the mask: all sum to 1; the ratio is at most e^epsilon, certified."""
         for epsilon in (0.3, 1.0, 5.0):
             cube = local.Hypercube(d, epsilon, method=method)
-            weights = _mask_weights(cube._coin(cube.k, cube.tau), cube.k, cube.tau)
+            weights = _mask_weights(cube._coin, cube.k, cube.tau)
             assert sum(math.comb(cube.k, ones) * p for ones, p in enumerate(weights)) == 1
             assert not above(reference.loss_ratio(weights), epsilon)
             agreed = sum(

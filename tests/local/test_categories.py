@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from dpfast import Privacy, audit, local
 from dpfast._kernels import _randomize
+from dpfast.coin import Coin, coin
 from dpfast.local.categories import PRIME
-from dpfast.local.coin import Coin, coin
 from dpfast.random import BLOCK
 from tests.reference import local as reference
 from tests.scripted import ScriptedBits, words

@@ -5,8 +5,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from dpfast.coin import Coin, coin
 from dpfast.local import Aggregate
-from dpfast.local.coin import Coin, coin
 
 EPSILONS = [2.0**-40, 1e-6, 0.1, 0.5, 1.0, 2.0, 5.0, 30.0, 44.0]
 ODDS = [Fraction(1), Fraction(1, 99), Fraction(8, 8), Fraction(2**70 + 1, 2**70 - 1), Fraction(3, 2)]

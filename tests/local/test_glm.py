@@ -16,8 +16,8 @@ from scipy.stats import chi2, norm
 
 from dpfast import local
 from dpfast._kernels import _bits, _directions, _gradient
+from dpfast.coin import coin
 from dpfast.local import regression as room
-from dpfast.local.coin import coin
 from tests.reference import glm as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA
@@ -56,7 +56,7 @@ every = pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
 def reports_about(protocol, theta, X, y, source, push=None):
     """The reports of people who are all asked with the same theta, as the kernel makes them."""
     n, theta = len(X), np.array(theta, float)[None]
-    reports = np.empty((n, *protocol.randomizer._row[0]), np.uint64)
+    reports = np.empty((n, *protocol.randomizer.row[0]), np.uint64)
     push = np.zeros(n) if push is None else push
     public = room._MODELS.index(protocol.model), protocol.clip, 1 / protocol.radius, protocol.bound
     data = np.ascontiguousarray(X, float), np.ascontiguousarray(y, float), push, theta, np.zeros_like(theta), reports
@@ -75,7 +75,7 @@ def sender(protocol, source):
     randomizer = protocol.randomizer
 
     def send(gradient):
-        row, out = gradient[None], np.empty((1, *randomizer._row[0]), np.uint64)
+        row, out = gradient[None], np.empty((1, *randomizer.row[0]), np.uint64)
         if protocol.norm == "l2":
             words = np.array([[source._next(None) for _ in range(3)]], np.uint64)
             threshold = coin(protocol.epsilon).threshold
@@ -251,7 +251,7 @@ TWO = [([1.0, 1.0], 1.0), ([-1.0, 1.0], 1.0), ([0.0, math.nan], 0.0), ([0.5, -0.
 def test_privacy_of_the_transcript_by_enumeration(epsilon):
     """d = 2: every sequence of two reports, every neighbour: the ratio is that of the coin, exactly."""
     protocol = reference.linear(2, epsilon)
-    ratio = coin(epsilon).ratio if protocol.randomizer.k == 1 else protocol.randomizer._coin(2, 2).ratio
+    ratio = coin(epsilon).ratio if protocol.randomizer.k == 1 else protocol.randomizer._coin.ratio
     worst = max(
         reference.largest_ratio([reference.transcript_law(protocol, data) for data in neighbours])
         for neighbours in datasets(TWO)
@@ -263,7 +263,7 @@ def test_privacy_of_the_transcript_by_enumeration(epsilon):
 def test_controls_of_the_enumeration():
     """The published majority of two signs loses log(1 + e^epsilon); silence at a zero gradient loses everything."""
     protocol = reference.linear(2, 0.5)
-    ratio = protocol.randomizer._coin(2, 2).ratio
+    ratio = protocol.randomizer._coin.ratio
     for law, expected in ((reference.published_even_law, 1 + ratio), (reference.silent_law, math.inf)):
         laws = [reference.transcript_law(protocol, [record], law) for record in TWO]
         assert reference.largest_ratio(laws) == expected

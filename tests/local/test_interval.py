@@ -15,7 +15,7 @@ from numpy.random import PCG64
 
 from dpfast import Privacy, audit, local
 from dpfast._kernels import _randomize, _samplers
-from dpfast.local.coin import Coin, coin
+from dpfast.coin import Coin, coin
 from dpfast.local.interval import _SHAPES, Codebook, codebook
 from dpfast.random import BLOCK
 from tests.reference import laws as central

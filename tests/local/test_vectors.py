@@ -14,9 +14,8 @@ from scipy.stats import norm
 
 from dpfast import audit, local
 from dpfast._kernels import _bits, _directions
-from dpfast.local.coin import coin
-from dpfast.local.hypercube import best_subset, masks, threshold_scale
-from dpfast.local.vectors import gamma_ratio_half
+from dpfast.coin import coin
+from dpfast.theory.cube import best_subset, gamma_ratio_half, masks, threshold_scale
 from tests.reference import hypercube as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects, kolmogorov_rejects
@@ -401,7 +400,7 @@ def test_mean_and_variance(mechanism):
     assert mechanism.variance(v) < mechanism.variance() == mechanism.variance(np.zeros(d))
     assert mechanism.variance(np.array([v, v])).tolist() == [mechanism.variance(v)] * 2
     spread = np.square(vectors).mean(axis=0).max()
-    assert spread <= mechanism._worst_variance * (1 + 6 * math.sqrt(3 / n)) + np.square(v).max()
+    assert spread <= mechanism.worst_variance * (1 + 6 * math.sqrt(3 / n)) + np.square(v).max()
 
 
 @every

@@ -14,8 +14,8 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Mechanism, Privacy, audit
-from dpfast.inverse import private_ranks
 from dpfast.laws import NestedIntervals
+from dpfast.mechanisms.inverse import private_ranks
 from dpfast.statistics import Count, Huber, Mean, Median, Quantile, Sum, TrimmedMean, Variance
 from tests.statistical import chi_square_rejects
 

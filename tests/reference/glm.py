@@ -59,7 +59,7 @@ def descend(protocol, X, y, report):
 def signs_law(randomizer, g):
     """The exact law of the decoded report of `Hypercube`, as signs, about one gradient."""
     d, k = randomizer.d, randomizer.k
-    ratio = randomizer._coin(k, randomizer.tau).ratio
+    ratio = randomizer._coin.ratio
     weights = hypercube.threshold(k, randomizer.tau, ratio)[0]
     up = [Fraction(hypercube.up_code(float(v), randomizer.radius), 2**48) for v in g]
     law = {}
@@ -86,7 +86,7 @@ def transcript_law(protocol, people, report_law=signs_law):
 
 def published_even_law(randomizer, g):
     """Control: the majority of all signs, of an even number, as published."""
-    weights = hypercube.published_even(randomizer.d, randomizer._coin(randomizer.d, randomizer.d // 2 + 1).ratio)[0]
+    weights = hypercube.published_even(randomizer.d, randomizer._coin.ratio)[0]
     return hypercube.law([Fraction(hypercube.up_code(float(v), randomizer.radius), 2**48) for v in g], weights)
 
 

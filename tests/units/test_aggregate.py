@@ -17,12 +17,12 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import Grid, SampleAndAggregate, audit, families, theory
 from dpfast._kernels import _blocks
-from dpfast.aggregate import IndependentLaws, WinsorizedMean
+from dpfast.aggregate.laws import WinsorizedMeanLaw as WinsorizedMeanLaw
 from dpfast.cli import main
 from dpfast.families import AdditiveFamily, BlockFamily, Box, fitted
 from dpfast.families.regression import Regression
 from dpfast.families.user import family_of
-from dpfast.laws import ClampedNoise
+from dpfast.laws import ClampedNoise, IndependentLaws
 from tests.families import THETAS, box_of, draws
 from tests.statistical import chi_square_rejects
 
@@ -69,10 +69,10 @@ class TestPrivacy:
 
     def test_winsorized(self, monkeypatch):
         """The mixture over all pairs of quartiles; windows narrower than the grid occur."""
-        monkeypatch.setattr("dpfast.aggregate._widening", lambda k: 0.5)
+        monkeypatch.setattr("dpfast.aggregate.plan._widening", lambda k: 0.5)
         mechanism = bernoulli(1.0, blocks=4, combine="winsorized")
         monkeypatch.setattr(SampleAndAggregate, "_winsorizes", lambda self, n, k: (True,))
-        assert isinstance(mechanism.law([0, 1, 0, 1]), WinsorizedMean)
+        assert isinstance(mechanism.law([0, 1, 0, 1]), WinsorizedMeanLaw)
         assert audit.verify(mechanism, **self.BITS).holds
         assert not audit.verify(Claiming(bernoulli(2.0, blocks=4, combine="winsorized"), 1.0), **self.BITS).holds
 
@@ -292,7 +292,7 @@ class TestLaw:
 
     def test_winsorized_window(self):
         codes = np.array([3, 4, 4, 5, 9])
-        law = WinsorizedMean(codes, Grid(0, 15, step=1), 1.5, Fraction(1), float)
+        law = WinsorizedMeanLaw(codes, Grid(0, 15, step=1), 1.5, Fraction(1), float)
         assert law.window(4, 6) == (2, 8)
         assert law.window(4, 4) == (3, 5)  # at least one code each way
         assert law.window(0, 15) == (0, 15)
@@ -319,7 +319,7 @@ class TestLaw:
         assert all(bounds[0] <= value <= bounds[1] for value in values)
 
     def test_too_many_pairs(self):
-        law = WinsorizedMean(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1), float)
+        law = WinsorizedMeanLaw(np.array([1, 2, 3]), Grid(0, 1000, step=1), 1.5, Fraction(1), float)
         with pytest.raises(ValueError, match="at most 90 points, not 1001"):
             law.pmf([0])
 

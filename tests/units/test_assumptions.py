@@ -11,7 +11,7 @@ from scipy import integrate, optimize, stats
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.assumptions import Assumed, ImaginedRanks, sobol, summaries, target
+from dpfast.mechanisms.assumptions import Assumed, ImaginedRanks, sobol, summaries, target
 from dpfast.statistics import (
     Huber,
     InterquartileRange,

@@ -19,7 +19,7 @@ import dpfast as dpf
 from dpfast import GlobalSensitivity, Grid, Privacy
 from dpfast._kernels import _select
 from dpfast.laws import ClampedNoise, RoundedLaplace
-from dpfast.statistics import Mean, Median, Sum, Variance
+from dpfast.statistics import Mean, Median, Sum, Variance, moment
 from tests.reference import grid as reference_grid
 from tests.reference import laws
 from tests.reference import statistics as reference
@@ -183,7 +183,7 @@ class TestMechanism:
 
     def test_a_coarse_variance_is_certified(self, monkeypatch):
         """Rounding to release codes, on a grid where it happens; not allowed for, it is rejected."""
-        monkeypatch.setattr(dpf.statistics, "_RESOLUTION", 3)
+        monkeypatch.setattr(moment, "_RESOLUTION", 3)
         mechanism = GlobalSensitivity(Variance(), grid=Grid(0, 11, step=1), epsilon=1.0)
         assert Variance().coarseness(mechanism.grid, 3) == 32
         assert dpf.audit.verify(mechanism, n=3, values=12).holds

@@ -19,7 +19,8 @@ import dpfast as dpf
 from dpfast import Grid, Privacy
 from dpfast._kernels import _bins
 from dpfast.densities import Cells, PerturbedHistogram, SmoothedHistogram
-from dpfast.densities.histograms import SmoothedSample, _nearest_with_sum, _units, automatic_bins
+from dpfast.densities.bins import automatic_bins
+from dpfast.densities.histograms import SmoothedSample, _nearest_with_sum, _units
 from dpfast.densities.synthesis import METHODS
 from tests.reference import bins as reference
 from tests.scripted import ScriptedBits
@@ -651,12 +652,12 @@ class TestAutomaticBins:
         assert automatic_bins("auto", np.zeros((10**5, 4)), (Grid(0, 1),) * 4, 1.0, 1e30) == (64,) * 4
 
     def test_assumed_roughness(self):
-        from dpfast.densities.histograms import _ASSUMED_ROUGHNESS, _ASSUMED_SQUARE
+        from dpfast.densities.bins import ASSUMED_ROUGHNESS, ASSUMED_SQUARE
 
         x = np.linspace(-1, 2, 300_001)
         p = norm(0.5, 1 / 6).pdf(x)
-        assert trapezoid(np.gradient(p, x) ** 2, x) == pytest.approx(_ASSUMED_ROUGHNESS, rel=1e-6)
-        assert trapezoid(p**2, x) == pytest.approx(_ASSUMED_SQUARE, rel=1e-6)
+        assert trapezoid(np.gradient(p, x) ** 2, x) == pytest.approx(ASSUMED_ROUGHNESS, rel=1e-6)
+        assert trapezoid(p**2, x) == pytest.approx(ASSUMED_SQUARE, rel=1e-6)
 
 
 BAD = {

@@ -39,7 +39,7 @@ from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SmoothedHist
 from dpfast.ledger import Charge
 from dpfast.local import Randomizer
 from dpfast.local.randomizer import LocalMechanism
-from dpfast.smooth import smooth_sensitivity
+from dpfast.mechanisms.smooth import smooth_sensitivity
 from dpfast.spending import known, refused, spending
 from tests.untouchable import Untouchable
 
@@ -152,13 +152,13 @@ EXACT = {
 }
 # What is PRIVATE and allowed: states, what they are made of, and `dpfast.dask.release`, which says that they are.
 ON_THE_WAY = {
-    "aggregate.SampleAndAggregate.block_sums",
+    "aggregate.mechanism.SampleAndAggregate.block_sums",
     "dask._block_sums",
     "dask.release",
     "dask.state",
-    "densities.histograms.Cells.count",
-    "robust.Plan.slack",
-    "streaming.State.to_bytes",
+    "densities.cells.Cells.count",
+    "robust.range_free.Plan.slack",
+    "streaming.state.State.to_bytes",
 }
 
 
@@ -265,9 +265,9 @@ class TestEverythingIsCharged:
         assert sum(private.values()) >= 15
         assert {name for name, refused in private.items() if refused and not name.endswith(("law", "law_of"))} == {
             "local.location.MedianDescent.probability",
-            "robust.score",
-            "smooth.smooth_sensitivity",
-            "streaming.State.summary",
+            "mechanisms.smooth.smooth_sensitivity",
+            "robust.reduction.score",
+            "streaming.state.State.summary",
             "theory.influence.gross_error_sensitivity",
             "theory.influence.influence_function",
         }
@@ -1315,7 +1315,7 @@ class TestPlans:
 
     def test_bounded_range_costs_less_and_bounds_the_exact_law(self):
         pytest.importorskip("dp_accounting")
-        from dpfast.ledger import _planned_delta
+        from dpfast.ledger.accounts import _planned_delta
 
         mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0)
         single = mechanism.privacy_profile
@@ -1332,7 +1332,7 @@ class TestPlans:
     def test_plans_of_several_kinds(self):
         """Against the exact losses of two families of randomised response, and never cheaper than one of them alone."""
         pytest.importorskip("dp_accounting")
-        from dpfast.ledger import _planned_delta
+        from dpfast.ledger.accounts import _planned_delta
 
         pure = [PrivacyProfile(Privacy(0.3))] * 4 + [PrivacyProfile(Privacy(0.01))] * 3
         large, small = response_pair(0.3), response_pair(0.01)

@@ -17,7 +17,7 @@ from scipy import optimize
 import dpfast as dpf
 from dpfast import psi as psis
 from dpfast._kernels import _balls
-from dpfast.mestimation import _sum_rule
+from dpfast.mechanisms.mestimation import _sum_rule
 from dpfast.prior import Cauchy
 from dpfast.psi import IntegerTable
 from tests.reference import scores as reference

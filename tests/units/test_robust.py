@@ -18,7 +18,7 @@ import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, NestedBoxes, Privacy, audit, robust, robust_mean
 from dpfast._kernels import _balls, _boxes
 from dpfast.laws import BehindTest, Boxes
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import RangeFreeBoxes, boxes, columns, reduction
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, Sum, TrimmedMean
 from tests.reference import boxes as reference
 from tests.scripted import ScriptedBits
@@ -106,7 +106,7 @@ class TestDraws:
     @pytest.mark.parametrize("kept", [0, 3, 10**9])
     def test_a_call_is_a_draw_of_the_law(self, statistic, kept, monkeypatch):
         """The same words give the same release, whichever boxes were kept and whoever reads the columns."""
-        monkeypatch.setattr(robust, "_KEPT", 4 * kept)
+        monkeypatch.setattr(boxes, "_KEPT", 4 * kept)
         x = normal(40, 4)
         if not kept:
             x = x[:15]
@@ -500,13 +500,13 @@ class TestTransform:
         """Bit for bit: the others, their number and their place do not matter."""
         rng = default_rng(1)
         matrix, x = rng.normal(size=(7, 7)), rng.normal(size=(700, 7))
-        together = robust._transformed(x, matrix, 2)
+        together = columns._transformed(x, matrix, 2)
         np.testing.assert_allclose(together, x @ matrix.T, rtol=1e-12, atol=1e-12)
         y = x.copy()
         y[5] = [np.nan, np.inf, *[1e300] * 5]
-        np.testing.assert_array_equal(np.delete(robust._transformed(y, matrix, 1), 5, 0), np.delete(together, 5, 0))
+        np.testing.assert_array_equal(np.delete(columns._transformed(y, matrix, 1), 5, 0), np.delete(together, 5, 0))
         for i in (0, 3, 255, 256, 699):
-            np.testing.assert_array_equal(robust._transformed(x[i : i + 1], matrix, 1)[0], together[i])
+            np.testing.assert_array_equal(columns._transformed(x[i : i + 1], matrix, 1)[0], together[i])
 
     def test_whitening_helps(self):
         rng = default_rng(3)
@@ -707,12 +707,12 @@ class TestReduce:
     def test_scores_count_exactly(self):
         """A score that changes by 1 must not change by more on its way; as doubles these do."""
         low, high = Fraction(2, 3), Fraction(5, 3)
-        assert robust._distance(high) - robust._distance(low) == 1
+        assert reduction._distance(high) - reduction._distance(low) == 1
         assert Fraction(float(high)) - Fraction(float(low)) > 1
-        assert robust._distance(np.array(3)) == 3
+        assert reduction._distance(np.array(3)) == 3
         for exact in (Fraction(2, 3), 2**60 + 1, 2**70 + 1):
-            assert robust._distance(np.array(exact)) == exact
-        assert robust._distance(math.nan) == robust._distance(None) == math.inf
+            assert reduction._distance(np.array(exact)) == exact
+        assert reduction._distance(math.nan) == reduction._distance(None) == math.inf
 
     def test_is_the_median(self):
         """With the score of the median the choice among all points of the grid is the mechanism on that grid."""

@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity, laws
 from dpfast._kernels import _series
+from dpfast.densities import basis as basis_tables
 from dpfast.densities import series
 from dpfast.laws import NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
@@ -45,16 +46,16 @@ def density_of(coefficients, basis="cosine", grid=None):
 
 def phi(terms, basis, nodes, bits=20):
     """The table as the mechanism reads it, (terms, nodes)."""
-    starts, strides = series._phases(terms, basis, nodes)
+    starts, strides = basis_tables.phases(terms, basis, nodes)
     places = (starts[:, None] + strides[:, None] * np.arange(nodes)) % (4 * nodes)
-    return series._table(nodes, bits)[places].astype(np.int64)
+    return basis_tables.cosine_table(nodes, bits)[places].astype(np.int64)
 
 
 class TestTable:
     @pytest.mark.parametrize("nodes", [2, 3, 101, 1000, 2**14])
     def test_is_the_rounded_cosine(self, nodes):
         """Within 2**-10 of half a unit everywhere: what the slack of the sensitivity allows for."""
-        table = series._table(nodes, 20)
+        table = basis_tables.cosine_table(nodes, 20)
         assert table.shape == (4 * nodes,)
         with mp.workdps(30):
             for q in range(0, 4 * nodes, max(1, nodes // 500)):
@@ -75,7 +76,7 @@ class TestTable:
 
     def test_cannot_be_written(self):
         with pytest.raises(ValueError, match="read-only"):
-            series._table(16, 20)[0] = 0
+            basis_tables.cosine_table(16, 20)[0] = 0
 
 
 class TestSensitivity:
@@ -206,7 +207,7 @@ class TestPrivacy:
     @pytest.fixture(autouse=True)
     def coarse(self, monkeypatch):
         """A table of multiples of 1/4, so that all outputs can be listed."""
-        monkeypatch.setattr(series, "_BITS", 2)
+        monkeypatch.setattr(series, "BITS", 2)
 
     @EVERY
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])

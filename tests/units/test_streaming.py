@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
-from dpfast import streaming
 from dpfast._kernels import _stream
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
 from dpfast.robust import RangeFreeBoxes
@@ -29,7 +28,7 @@ from dpfast.statistics import (
     Variance,
     WinsorizedMean,
 )
-from dpfast.streaming import State
+from dpfast.streaming import State, ranks
 from tests.threads import in_threads
 
 pytestmark = pytest.mark.kernel
@@ -288,7 +287,7 @@ def test_windows_and_sums_of_any_records(x, cuts, bits, trim):
 def test_cells_that_are_counted_further(x, cuts, last, reach, digit, trim):
     """With short digits a few records are many for a cell: tables in every pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streaming, "_DIGIT", digit)
+        patch.setattr(ranks, "_DIGIT", digit)
         grid, statistic = dpf.Grid(0, last, step=1), TrimmedMean(trim)
         reading, merged = (statistic.reading(grid, lambda n: reach) for _ in range(2))
         assert reading.passes == -(-last.bit_length() // digit)
@@ -540,12 +539,12 @@ def test_a_release_that_is_wrong_without_the_data_costs_nothing():
 
 
 def test_the_fingerprint_tells_parameters_apart():
-    from dpfast.streaming import _fingerprint
+    from dpfast.streaming.wire import fingerprint
 
-    prints = {_fingerprint(mechanism) for mechanism in ALL if not isinstance(mechanism, RangeFreeBoxes)}
+    prints = {fingerprint(mechanism) for mechanism in ALL if not isinstance(mechanism, RangeFreeBoxes)}
     assert len(prints) == len([m for m in ALL if not isinstance(m, RangeFreeBoxes)])
     again = pickle.loads(pickle.dumps(ALL))
-    assert [_fingerprint(m) for m in again] == [_fingerprint(m) for m in ALL]
+    assert [fingerprint(m) for m in again] == [fingerprint(m) for m in ALL]
 
 
 def named(t):
@@ -789,7 +788,7 @@ def test_cells_that_no_counts_give(cells):
 
 def test_counts_of_32_bits_are_added_up_in_time(monkeypatch):
     """As if there were no more than 9 bits."""
-    monkeypatch.setattr("dpfast.streaming._PIECE", 2**8)
+    monkeypatch.setattr("dpfast.streaming.ranks._PIECE", 2**8)
     for mechanism in ALL:
         x = records(mechanism, 2100)
         chunks = [x[:900], x[900:1000], x[1000:]]

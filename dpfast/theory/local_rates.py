@@ -1,297 +1,13 @@
-"""Duchi, Jordan and Wainwright (2018): what local privacy costs, as lower and upper bounds.
-
-Letters in the equations: E = exp(epsilon), c = coth(epsilon / 2), t a total variation distance between distributions of
-one person's number, J a divergence between those of one report. n people answer once each, one after the other or all
-at once, unless a function says otherwise.
-"""
+"""Rates of estimation under local privacy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import SupportsIndex
 
 from dpfast import _checks
-
-_FORMS = ("exact", "sharp", "published")
-
-
-def local_contraction(
-    total_variation: float, *, epsilon: float, form: str = "exact", directions: SupportsIndex = 2
-) -> float:
-    """How far apart the reports of people from two distributions can be, whatever the private mechanism.
-
-    Parameters
-    ----------
-    total_variation : float
-        Distance t of the two distributions of a person's number, in [0, 1].
-    epsilon : float
-        Positive.
-    form : {"exact", "sharp", "published"}
-        The least such bound, ``(E - 1)^2 max(1 / E, 2 / (E + 2)) t^2``, or the paper's ``min(4, E^2) (E - 1)^2 t^2``.
-    directions : {1, 2}
-        2: the sum of both Kullback-Leibler divergences. 1: either of them alone, which is what interaction asks for.
-
-    Returns
-    -------
-    float
-        In nats; infinite where epsilon is beyond the range of the formula.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of range.
-
-    Notes
-    -----
-    Theorem 1. All three hold for every epsilon and t. Divergences are convex and homogeneous in each report's column of
-    probabilities, so the worst mechanism has columns of entries s and E s only, and what matters of the distributions
-    is the part that they share, the one's own and the other's own: a linear programme of 8 columns and 3 rows. With s =
-    t (E - 1), a = log(1 + s) and b = -log(1 - s / E) its optimum for both directions is::
-
-        max{ s (a + b) / (E + 1),   2 s a / (E + 2),   2 s b / (2 E + 1) }
-
-    (randomised response on two answers; "which of three" with one of them kept more often; its mirror image), and for
-    one direction, compared with a solver and not proved::
-
-        max{ ((1 + s) a - (E - s) b) / (E + 1),   (E b - a) / (E + 1),   s a / (E + 2) }
-
-    "sharp" is the limit of small t and a bound for all; half of it, and of "published", bounds one direction.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Theorem 1; Kairouz, Oh and Viswanath 2016, "Extremal mechanisms for local
-    differential privacy".
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> [round(dpf.theory.local_contraction(0.1, epsilon=1.0, form=f), 4) for f in ("exact", "sharp", "published")]
-    [0.0115, 0.0125, 0.1181]
-    """
-    t, epsilon = _checks.fraction("total_variation", total_variation), _checks.positive_down("epsilon", epsilon)
-    if form not in _FORMS:
-        raise ValueError(f"form must be one of {', '.join(map(repr, _FORMS))}, not {form!r}")
-    two = _checks.whole("directions", directions, least=1) == 2
-    if not two and directions != 1:
-        raise ValueError(f"directions must be 1 or 2, not {directions!r}")
-    if t == 0:
-        return 0.0
-    if epsilon > 300:
-        return math.inf
-    e, y = math.exp(epsilon), math.expm1(epsilon)
-    if form != "exact":
-        factor = max(1 / e, 2 / (e + 2)) if form == "sharp" else min(4, e * e)
-        return factor * (y * t) ** 2 / (1 if two else 2)
-    s = t * y
-    a, b = math.log1p(s), -math.log1p(-s / e)
-    if two:
-        return max(s * (a + b) / (e + 1), 2 * s * a / (e + 2), 2 * s * b / (2 * e + 1))
-    if s < 1e-4:  # where the terms cancel and the limit is as good
-        return local_contraction(t, epsilon=epsilon, form="sharp", directions=1)
-    return max(((1 + s) * a - (e - s) * b) / (e + 1), (e * b - a) / (e + 1), s * a / (e + 2))
-
-
-def _distinguishable(t: float, epsilon: float, n: int, form: str) -> float:
-    """A bound on the total variation distance of the reports of n people: Pinsker's, or Bretagnolle and Huber's."""
-    divergence = n * local_contraction(t, epsilon=epsilon, form=form, directions=1)
-    return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
-
-
-def local_le_cam(
-    loss: float, total_variation: float, *, epsilon: float, n: SupportsIndex, form: str = "exact"
-) -> float:
-    """Le Cam's two-point bound under local privacy, interactive or not.
-
-    Parameters
-    ----------
-    loss : float
-        What an estimate that points to the wrong one of two distributions loses at least: Phi(delta), for parameters 2
-        delta apart. At least 0.
-    total_variation : float
-        Distance of the two distributions, in [0, 1].
-    epsilon : float
-        Positive.
-    n : int
-        People, at least 1.
-    form : {"exact", "sharp", "published"}
-        As for `local_contraction`.
-
-    Returns
-    -------
-    float
-        Every estimator has at least this expected loss, for one of the two.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of range.
-
-    Notes
-    -----
-    Proposition 1: ``loss (1 - TV) / 2``, TV the distance of all reports: at most ``sqrt(n J / 2)`` and at most
-    ``sqrt(1 - exp(-n J))``, J the contraction in one direction.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Proposition 1 and inequality (8).
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_le_cam(1.0, 0.01, epsilon=1.0, n=1000), 3)
-    0.412
-    """
-    loss, n = _checks.nonnegative("loss", loss), _checks.whole("n", n, least=1)
-    return loss * (1 - _distinguishable(_checks.fraction("total_variation", total_variation), epsilon, n, form)) / 2
-
-
-def local_fano(
-    loss: float, hypotheses: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex
-) -> float:
-    """Fano's bound under local privacy, for people who answer all at once: not for interactive mechanisms.
-
-    Parameters
-    ----------
-    loss : float
-        What an estimate that points to a wrong one of the hypotheses loses at least; at least 0.
-    hypotheses : int
-        How many distributions P_v there are, at least 2.
-    correlation : float
-        ``sup over |g| <= 1 of the mean over v of (P_v g - P g)^2``, P their mean; at most 1.
-    epsilon : float
-        Positive.
-    n : int
-        People, at least 1.
-
-    Returns
-    -------
-    float
-        Every estimator has at least this expected loss, on average over the hypotheses; 0 where the bound is vacuous.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of range.
-
-    Notes
-    -----
-    Proposition 2: ``loss (1 - (I + log 2) / log(hypotheses))`` with the information I at most ``n (E - 1)^2 correlation
-    / 4`` and ``n epsilon``. The constant 1/4 is not the paper's: a report's column q has values in [s, E s], so ``q = s
-    (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1], its probability is at least s, and the information is at most the
-    mean chi-square divergence from P; the s sum to at most 1.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Proposition 2, Theorem 2.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_fano(1.0, 1024, 1e-4, epsilon=0.5, n=10_000), 3)
-    0.885
-    """
-    loss, number = _checks.nonnegative("loss", loss), _checks.whole("hypotheses", hypotheses, least=2)
-    correlation, n = _checks.fraction("correlation", correlation), _checks.whole("n", n, least=1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    information = n * min(_squared(epsilon) * correlation / 4, epsilon)
-    return loss * max(0.0, 1 - (information + math.log(2)) / math.log(number))
-
-
-def local_assouad(
-    loss: float, dimension: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex
-) -> float:
-    """Assouad's bound under local privacy, interactive or not.
-
-    Parameters
-    ----------
-    loss : float
-        delta, where an estimate loses at least 2 delta for each coordinate of a corner of the cube that it gets wrong.
-    dimension : int
-        d of the cube {-1, 1}^d whose corners v index the distributions P_v; at least 1.
-    correlation : float
-        ``max over v of sup over |g| <= 1 of sum_j (P_v g - P_(v, j flipped) g)^2``.
-    epsilon : float
-        Positive.
-    n : int
-        People, at least 1.
-
-    Returns
-    -------
-    float
-        Every estimator has at least this expected loss, on average over the corners; 0 where the bound is vacuous.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of range.
-
-    Notes
-    -----
-    Proposition 3: ``d delta (1 - sqrt(n (E - 1)^2 correlation / (8 d)))``. Derived here: the divergence of the reports
-    of v from those of its neighbour is a sum over people, each given the reports before, whose law is the same for all
-    neighbours; the divergence of one report is at most ``(E - 1)^2 / 4 (P_v g - P_v' g)^2`` as in `local_fano`, so the
-    sum over j is at most ``n (E - 1)^2 correlation / 4``; Pinsker and Cauchy-Schwarz do the rest.
-
-    References
-    ----------
-    Duchi, Jordan and Wainwright 2018, Proposition 3, Theorem 3.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_assouad(1.0, 10, 1e-3, epsilon=1.0, n=10_000), 3)
-    3.925
-    """
-    loss, d = _checks.nonnegative("loss", loss), _checks.whole("dimension", dimension, least=1)
-    correlation, n = _checks.nonnegative("correlation", correlation), _checks.whole("n", n, least=1)
-    squared = _squared(_checks.positive_down("epsilon", epsilon))
-    return d * loss * max(0.0, 1 - math.sqrt(n * squared * correlation / (8 * d)))
-
-
-def local_testing_error(*, epsilon: float) -> float:
-    """The error of telling which of two numbers a person has, equally likely beforehand, from one report.
-
-    Returns
-    -------
-    float
-        ``1 / (1 + exp(epsilon))``: no test and no mechanism is better, randomised response is as good.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_testing_error(epsilon=1.0), 4)
-    0.2689
-    """
-    e = math.exp(-_checks.positive_down("epsilon", epsilon))
-    return e / (1 + e)
-
-
-def local_effective_sample_size(n: float, *, epsilon: float) -> float:
-    """How many true answers are worth as much as n private ones, where each answers a fair question with yes or no.
-
-    Parameters
-    ----------
-    n : float
-        People, positive.
-    epsilon : float
-        Positive.
-
-    Returns
-    -------
-    float
-        ``n tanh(epsilon / 2)^2``, about ``n epsilon^2 / 4`` for a small epsilon: the ratio of the variances of a median
-        by `dpfast.local.median` and of the sample median, and that of a proportion near 1/2. (The paper's lower bounds
-        speak of an order n epsilon^2, and in d dimensions n epsilon^2 / d.)
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.local_effective_sample_size(10_000, epsilon=1.0))
-    2136
-    """
-    return _checks.positive("n", n) * math.tanh(_checks.positive_down("epsilon", epsilon) / 2) ** 2
-
+from dpfast.theory.cube import Signs
+from dpfast.theory.local_testing import distinguishable, information_of, largest_of
 
 # ---- Corollary 1: means ----
 
@@ -457,7 +173,7 @@ def local_mean_lower_bound(
     n, k, scale = _checks.whole("n", n, least=1), _moment(moment), _checks.positive("scale", scale)
     power = 2 - 2 / k
     half = 0.5 if form == "published" else 1.0
-    return scale**2 * _largest(lambda delta: half * delta**power * (1 - _distinguishable(delta, epsilon, n, form)))
+    return scale**2 * largest_of(lambda delta: half * delta**power * (1 - distinguishable(delta, epsilon, n, form)))
 
 
 def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float:
@@ -486,7 +202,7 @@ def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float
     >>> round(dpf.theory.local_mean_rate(100_000, epsilon=0.5, moment=2), 5)
     0.00632
     """
-    return min(1.0, float(_information(n, epsilon) ** (1 / _moment(moment) - 1)))
+    return min(1.0, float(information_of(n, epsilon) ** (1 / _moment(moment) - 1)))
 
 
 # ---- Corollary 2: medians ----
@@ -562,7 +278,7 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
     0.00743
     """
     n, width = _checks.whole("n", n, least=1), _checks.positive("width", width)
-    return width / 2 * _largest(lambda delta: delta * (1 - _distinguishable(delta, epsilon, n, form)))
+    return width / 2 * largest_of(lambda delta: delta * (1 - distinguishable(delta, epsilon, n, form)))
 
 
 def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> float:
@@ -585,7 +301,7 @@ def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> floa
     >>> dpf.theory.local_median_rate(10_000, epsilon=0.5, width=2.0)
     0.04
     """
-    return _checks.positive("width", width) * min(1.0, 1 / math.sqrt(_information(n, epsilon)))
+    return _checks.positive("width", width) * min(1.0, 1 / math.sqrt(information_of(n, epsilon)))
 
 
 # ---- Corollaries 4 to 7: orders ----
@@ -644,7 +360,7 @@ def local_sparse_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilo
     0.0012
     """
     d, radius = _checks.whole("dimension", dimension, least=1), _checks.positive("radius", radius)
-    return radius**2 * min(1.0, d * math.log(2 * d) / _information(n, epsilon))
+    return radius**2 * min(1.0, d * math.log(2 * d) / information_of(n, epsilon))
 
 
 def local_sparse_threshold(
@@ -702,17 +418,17 @@ def local_sparse_threshold(
     >>> round(dpf.theory.local_sparse_threshold(100_000, 100, epsilon=1.0), 4)
     0.2847
     """
-    from dpfast.local.hypercube import Hypercube  # a module of a package that stands on this one
-
     n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
     _checks.choice("method", method, ("auto", "majority", "subset"))
     d = _checks.whole("dimension", dimension, least=1)
     risk = math.log(2 * d / (1 - confidence))
     thresholds = []
+    epsilon, radius = _checks.positive_down("epsilon", epsilon), _checks.radius(radius)
     for name in ("majority", "subset") if method == "auto" else (method,):
-        reports = Hypercube(d, epsilon, radius=radius, method=name)
-        hoeffding = reports.scale * math.sqrt(2 * risk / n)
-        bernstein = hoeffding * math.sqrt(reports.k / d) + reports.scale * risk / (3 * n)
+        signs = Signs.of(d, epsilon, name)
+        scale = _checks.finite_scale(radius * signs.scale * d / signs.k)
+        hoeffding = scale * math.sqrt(2 * risk / n)
+        bernstein = hoeffding * math.sqrt(signs.k / d) + scale * risk / (3 * n)
         thresholds.append(min(hoeffding, bernstein))
     return min(thresholds)
 
@@ -780,7 +496,7 @@ def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: 
     0.004
     """
     d = _checks.whole("dimension", dimension, least=1)
-    return min(float(d), d * d / _information(n, epsilon))
+    return min(float(d), d * d / information_of(n, epsilon))
 
 
 def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -> float:
@@ -811,23 +527,7 @@ def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -
     0.000464
     """
     beta = _checks.between("smoothness", smoothness, 0.5, math.inf)
-    return min(1.0, float(_information(n, epsilon) ** (-beta / (beta + 1))))
-
-
-# ---- shared ----
-
-
-def _squared(epsilon: float) -> float:
-    """(E - 1)^2, infinite where it is beyond the doubles."""
-    return math.expm1(epsilon) ** 2 if epsilon < 350 else math.inf
-
-
-def _information(n: SupportsIndex, epsilon: float) -> float:
-    """The product n epsilon^2, for epsilon up to 1."""
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    if epsilon > 1:
-        raise ValueError(f"epsilon must be at most 1 for this order to be proved, not {epsilon!r}")
-    return _checks.whole("n", n, least=1) * epsilon**2
+    return min(1.0, float(information_of(n, epsilon) ** (-beta / (beta + 1))))
 
 
 def _moment(moment: float) -> float:
@@ -848,8 +548,3 @@ def _noise(epsilon: float, method: str) -> float:
 def _log_bias(k: float) -> float:
     """The logarithm of (k - 1)^(k - 1) / k^k."""
     return (k - 1) * math.log(k - 1) - k * math.log(k)
-
-
-def _largest(bound: Callable[[float], float]) -> float:
-    """The largest value on delta = 1, ..., 2^-48, 32 in an octave: what any delta gives is a bound."""
-    return max(bound(2.0 ** (-j / 32)) for j in range(48 * 32))

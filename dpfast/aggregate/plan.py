@@ -1,37 +1,27 @@
-"""Sample and aggregate: a maximum-likelihood estimate on each block of the records, and a private mean of them."""
+"""The public plan of a sample-and-aggregate release: blocks, margins, grids, noise and the error to expect."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from functools import cached_property
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._kernels._blocks import BlockSums
+from dpfast import _checks
 from dpfast._least import least
-from dpfast.families.family import AdditiveFamily, Box, Family, Theta
-from dpfast.families.user import family_for, family_of
+from dpfast.families.family import Box, Family, Theta
+from dpfast.families.user import family_of
 from dpfast.grid import Grid
-from dpfast.laws import ClampedNoise, Law, RoundedLaplace, ScalarLaw
-from dpfast.mechanism import Mechanism
-from dpfast.privacy import Privacy
-from dpfast.quantiles import Quantiles
-from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Mean
-from dpfast.streaming import Chunks, Reading
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
 _MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
-_BATCH = 2**14  # estimates that are rounded at once
 COMBINE = ("auto", "mean", "geometric", "winsorized")
 _MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
 _MOST_BIAS = 1 / 4  # of the random error: with a larger one, which expansions do not give well, no error is stated
@@ -39,90 +29,30 @@ _FEWEST_BLOCKS = 8.0  # over epsilon: with fewer, blocks may be shorter than the
 _SLACK = 1 / 200  # of the mean squared error, for fewer than so many
 _MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
 _IQR = 1.349  # of a normal distribution, in standard deviations
-_MOST_PAIRS = 2**12  # of quartiles, on 90 points
 
 Bounds = Any
 
 
-@dataclass(frozen=True, repr=False)
-class SampleAndAggregate(Mechanism):
-    """Release parameters of a family: a mean, with Laplace noise, of the estimates of many small blocks.
+class Released(NamedTuple):
+    """How one parameter is released: the grid of its estimates and the noise of their sum.
 
-    Pure epsilon-differential privacy under one replaced record, whatever the estimator does; the number of records is
-    public. As n grows, the release has the distribution of the maximum-likelihood estimator itself.
-
-    Parameters
+    Attributes
     ----------
-    family : str, Family, scipy.stats distribution or callable
-        A name or an object of `dpfast.families`; a function that is given the records of a block.
-    bounds : pair of float, or mapping from names to pairs
-        Public range of each parameter to be released; a pair alone stands for the first parameter of the family.
-    epsilon : float
-        Positive; rounded down to a double. For all parameters together: each gets an equal share.
-    blocks : int or "auto"
-        k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
-        (beyond 2**16 the fewest within 1/200 of that, and within half of what it exceeds the best possible by), with at
-        least 20 records in a block (more for some families, and where their expansions need more at `guess`, if n is
-        large enough for it); needs two of the least blocks.
-    bias_correction : bool
-        Whether to take off the bias of order 1 / (size of a block).
-    combine : str
-        "mean"; "geometric", the geometric mean, for positive parameters that a family knows to be like scales
-        (`logarithmic`); "winsorized" (Notes) for a range that is far wider than the estimates spread. "auto": of each
-        parameter the geometric mean where there is one and its noise is less at `guess`, else the mean.
-    guess : mapping from names to float, or "worst", optional
-        Public guess of the parameters, for what is "auto" and for "winsorized" only. Default: the geometric mean of
-        positive bounds, the midpoint of others. "worst", not for "winsorized": what counts is the greatest of the
-        errors at both ends of the bounds and at their middle (of relative errors, for a geometric mean).
-    margin : float or "auto"
-        How far beyond the bounds an estimate of a block may lie, in its standard deviations there (as the family knows
-        them): what is clamped at the bounds themselves is biased where the parameter is near one. "auto": so that this
-        bias is at most half of the standard deviation of the release, and at most a quarter of the range, for the noise
-        grows with it. What is released lies within the bounds.
-    shuffle : int, optional
-        Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
-    step : float, optional
-        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter. The
-        release itself lies within the bounds, also where the grid is widened beyond them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Before any data are looked at. From a call, where the number of records is known: too few for the blocks.
-
-    Notes
-    -----
-    Privacy: blocks are made by position, so one record changes the estimate of one block. It, or its logarithm for a
-    geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite one goes to an end, and
-    where a block has none (too few records in the support, a fit that fails) the middle of the bounds stands for it.
-    The sum is one of integers, to which rounded Laplace noise of exactly the scale (range / epsilon, times the number
-    of parameters) is added; clamping and division come after (docs/proofs/sample-and-aggregate.md). NaN and records
-    outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) wherever the
-    parameter is; that of a geometric mean log(upper / lower) / (k epsilon) times the parameter, in proportion to the
-    error that it has anyway.
-    "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
-    and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
-    is "mean".
-    Cost: one pass; for families of sums about that of the sums, O(blocks) memory. The pieces of `Chunks`, pairs for a
-    regression, are read twice by these families, and put together in memory by all others and to shuffle. A callable
-    is called for each block, and with `bias_correction` for each record (jackknife).
-
-    References
-    ----------
-    Smith 2008, "Efficient, differentially private point estimators"; Smith 2011, "Privacy-preserving statistical
-    estimation with optimal convergence rates", for the Winsorized mean.
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> mechanism = dpf.SampleAndAggregate("gamma", bounds={"shape": (0.1, 10), "scale": (0.1, 50)}, epsilon=1.0)
-    >>> waits = np.random.default_rng(0).gamma(2.0, 8.0, 200_000)
-    >>> shape, scale = mechanism(waits)
-    >>> bool(abs(shape - 2) < 0.2 and abs(scale - 8) < 0.8)
-    True
+    grid : Grid
+    scale : Fraction
+        Of the noise, in steps of the grid.
+    widening : float or None
+        Half the width of the window of a Winsorized mean, in interquartile ranges; None for a mean.
     """
 
-    ordered: ClassVar[bool] = True  # blocks are made by position
+    grid: Grid
+    scale: Fraction
+    widening: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class BlockPlan:
+    """What `dpfast.SampleAndAggregate` derives from its public parameters, and its error; never from records."""
 
     family: Any
     bounds: Bounds = field(kw_only=True)
@@ -180,10 +110,6 @@ class SampleAndAggregate(Mechanism):
         if blocks == "auto":  # where bounds or guess are too extreme, it is told now
             self.winsorizes(2 * family.least_block)
 
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
-
     @cached_property
     def box(self) -> Box:
         """The parameters and their public ranges."""
@@ -233,7 +159,7 @@ class SampleAndAggregate(Mechanism):
     def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
         """What the estimates of a parameter are clamped to, on the scale of the average: the bounds and a margin."""
         scale = self._scales[name]
-        noise = scale.width / (k * float(self._share))
+        noise = scale.width / (k * float(self.share))
         margins = []
         root = math.sqrt(k / n)
         for (deviation, skewness), sign in ((scale.below, -1), (scale.above, 1)):
@@ -259,16 +185,6 @@ class SampleAndAggregate(Mechanism):
         middle = ((name, math.log(at) if name in self.box.logs else at) for name, at in self.box.middle().items())
         with self._computable("guess", self.guess):
             return tuple(Grid(*self._ends(n, k, name), self.step, at) for name, at in middle)
-
-    def __repr__(self) -> str:
-        ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
-        combined = {"winsorized": "a Winsorized mean", "geometric": "the geometric mean", "mean": "the mean"}.get(
-            self.combine, "a mean"
-        )
-        blocks = "" if self.blocks == "auto" else f"{self.blocks} "
-        return (
-            f"<SampleAndAggregate release of {combined} over {blocks}blocks, {self.family!r}, {ranges}: {self.privacy}>"
-        )
 
     def block_count(self, n: SupportsIndex) -> int:
         """The number of blocks for n records. Public.
@@ -336,103 +252,19 @@ class SampleAndAggregate(Mechanism):
                 f"blocks"
             ) from None
 
-    def law(self, x: Any, *, workers: int = 1) -> Law:
-        """The exact law of the release. PRIVATE."""
-        threads = _checks.threads(workers)
-        if isinstance(x, Chunks):
-            if self._streams:
-                return self._law_of_chunks(x, threads)
-            pieces = [self.family.records(piece) for piece in x]
-            data = tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True)) or (np.empty(0),)
-        else:
-            data = self.family.records(x)
-        n = _checks.records(data[0].shape[0])
-        k = self.block_count(n)
-        noise = self._noise(n, k)
-        if self.shuffle is not None:
-            order = np.random.Generator(np.random.PCG64(self.shuffle)).permutation(n)
-            data = tuple(part[order] for part in data)
-        estimates = self.family.estimates(data, k, self.box, corrected=self.bias_correction, workers=threads)
-        return self._combined(noise, estimates)
-
-    def reading(self) -> Reading:
-        raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
+    def released(self, n: int, k: int) -> list[Released]:
+        """How each parameter is released from n records in k blocks. Public."""
+        return [
+            Released(
+                grid,
+                _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon),
+                _widening(k) if winsorizes else None,
+            )
+            for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)
+        ]
 
     @property
-    def _streams(self) -> bool:
-        """Whether sums over the blocks will do; else chunks are put together."""
-        return isinstance(self.family, AdditiveFamily) and self.shuffle is None
-
-    def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
-        """In two passes: blocks are known when n is."""
-        state = self.block_sums(chunks.records())
-        for chunk in chunks:
-            state.update(chunk, workers=threads)
-        return self.law_of(state)
-
-    def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockState:
-        """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
-
-        Parameters
-        ----------
-        n : int
-            All records of the release.
-        position : int
-            How many of them come before the first that this state is given.
-
-        Returns
-        -------
-        BlockState
-            ``state.update(chunk, workers=1)`` takes the next records; ``state.merge(other)`` adds what another state
-            of the same n has seen. Picklable.
-
-        Raises
-        ------
-        TypeError
-            A family that needs whole blocks, or `shuffle`.
-        """
-        if not isinstance(self.family, AdditiveFamily):
-            raise TypeError(f"{self.family!r} needs whole blocks: it has no sums to be streamed")
-        if self.shuffle is not None:
-            raise TypeError("a stream cannot be shuffled")
-        n = _checks.whole("n", n, least=1)
-        start = _checks.whole("position", position)
-        if start > n:
-            raise ValueError(f"position must be at most n, not {start}")
-        return BlockState(self.family.state(n, self.block_count(n), self.box, start=start))
-
-    def law_of(self, state: BlockState) -> Law:
-        """The exact law of the release, from a state that has seen all records. PRIVATE."""
-        if state.seen != state.n:
-            raise ValueError(f"the state has seen {state.seen} of {state.n} records")
-        estimates = self.family.finish(state.sums, self.box, corrected=self.bias_correction)
-        return self._combined(self._noise(state.n, estimates.shape[0]), estimates)
-
-    def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
-        """One release from a state that has seen all records; spends the budget of `privacy` once."""
-        bit_generator(rng)  # a wrong rng is told before data are looked at
-        law = self.law_of(state)
-        return law.value(law.sample(rng=rng))
-
-    def _noise(self, n: int, k: int) -> list[tuple[Grid, Fraction, bool]]:
-        """For each parameter its grid, the scale of the noise in steps of it, and whether it is winsorized: public."""
-        grids = self._grids(n, k)
-        scales = [_checks.noise_scale(len(grids) * (grid.size - 1), self.epsilon) for grid in grids]
-        return list(zip(grids, scales, self._winsorizes(n, k), strict=True))
-
-    def _combined(self, noise: list[tuple[Grid, Fraction, bool]], estimates: NDArray[np.float64]) -> Law:
-        laws: list[ScalarLaw] = []
-        for (name, bounds), column, (grid, scale, winsorizes) in zip(self.bounds, estimates.T, noise, strict=True):
-            decode = partial(_parameter, grid, len(column), bounds, name in self.box.logs)
-            if winsorizes:
-                codes = grid.encode(column)
-                laws.append(WinsorizedMean(codes, grid, _widening(len(codes)), self._share, decode))
-            else:
-                laws.append(_noisy_sum(_sum_of_codes(grid, column), len(column), grid, scale, decode))
-        return laws[0] if len(laws) == 1 else IndependentLaws(laws)
-
-    @property
-    def _share(self) -> Fraction:
+    def share(self) -> Fraction:
         """Of epsilon, for one parameter."""
         return Fraction(self.epsilon) / len(self.bounds)
 
@@ -498,7 +330,7 @@ class SampleAndAggregate(Mechanism):
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
         clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
-        return block_excess(n, k, width=upper - lower, epsilon=float(self._share), **point.terms, **clamp)
+        return block_excess(n, k, width=upper - lower, epsilon=float(self.share), **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
         """How far below and above the estimates of blocks are clamped; not where none can be beyond the end."""
@@ -506,7 +338,7 @@ class SampleAndAggregate(Mechanism):
         return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
 
     def _count(self, n: int, name: str) -> int:
-        theta, epsilon, width = self._theta(), float(self._share), self._scales[name].width
+        theta, epsilon, width = self._theta(), float(self.share), self._scales[name].width
         points = self._points(name)
         terms, least = self._terms(name, theta), self._least_block(n, points)
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
@@ -529,7 +361,7 @@ class SampleAndAggregate(Mechanism):
         """Records in a block: as many as the expansions need, if that leaves so many blocks that noise is small."""
         least: int = self.family.least_block
         reach = max(point.reach for point in points)
-        return max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * float(self._share) else least
+        return max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * float(self.share) else least
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the width of the window to be expected."""
@@ -542,7 +374,7 @@ class SampleAndAggregate(Mechanism):
 
     def _window_helps(self, n: int, k: int, name: str) -> bool:
         theta, width = self._theta(), self._scales[name].width
-        found = k * float(self._share) / 32 >= math.log(max(width / self._spread(n, k, name, theta), 1.0)) + 3
+        found = k * float(self.share) / 32 >= math.log(max(width / self._spread(n, k, name, theta), 1.0)) + 3
         return found and 4 * self._window(n, k, name, theta) < width
 
     def error(self, n: SupportsIndex, theta: Any = None, *, confidence: float = 0.95) -> Any:
@@ -611,11 +443,11 @@ class SampleAndAggregate(Mechanism):
             at, one, skewness, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
-            scale = (upper - lower) / (k * float(self._share))
+            scale = (upper - lower) / (k * float(self.share))
             if winsorizes:
                 window = self._window(n, k, name, assumed)
                 inside = max(min(window, at - lower), 0.0) + max(min(window, upper - at), 0.0)
-                scale = 2 * max(inside, window) / (k * float(self._share))
+                scale = 2 * max(inside, window) / (k * float(self.share))
             root = math.sqrt(k / n)
             rest = abs(terms["b2"]) * root**4
             rest += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
@@ -723,248 +555,6 @@ class _Point(NamedTuple):
     reach: float  # records of a block from which the terms hold
 
 
-def _parameter(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
-    """What sums of codes over k blocks say of a parameter, within its bounds."""
-    means = np.asarray(Mean().decode(grid, k, codes))
-    if logs:
-        with np.errstate(over="ignore"):  # noise may go far beyond the bounds
-            means = np.exp(means)
-    return np.clip(means, *bounds)
-
-
-def _sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:
-    """In batches, whose memory is used again."""
-    batches = range(0, len(values), _BATCH)
-    return sum(int(grid.encode(values[start : start + _BATCH]).sum()) for start in batches)
-
-
-def _noisy_sum(total: int, k: int, grid: Grid, scale: Fraction, decode: Callable[..., Any]) -> ClampedNoise:
-    """The law of a sum of k codes with Laplace noise of that scale, which `decode` turns into values."""
-    last = _checks.code_range(k * (grid.size - 1))
-    return ClampedNoise(RoundedLaplace(scale), center=total, last=last, decode=decode)
-
-
 def _widening(k: int) -> float:
     """Half the width of the window, in interquartile ranges: public. Smith's (sqrt(2 log k) + 2) / 1.349 + 1/2."""
     return (math.sqrt(2 * math.log(max(k, 2))) + 2) / _IQR + 0.5
-
-
-class BlockState:
-    """What has been read of a stream of n records, in sums over its blocks. PRIVATE. See `SampleAndAggregate`.
-
-    Parameters
-    ----------
-    sums : BlockSums
-    """
-
-    def __init__(self, sums: BlockSums) -> None:
-        self.sums = sums
-
-    @property
-    def n(self) -> int:
-        """All records of the release, read or not."""
-        return self.sums.n
-
-    @property
-    def seen(self) -> int:
-        """How many records this state, and those merged into it, have read."""
-        return self.sums.seen
-
-    def __repr__(self) -> str:
-        return f"<BlockState of {self.seen} of {self.n} records, private>"
-
-    def update(self, chunk: ArrayLike, *, workers: int = 1) -> None:
-        """Read the next records.
-
-        Parameters
-        ----------
-        chunk : array_like of shape (m,)
-        workers : int
-            Threads, -1 for one per core; the result does not depend on it.
-        """
-        threads = _checks.threads(workers)
-        self.sums.update(_containers.vector("x", chunk), workers=threads)
-
-    def merge(self, other: BlockState) -> None:
-        """Add what a state of the same mechanism and n has read of other records."""
-        if not isinstance(other, BlockState):
-            raise TypeError(f"a state of blocks is merged with another, not with {type(other).__name__}")
-        self.sums.merge(other.sums)
-
-
-class WinsorizedMean(ScalarLaw):
-    """The law of a mean of codes clipped to a window around private quartiles of them.
-
-    Half of `epsilon` buys the quartiles q1 <= q3, jointly (`Quantiles`); the window is their midpoint plus and minus
-    `widening` times q3 - q1, at least one code each way, inside the grid. The other half buys the sum of the clipped
-    codes, which one code changes by at most the width of the window.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (k,)
-    grid : Grid
-    widening : float
-    epsilon : Fraction
-    decode : callable
-        Turns sums of codes into values.
-    """
-
-    def __init__(
-        self, codes: NDArray[np.int64], grid: Grid, widening: float, epsilon: Fraction, decode: Callable[..., Any]
-    ) -> None:
-        self._codes, self._grid, self._widening, self._decode = codes, grid, widening, decode
-        quartiles = Quantiles(
-            (0.25, 0.75), grid=Grid(0, grid.size - 1, step=1), epsilon=_checks.positive_down("epsilon", epsilon / 2)
-        )
-        self._half = epsilon / 2
-        self._quartiles = quartiles.law_of(quartiles.reading().of(codes.astype(np.float64)))
-        self.support = (0, _checks.code_range(codes.shape[0] * (grid.size - 1)))
-
-    def window(self, first: int, third: int) -> tuple[int, int]:
-        """The least and the greatest code of the window around two quartiles."""
-        reach = max(math.ceil(self._widening * (third - first)), 1)
-        return max((first + third) // 2 - reach, 0), min((first + third + 1) // 2 + reach, self._grid.size - 1)
-
-    def given(self, first: int, third: int) -> ClampedNoise:
-        """The law of the release once the quartiles are drawn."""
-        low, high = self.window(first, third)
-        total = int(np.clip(self._codes, low, high).sum())
-        return _noisy_sum(total, len(self._codes), self._grid, (high - low) / self._half, self._decode)
-
-    @cached_property
-    def _mixture(self) -> list[tuple[float, ClampedNoise]]:
-        """The probability of each pair of quartiles, and the law then."""
-        size = self._grid.size
-        if size * (size + 1) // 2 > _MOST_PAIRS:
-            raise ValueError(
-                f"a law that is a sum over pairs of quartiles is computed on at most 90 points, not {size}"
-            )
-        pairs = np.stack(np.triu_indices(size), axis=1)
-        weights = self._quartiles.logpmf(pairs)
-        return [(float(weight), self.given(*pair)) for weight, pair in zip(weights, pairs.tolist(), strict=True)]
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        logs: NDArray[np.float64] = np.logaddexp.reduce(
-            [weight + law.logpmf(k) for weight, law in self._mixture], axis=0
-        )
-        return logs
-
-    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.asarray(np.sum([math.exp(weight) * law.cdf(k) for weight, law in self._mixture], axis=0))
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        source = bit_generator(rng)
-        if size is None:
-            return self.given(*self._quartiles.sample(rng=source).tolist()).sample(rng=source)
-        shape = _checks.shape(size)
-        out = [self.sample(rng=source) for _ in range(math.prod(shape))]
-        return np.array(out, dtype=np.int64).reshape(shape)
-
-    def value(self, k: ArrayLike) -> Any:
-        values = np.asarray(self._decode(k))
-        return values if values.ndim else float(values)
-
-
-class IndependentLaws(Law):
-    """The law of a vector of independent integers; k has the coordinates along its last axis.
-
-    Parameters
-    ----------
-    laws : sequence of ScalarLaw
-        One for each coordinate.
-    """
-
-    def __init__(self, laws: Sequence[ScalarLaw]) -> None:
-        self.laws = tuple(laws)
-
-    def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
-        return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
-
-    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.asarray(np.sum([law.logpmf(column) for law, column in self._columns(k)], axis=0))
-
-    def outcomes(self) -> NDArray[np.int64]:
-        _checks.outcomes(math.prod(law.support[1] - law.support[0] + 1 for law in self.laws))
-        axes = [law.outcomes() for law in self.laws]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-
-    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        source = bit_generator(rng)
-        return np.stack([np.asarray(law.sample(size, rng=source)) for law in self.laws], axis=-1)
-
-    def value(self, k: ArrayLike) -> NDArray[np.float64]:
-        return np.stack([np.asarray(law.value(column)) for law, column in self._columns(k)], axis=-1)
-
-
-def mle(
-    x: ArrayLike,
-    family: Any,
-    *,
-    epsilon: float,
-    bounds: Bounds,
-    blocks: int | str = "auto",
-    bias_correction: bool = True,
-    combine: str = "auto",
-    guess: Any = None,
-    margin: float | str = "auto",
-    shuffle: int | None = None,
-    rng: RandomSource = None,
-    workers: SupportsIndex = 1,
-) -> Any:
-    """Maximum-likelihood estimate of the parameters of a family, released by sample-and-aggregate.
-
-    Pure epsilon-differential privacy under one replaced record; the number of records is public.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,), or pair of arrays
-        Private records; NaN and what is outside the support of the family is left out. For a regression ``(X, y)``, of
-        shapes (n, d) and (n,).
-    family : str, Family, scipy.stats distribution or callable
-        As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on
-        an intercept and the columns of X.
-    epsilon, bounds, blocks, bias_correction, combine, guess, margin, shuffle
-        As for `SampleAndAggregate`.
-    rng : numpy.random.Generator or BitGenerator, optional
-        Makes the run reproducible, hence not private. Default: the secure generator.
-    workers : int
-        Threads that read the data, -1 for one per core; the result does not depend on it.
-
-    Returns
-    -------
-    float or ndarray
-        In the order of the bounds; a float for one parameter.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `SampleAndAggregate`.
-
-    Notes
-    -----
-    Privacy, cost: as `SampleAndAggregate`, which this is one call of (docs/proofs/sample-and-aggregate.md).
-
-    References
-    ----------
-    Smith 2008, "Efficient, differentially private point estimators".
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> waits = np.random.default_rng(0).exponential(2.0, 100_000)
-    >>> rate = dpf.mle(waits, "exponential", bounds=(0.05, 5), epsilon=1.0)
-    >>> bool(abs(rate - 0.5) < 0.05)
-    True
-    """
-    mechanism = SampleAndAggregate(
-        family_for(family, x),
-        bounds=bounds,
-        epsilon=epsilon,
-        blocks=blocks,
-        bias_correction=bias_correction,
-        combine=combine,
-        guess=guess,
-        margin=margin,
-        shuffle=shuffle,
-    )
-    return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast.grid import Grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
-from dpfast.mechanism import Mechanism
+from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.psi import Function, IntegerTable, Psi

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
-from dpfast.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.grid import Grid
 from dpfast.laws import TAIL, Law
-from dpfast.mechanism import StatisticMechanism
+from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
+from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile

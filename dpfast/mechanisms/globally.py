@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 from dpfast import _checks
-from dpfast.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.grid import Grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
-from dpfast.mechanism import StatisticMechanism
+from dpfast.mechanisms.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
+from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
 from dpfast.streaming import CodeSums, Reading, Records, Sums
@@ -78,12 +78,12 @@ class GlobalSensitivity(StatisticMechanism):
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if self._private and not isinstance(self.statistic, UnboundedStatistic):
+        if self.hides_n and not isinstance(self.statistic, UnboundedStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
-        if isinstance(self.statistic, Count) and not self._private:
+        if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         self.scale(2)
-        if isinstance(self.statistic, UnboundedStatistic) and self._private:
+        if isinstance(self.statistic, UnboundedStatistic) and self.hides_n:
             statistic, grid = self.statistic, self.grid
             least, greatest = statistic.range(grid)
             _checks.released_range(lambda: statistic.decode_total(grid, [0, greatest - least]))
@@ -108,7 +108,7 @@ class GlobalSensitivity(StatisticMechanism):
     def scale(self, n: int) -> Fraction:
         """The scale of the noise in release codes, exact: sensitivity / epsilon. Public."""
         statistic = self.statistic
-        if isinstance(statistic, UnboundedStatistic) and self._private:
+        if isinstance(statistic, UnboundedStatistic) and self.hides_n:
             return _checks.noise_scale(statistic.one_record(self.grid), self.epsilon)
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
         return _checks.noise_scale(codes, self.epsilon)
@@ -126,12 +126,12 @@ class GlobalSensitivity(StatisticMechanism):
         return last
 
     def check_records(self, n: int) -> int:
-        if not self._private:
+        if not self.hides_n:
             self._check_range(super().check_records(n))
         return n
 
     def law_of(self, sums: CodeSums) -> ClampedNoise:
-        if self._private:
+        if self.hides_n:
             return self._unbounded(sums)
         n, total, squares = sums
         grid, statistic, last = self.grid, self.statistic, self._check_range(n)
@@ -150,7 +150,7 @@ class GlobalSensitivity(StatisticMechanism):
         return ClampedNoise(RoundedLaplace(self.scale(sums.n)), center=center, last=last - first, decode=decode)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
-        if self._private:
+        if self.hides_n:
             raise TypeError("no error is known for neighbors='add-remove'")
         grid, statistic = self.grid, self.statistic
         is_sum = isinstance(statistic, Sum)
@@ -164,7 +164,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
-        if self._private:
+        if self.hides_n:
             raise TypeError("no error is known for neighbors='add-remove'")
         if not isinstance(statistic, (Mean, Sum)):
             raise TypeError(f"a deviation does not tell the error of the {statistic}: give distribution=")

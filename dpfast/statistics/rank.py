@@ -1,78 +1,24 @@
-"""What is released: each statistic knows its exact integer value, how far t replaced records can move it, and its gaps.
-
-Everything is an integer: a statistic of codes 0..M is a whole number T of *release codes* 0..last, which `decode` turns
-into the float that is released. Two families:
-
-- `RankStatistic`: a closed form in a few order statistics and the sum between them. Its attack range ``[lower[t],
-  upper[t]]``, the least and greatest T after t replaced records, is what `InverseSensitivity` needs; its gaps are what
-  smooth sensitivity needs. docs/proofs/nested-intervals.md, docs/proofs/monotone-statistics.md
-- `MomentStatistic`: a polynomial of the sums of the codes and of their squares, with a bound on what one record can do:
-  what `GlobalSensitivity` needs. docs/proofs/global-sensitivity.md
-"""
+"""Statistics of order statistics: quantiles, trimmed and Winsorized means, interquartile range, Huber's estimate."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _levels
 from dpfast.grid import Grid
+from dpfast.statistics.statistic import Codes, Distribution, Statistic, printed, scaled
 from dpfast.streaming import Codes as CodeReading
 from dpfast.streaming import Ordered, Ranks, Reading
-
-Codes = NDArray[np.int64]
-
-_MOST_TOTAL = 2**61  # of a sum or count whose number of records is private
-
-
-class Distribution(Protocol):
-    """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""
-
-    def quantile(self, level: Fraction, *, above: bool = False) -> Any:
-        """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
-
-    def between(self, start: Fraction, stop: Fraction) -> Any:
-        """The integral of the quantile function over the levels from start to stop."""
-
-    def variance(self) -> Any:
-        """E X**2 - (E X)**2."""
-
-    def huber(self, k: Fraction) -> Any:
-        """``inf{theta : E clip(theta - X, -k, k) >= 0}``."""
-
-
-class Statistic(ABC):
-    """A public recipe for one number; holds parameters only, never data."""
-
-    def functional(self, distribution: Distribution) -> Any:
-        """The value for a whole distribution: what the statistic of a large sample of it comes near to."""
-        raise TypeError(f"the {self} is not a functional of a distribution")
-
-    @abstractmethod
-    def last(self, grid: Grid, n: int) -> int:
-        """The largest release code for n records; the smallest is 0.
-
-        A ValueError if it is 2**63 - 1 or more, or if it stands for a number beyond the range of float64.
-        """
-
-    @abstractmethod
-    def value(self, grid: Grid, n: int, code: int) -> float:
-        """The float that is released for one code, correctly rounded."""
-
-    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
-        """`value` for every code: a float for an integer, an array for an array."""
-        k = _containers.integers("codes", codes)
-        values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
-        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
 
 @dataclass(frozen=True)
@@ -166,54 +112,6 @@ class RankStatistic(Statistic):
         return Ranks(grid, wanted, finish, sums=self.adds)
 
 
-class MomentStatistic(Statistic):
-    """A polynomial of n, the sum of the codes and the sum of their squares."""
-
-    squares = False  # whether the sum of squares is needed
-
-    @abstractmethod
-    def exact(self, n: int, total: int, squares: int) -> int:
-        """T before any coarsening: an integer."""
-
-    @abstractmethod
-    def span(self, grid: Grid, n: int) -> int:
-        """The greatest T of n records; the least is 0."""
-
-    @abstractmethod
-    def sensitivity(self, grid: Grid, n: int) -> int:
-        """The greatest change of T when one of n records is replaced."""
-
-    def coarseness(self, grid: Grid, n: int) -> int:
-        """The power of two that T is divided by, and rounded, to give a release code; public."""
-        return 1
-
-
-class UnboundedStatistic(MomentStatistic):
-    """One that adds up over records, so that it needs no n: what one record adds to an integer total is bounded."""
-
-    @abstractmethod
-    def total(self, grid: Grid, n: int, codes: int) -> int:
-        """The exact total of n records, whose codes add up to `codes`."""
-
-    @abstractmethod
-    def one_record(self, grid: Grid) -> int:
-        """The most that one record adds to the total, or takes from it."""
-
-    @abstractmethod
-    def range(self, grid: Grid) -> tuple[int, int]:
-        """The public range to which the total is clamped."""
-
-    @abstractmethod
-    def unit(self, grid: Grid) -> float:
-        """What 1 of the total is worth."""
-
-    def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
-        """The floats for totals counted from the least one."""
-        k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
-        values = [_scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
-        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
-
-
 class OrderStatistic(RankStatistic):
     """The k-th smallest of n records, k a function of n: attack range ``[x_(k-t), x_(k+t)]``."""
 
@@ -227,7 +125,7 @@ class OrderStatistic(RankStatistic):
         """About rank / n."""
 
     def functional(self, distribution: Distribution) -> Any:
-        return distribution.quantile(_printed(self.level))
+        return distribution.quantile(printed(self.level))
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return (self.rank(n),)
@@ -266,7 +164,7 @@ class Quantile(OrderStatistic):
 
     Examples
     --------
-    >>> from dpfast.statistics import Quantile
+    >>> from dpfast.statistics.rank import Quantile
     >>> Quantile(0.25).rank(100)
     25
     >>> print(Quantile(0.25))
@@ -304,7 +202,7 @@ class Median(OrderStatistic):
         return 0.5
 
 
-class _TrimmedSum(RankStatistic):
+class TrimmedSum(RankStatistic):
     """The sum x_(L) + ... + x_(H), L = m + 1, H = n - m, divided by a number of records in `decode`.
 
     Replacing the t smallest by the upper bound moves every rank by t: ``upper[t] = x_(L+t) + ... + x_(H+t)``, and
@@ -344,11 +242,6 @@ class _TrimmedSum(RankStatistic):
         return Gaps(((first, last),))
 
 
-def _printed(value: float) -> Fraction:
-    """The rational number that a float prints as: 1/10 for 0.1."""
-    return Fraction(repr(value))
-
-
 def _running(start: int, steps: Codes) -> Codes:
     """The sums start, start + steps[0], start + steps[0] + steps[1], ..."""
     return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
@@ -356,17 +249,11 @@ def _running(start: int, steps: Codes) -> Codes:
 
 def _mean(grid: Grid, code: int, records: int) -> float:
     """``lower + code * step / records``, correctly rounded."""
-    return _scaled(grid.first * records + code, records, grid.step)
-
-
-def _scaled(numerator: int, denominator: int, unit: float) -> float:
-    """``numerator / denominator * unit``, correctly rounded: one division of integers."""
-    top, bottom = unit.as_integer_ratio()
-    return numerator * top / (denominator * bottom)
+    return scaled(grid.first * records + code, records, grid.step)
 
 
 @dataclass(frozen=True)
-class TrimmedMean(_TrimmedSum):
+class TrimmedMean(TrimmedSum):
     """The mean of what is left when the floor(trim * n) smallest and as many greatest records are left out.
 
     Parameters
@@ -376,7 +263,7 @@ class TrimmedMean(_TrimmedSum):
 
     Examples
     --------
-    >>> from dpfast.statistics import TrimmedMean
+    >>> from dpfast.statistics.rank import TrimmedMean
     >>> TrimmedMean(0.1).ranks(100)
     (11, 90)
     """
@@ -393,12 +280,12 @@ class TrimmedMean(_TrimmedSum):
         return math.floor(self.trim * n)
 
     def functional(self, distribution: Distribution) -> Any:
-        share = _printed(self.trim)
+        share = printed(self.trim)
         return distribution.between(share, 1 - share) / (1 - 2 * share)
 
 
 @dataclass(frozen=True)
-class WinsorizedMean(_TrimmedSum):
+class WinsorizedMean(TrimmedSum):
     """The mean when the floor(trim * n) smallest and greatest records are replaced by the next one inside.
 
     Parameters
@@ -422,7 +309,7 @@ class WinsorizedMean(_TrimmedSum):
         return n
 
     def functional(self, distribution: Distribution) -> Any:
-        share = _printed(self.trim)
+        share = printed(self.trim)
         inner = distribution.between(share, 1 - share)
         if not share:
             return inner
@@ -436,162 +323,6 @@ class WinsorizedMean(_TrimmedSum):
 
     def gaps(self, n: int) -> Gaps:
         return Gaps((self.ranks(n),), corner=self.cut(n))  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Mean(_TrimmedSum, MomentStatistic):
-    """The mean of all records, ``lower + T * step / n`` for the sum T of the codes."""
-
-    def __str__(self) -> str:
-        return "mean"
-
-    def cut(self, n: int) -> int:
-        return 0
-
-    def functional(self, distribution: Distribution) -> Any:
-        return distribution.between(Fraction(0), Fraction(1))
-
-    def exact(self, n: int, total: int, squares: int) -> int:
-        return total
-
-    def span(self, grid: Grid, n: int) -> int:
-        return n * (grid.size - 1)
-
-    def sensitivity(self, grid: Grid, n: int) -> int:
-        return grid.size - 1
-
-
-@dataclass(frozen=True)
-class Sum(UnboundedStatistic):
-    """The sum of all records, ``n * lower + T * step`` for the sum T of the codes."""
-
-    def __str__(self) -> str:
-        return "sum"
-
-    def last(self, grid: Grid, n: int) -> int:
-        return _checks.code_range(self.span(grid, n))
-
-    def value(self, grid: Grid, n: int, code: int) -> float:
-        return _scaled(grid.first * n + code, 1, grid.step)
-
-    def exact(self, n: int, total: int, squares: int) -> int:
-        return total
-
-    def span(self, grid: Grid, n: int) -> int:
-        return n * (grid.size - 1)
-
-    def sensitivity(self, grid: Grid, n: int) -> int:
-        return grid.size - 1
-
-    def total(self, grid: Grid, n: int, codes: int) -> int:
-        return n * grid.first + codes
-
-    def one_record(self, grid: Grid) -> int:
-        return max(abs(grid.first), abs(grid.first + grid.size - 1))
-
-    def range(self, grid: Grid) -> tuple[int, int]:
-        return 0 if grid.lower >= 0 else -_MOST_TOTAL, 0 if grid.upper <= 0 else _MOST_TOTAL
-
-    def unit(self, grid: Grid) -> float:
-        return grid.step
-
-
-@dataclass(frozen=True)
-class Count(UnboundedStatistic):
-    """The number of records, for mechanisms to which it is private.
-
-    Parameters
-    ----------
-    within : pair of float, optional
-        Count x with lower <= x <= upper only, compared as float64; NaN never is. Bounds may be infinite.
-    """
-
-    within: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        if self.within is not None:
-            object.__setattr__(self, "within", _checks.interval("within", self.within))
-
-    def __str__(self) -> str:
-        return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
-
-    def kept(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The records that count."""
-        if self.within is None:
-            return values
-        lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32
-        with np.errstate(invalid="ignore"):  # a signalling NaN
-            return values[(values >= lower) & (values <= upper)]
-
-    def last(self, grid: Grid, n: int) -> int:
-        return n
-
-    def value(self, grid: Grid, n: int, code: int) -> float:
-        return float(code)
-
-    def exact(self, n: int, total: int, squares: int) -> int:
-        return n
-
-    def span(self, grid: Grid, n: int) -> int:
-        return n
-
-    def sensitivity(self, grid: Grid, n: int) -> int:
-        return 0
-
-    def total(self, grid: Grid, n: int, codes: int) -> int:
-        return n
-
-    def one_record(self, grid: Grid) -> int:
-        return 1
-
-    def range(self, grid: Grid) -> tuple[int, int]:
-        return 0, _MOST_TOTAL
-
-    def unit(self, grid: Grid) -> float:
-        return 1.0
-
-
-# The sensitivity in release codes is kept near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
-_RESOLUTION = 32
-_LARGEST_CODE = 2**62
-
-
-@dataclass(frozen=True)
-class Variance(MomentStatistic):
-    """The population variance (NumPy's ``ddof=0``): ``T * (step / n)**2`` for ``T = n sum(x**2) - sum(x)**2``.
-
-    One replaced record changes T by at most ``(n - 1) M**2``, M = size - 1, and no less than that will do; T is at most
-    ``floor(n**2 / 4) M**2``. A release code is T / `coarseness`, rounded.
-    """
-
-    squares = True
-
-    def __str__(self) -> str:
-        return "variance"
-
-    def functional(self, distribution: Distribution) -> Any:
-        return distribution.variance()
-
-    def exact(self, n: int, total: int, squares: int) -> int:
-        return n * squares - total**2
-
-    def span(self, grid: Grid, n: int) -> int:
-        return n**2 // 4 * (grid.size - 1) ** 2
-
-    def sensitivity(self, grid: Grid, n: int) -> int:
-        return (n - 1) * (grid.size - 1) ** 2
-
-    def coarseness(self, grid: Grid, n: int) -> int:
-        excess = max(self.sensitivity(grid, n) >> _RESOLUTION, self.span(grid, n) // _LARGEST_CODE)
-        return 1 << excess.bit_length()
-
-    def last(self, grid: Grid, n: int) -> int:
-        return -(-self.span(grid, n) // self.coarseness(grid, n))
-
-    def value(self, grid: Grid, n: int, code: int) -> float:
-        top, bottom = grid.step.as_integer_ratio()
-        span = min(code * self.coarseness(grid, n), self.span(grid, n))
-        return span * top**2 / (n * bottom) ** 2
 
 
 @dataclass(frozen=True)
@@ -617,7 +348,7 @@ class InterquartileRange(RankStatistic):
         return grid.size - 1
 
     def value(self, grid: Grid, n: int, code: int) -> float:
-        return _scaled(code, 1, grid.step)
+        return scaled(code, 1, grid.step)
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
         values = _containers.integers("codes", codes) * grid.step
@@ -663,7 +394,7 @@ class Huber(RankStatistic):
         return f"Huber location with corner {self.k:g}"
 
     def functional(self, distribution: Distribution) -> Any:
-        return distribution.huber(_printed(self.k))
+        return distribution.huber(printed(self.k))
 
     def corner(self, grid: Grid) -> int:
         """The corner in steps. A corner beyond the width of the grid clips nothing, like one equal to it."""

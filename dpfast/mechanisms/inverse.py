@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels, _select
-from dpfast.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.grid import Grid
 from dpfast.laws import NestedIntervals, score_cap
-from dpfast.mechanism import StatisticMechanism
+from dpfast.mechanisms.assumptions import Assumed, averaged, error, huber_law, summaries, target
+from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
@@ -102,7 +102,7 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if self._private and not isinstance(self.statistic, OrderStatistic):
+        if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
         self.statistic.last(self.grid, 1)  # what no number of records could release is refused here
@@ -134,14 +134,14 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def _rate(self) -> float:
         """What a score costs, twice: epsilon, or 2 epsilon where a record moves all scores one way."""
-        if self._private and _level(self.statistic) in (0, 1):
+        if self.hides_n and _level(self.statistic) in (0, 1):
             return min(2 * self.epsilon, sys.float_info.max)
         return self.epsilon
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        if isinstance(statistic, OrderStatistic) and not self._private and not isinstance(x, Chunks):
+        if isinstance(statistic, OrderStatistic) and not self.hides_n and not isinstance(x, Chunks):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
             code = _levels.draw_order_statistic(
@@ -162,7 +162,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return statistic.value(grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
-        if not self._private:
+        if not self.hides_n:
             return self.statistic.reading(self.grid, self._levels)
 
         def finish(order: Ordered) -> _PrivateWindow:
@@ -182,7 +182,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
-        if self._private:
+        if self.hides_n:
             return self._with_public_n()._error_under(n, assumed, confidence)
         population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
         if isinstance(statistic, Huber):
@@ -197,7 +197,7 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
         if self.radius:
             raise TypeError("a density does not tell the error with a radius: give distribution=")
-        if self._private:
+        if self.hides_n:
             return self._with_public_n()._error_at_density(n, density, confidence)
         q, width = self.statistic.level, self.grid.upper - self.grid.lower
         return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
@@ -243,13 +243,13 @@ differential privacy) for one record replaced (the number of records is public)>
         lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
-    def _group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
+    def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """What `_groups.draw_quantiles` is told, for groups of at most `largest` records."""
         assert isinstance(self.statistic, OrderStatistic)
         powers = np.empty(largest + 1)
         _groups.powers(self._rate, powers)
         q = ranks = None
-        if self._private:
+        if self.hides_n:
             q = _share(_level(self.statistic))
         else:
             ranks = np.zeros(largest + 1, np.int64)
@@ -267,7 +267,7 @@ differential privacy) for one record replaced (the number of records is public)>
             "last": self.grid.size - 1,
         }
 
-    def _draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
+    def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
         """One draw of the code for records on another grid of as many points: what a call releases, as a code.
 
         Its step is that of the mechanism's grid, or 1.

@@ -1,0 +1,74 @@
+"""The table of records, and the number of bins of each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks, _containers
+from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
+from dpfast.grid import Grid, grids_within, natural_step
+from dpfast.streaming import Chunks
+from dpfast.theory.densities import perturbed_bins
+
+# Of a normal density whose three standard deviations each way fill the unit interval: the integrals of the squared
+# derivative and of the square.
+ASSUMED_DEVIATION = 1 / 6
+ASSUMED_ROUGHNESS = 1 / (4 * math.sqrt(math.pi) * ASSUMED_DEVIATION**3)
+ASSUMED_SQUARE = 1 / (2 * math.sqrt(math.pi) * ASSUMED_DEVIATION)
+
+
+def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
+    """The bins of each axis: a number counts for all."""
+    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
+        return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
+    return (_checks.whole("bins", bins, least=1),) * columns
+
+
+def table(
+    X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
+) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
+    """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions.
+
+    A list is read as rows whatever it holds where there are several grids, else only if all of its cells are rows.
+    """
+    _checks.bounds_or_grid(bounds, grid)
+    given = grids_within(bounds, natural_step(X)) if grid is None else grid
+    given = given if isinstance(given, Grid) else tuple(given)
+    dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
+    first = next(iter(X), ()) if isinstance(X, Chunks) else X
+    piece = _containers.numbers("X", first, dimensions=dimensions)
+    values = X if isinstance(X, Chunks) else piece
+    if piece.ndim not in (1, 2):
+        raise ValueError(f"X must have one or two dimensions, not shape {_containers.shape_of(piece)}")
+    r = 1 if piece.ndim == 1 else piece.shape[1]
+    if not 1 <= r <= MOST_COLUMNS:
+        raise ValueError(f"X must have 1 to {MOST_COLUMNS} columns for a full grid of cells, not {r}")
+    grids = (given,) * r if isinstance(given, Grid) else given
+    if len(grids) != r:
+        raise ValueError(f"bounds and grid must be for one column or for each of {r}, not for {len(grids)}")
+    return values, grids, piece.ndim
+
+
+def automatic_bins(
+    bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
+) -> tuple[int, ...]:
+    """The bins of each axis by the rule of `histogram`, from the number of records."""
+    r = len(grids)
+    rough = r * ASSUMED_ROUGHNESS * ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
+    return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
+
+
+def bins_by(
+    rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
+) -> tuple[int, ...]:
+    """The bins of each axis for "auto": `rule` of the number of records, as far as grids and 2**24 cells allow."""
+    if bins != "auto":
+        raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
+    n = values.records() if isinstance(values, Chunks) else len(values)
+    best, most = rule(_checks.records(n)), int(MOST_CELLS ** (1 / len(grids)) + 1e-9)
+    return tuple(min(best, most, grid.size - 1) for grid in grids)

@@ -1,0 +1,151 @@
+"""The cells of a histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import BitGenerator
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast._kernels import _bins
+from dpfast._threads import each
+from dpfast.grid import Grid
+from dpfast.random import BLOCK, RandomSource, streams
+
+MOST_CELLS = 2**24
+MOST_COLUMNS = 4
+CHUNK = 2**13  # draws whose words stay in the cache and need no new pages
+_Fill = Callable[[BitGenerator, NDArray[np.int32]], None]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A box cut into bins on each axis: public, and what a histogram is a table of.
+
+    Parameters
+    ----------
+    grids : tuple of Grid
+        One for each column, at most 4.
+    bins : tuple of int
+        The bins of each axis; together at most 2**24 cells.
+
+    Raises
+    ------
+    ValueError
+        More bins than steps of a grid, or too many cells.
+
+    Notes
+    -----
+    Edge i of b bins is the code round(i (size - 1) / b). Bin i holds the codes from its edge up to the next one, the
+    last bin its upper edge too: a record belongs to the bin of its code (docs/proofs/histogram-bins.md).
+    """
+
+    grids: tuple[Grid, ...]
+    bins: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.grids) <= MOST_COLUMNS:
+            raise ValueError(f"a full grid of cells is for 1 to {MOST_COLUMNS} columns, not {len(self.grids)}")
+        if len(self.bins) != len(self.grids):
+            raise ValueError(f"bins must be one number or one for each of {len(self.grids)} columns, not {self.bins}")
+        for count, grid in zip(self.bins, self.grids, strict=True):
+            if not 1 <= count < grid.size:
+                raise ValueError(f"bins must be between 1 and the {grid.size - 1} steps of the grid, not {count}")
+        if math.prod(self.bins) > MOST_CELLS:
+            raise ValueError(f"bins must make at most 2**24 cells, not {' x '.join(map(str, self.bins))}")
+
+    def __len__(self) -> int:
+        return math.prod(self.bins)
+
+    @cached_property
+    def codes(self) -> tuple[NDArray[np.int64], ...]:
+        """The edges of each axis as grid codes."""
+        return tuple(_edge_codes(grid.size - 1, count) for grid, count in zip(self.grids, self.bins, strict=True))
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.float64], ...]:
+        """The edges of each axis in data units."""
+        return tuple(frozen_array(grid.decode(codes)) for grid, codes in zip(self.grids, self.codes, strict=True))
+
+    def volumes(self) -> NDArray[np.float64]:
+        """Of each cell, in data units. A ValueError where they, or densities, would be beyond the range of float64."""
+        volumes = np.ones(())
+        with np.errstate(over="ignore"):
+            for edges in self.edges:
+                volumes = np.multiply.outer(volumes, np.diff(edges))
+        for volume in (volumes.min(), volumes.max()):
+            _checks.density_range(float(volume))
+        return volumes
+
+    def axes(self) -> list[_bins.Axis]:
+        """What the kernels know of them."""
+        return [_axis(grid, count) for grid, count in zip(self.grids, self.bins, strict=True)]
+
+    def count(self, values: NDArray[Any], workers: int) -> NDArray[np.int64]:
+        """The number of records in each cell. PRIVATE."""
+        counts = np.empty(len(self), np.int64)
+        _bins.count(values, self.axes(), counts, workers=workers)
+        return counts.reshape(self.bins)
+
+    def draw(
+        self, fill: _Fill, k: int, rng: RandomSource, workers: int = 1, *, codes: bool = False
+    ) -> NDArray[np.float64]:
+        """Points of k cells, each uniform on the grid points of its cell; their codes, if those are wanted.
+
+        `fill` draws the cells of a block.
+        """
+        points = np.empty((k, len(self.bins)))
+        sources = streams(rng, -(-k // BLOCK))
+
+        def draw(block: int) -> None:
+            source = sources[block]
+            for start in range(block * BLOCK, min((block + 1) * BLOCK, k), CHUNK):
+                draw_chunk(source, points[start : min(start + CHUNK, (block + 1) * BLOCK)])
+
+        def draw_chunk(source: BitGenerator, part: NDArray[np.float64]) -> None:
+            cells = np.empty(len(part), np.int32)
+            fill(source, cells)
+            divisor = len(self)
+            for a, (grid, count) in enumerate(zip(self.grids, self.bins, strict=True)):
+                divisor = divisor // count if len(self.bins) > 1 else 0
+                first, step = (0, 1.0) if codes else (grid.first, grid.step)
+                _bins.fill_points(source, cells, self.codes[a], divisor, first, step, part[:, a])
+
+        each(draw, range(len(sources)), workers)
+        return points
+
+
+def plain(values: Any) -> Any:
+    """A float where there is one number, else the array."""
+    return np.asarray(values) if np.ndim(values) else float(values)
+
+
+def frozen_array(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
+@lru_cache(maxsize=64)
+def _edge_codes(last: int, bins: int) -> NDArray[np.int64]:
+    """round(i * last / bins) for i = 0..bins, halves up."""
+    return frozen_array(np.array([(2 * i * last + bins) // (2 * bins) for i in range(bins + 1)], dtype=np.int64))
+
+
+@lru_cache(maxsize=64)
+def _axis(grid: Grid, bins: int) -> _bins.Axis:
+    """The least double of each bin but the first, by `Grid.encode` itself.
+
+    It is (index - 1/2) step or the double next to it, index the one of the bin's first code: ties are rounded to even.
+    """
+    codes = _edge_codes(grid.size - 1, bins)[1:-1]
+    middle = (codes + grid.first - 0.5) * grid.step
+    candidates = np.stack([np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)])
+    reached = np.array([grid.encode(row) for row in candidates]) >= codes
+    return _bins.Axis(np.where(reached, candidates, np.inf).min(axis=0), **grid.kernel)

@@ -1,0 +1,194 @@
+"""Charges on disk: a file that processes append to under a lock."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpfast import _checks
+from dpfast.privacy import Privacy, PrivacyProfile
+
+FORMAT = "dpfast-ledger"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One line of a ledger; public, as are the parameters of mechanisms.
+
+    Parameters
+    ----------
+    label : str
+        What was released, as the mechanism prints.
+    profile : PrivacyProfile
+        What one release costs.
+    times : int
+        How many there were.
+    """
+
+    label: str
+    profile: PrivacyProfile
+    times: int = 1
+
+
+# ---- JSON, and the file ----
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object in a text."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("this is no ledger: it is not JSON") from None
+    if not isinstance(fields, dict):
+        raise ValueError("this is no ledger: it is no JSON object")
+    return fields
+
+
+def check_version(header: dict[str, Any]) -> None:
+    """Refuse a header that is not of a ledger, or of another version."""
+    if FORMAT not in header:
+        raise ValueError(f"this is no ledger: it has no {FORMAT!r}")
+    if header[FORMAT] != VERSION:
+        raise ValueError(f"this ledger is of version {header[FORMAT]!r}: this dpfast knows version {VERSION} only")
+
+
+def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
+    """The JSON fields of a privacy profile."""
+    privacy = profile.privacy
+    return {
+        "epsilon": number_to_json(privacy.epsilon),
+        "delta": number_to_json(privacy.delta),
+        "neighbors": privacy.neighbors,
+        "parts": [list(part) for part in profile.parts],
+    }
+
+
+def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
+    """The privacy profile with these JSON fields."""
+    privacy = Privacy(_number(fields["epsilon"]), _number(fields["delta"]), fields["neighbors"])
+    parts = tuple((str(family), _number(epsilon), times) for family, epsilon, times in fields["parts"])
+    return PrivacyProfile(privacy, parts)
+
+
+def number_to_json(x: float | Fraction) -> float | str:
+    """A double as it is, another number as a ratio: "1/10"."""
+    return str(x) if isinstance(x, Fraction) else x
+
+
+def _number(value: Any) -> Any:
+    number = _checks.rational_or_double("a cost", value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"a cost must be finite and at least 0, not {value!r}")
+    return number
+
+
+def charge_to_json(charge: Charge) -> dict[str, Any]:
+    """The JSON fields of a charge."""
+    return {"label": charge.label, "times": charge.times, **profile_to_json(charge.profile)}
+
+
+def charge_from_json(fields: Any) -> Charge:
+    """The charge with these JSON fields."""
+    try:
+        return Charge(str(fields["label"]), profile_from_json(fields), _checks.whole("times", fields["times"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"this ledger is damaged: {error}") from None
+
+
+class Journal:
+    """A file of JSON lines, the budget first, then each charge: appended under a lock and flushed to the disk.
+
+    A last line without an end is a charge whose writer crashed before the release: it is cut off.
+    """
+
+    def __init__(self, path: str, header: dict[str, Any], *, make: bool = True) -> None:
+        self.path, self._header, self._file = os.path.abspath(path), header, -1
+        self.seen = 0  # up to here the owner has taken what there is
+        if make:
+            with self.locked(os.O_CREAT):
+                self._begin()
+
+    @contextmanager
+    def locked(self, flags: int = 0) -> Iterator[Journal]:
+        """The file, opened and ours alone until the block ends."""
+        import fcntl
+
+        self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            yield self
+        finally:
+            file, self._file = self._file, -1
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open, too
+            os.close(file)
+
+    def after_fork(self) -> None:
+        """In a child: let go of what a thread of the parent had open, and read all again."""
+        self.seen = 0
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _begin(self) -> None:
+        """Write the header of a new file, for good: file and directory. What else is there stays as it is."""
+        line = _line(self._header)
+        size = os.fstat(self._file).st_size
+        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # or torn while it was made
+            os.ftruncate(self._file, 0)
+            self.append(self._header)
+            directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    def read(self) -> tuple[list[Charge], int]:
+        """The charges behind `seen`, and where they end. Nothing is cut off a file that is not a sound ledger."""
+        size = os.fstat(self._file).st_size
+        if size < self.seen:
+            raise ValueError(f"the ledger {self.path} is shorter than it was")
+        new = _pread(self._file, size - self.seen, self.seen)
+        *lines, torn = new.split(b"\n")
+        if self.seen == 0:
+            if not lines:
+                raise ValueError(f"{self.path} is no ledger: its first line has no end")
+            self._check_header(json_object(lines.pop(0)))
+        charges, end = [charge_from_json(json_object(line)) for line in lines], size - len(torn)
+        if torn:
+            os.ftruncate(self._file, end)
+        return charges, end
+
+    def _check_header(self, header: dict[str, Any]) -> None:
+        check_version(header)
+        for name in sorted({*header, *self._header}):
+            if header.get(name) != self._header.get(name):
+                raise ValueError(
+                    f"the ledger {self.path} has {name} = {header.get(name)!r}, not {self._header.get(name)!r}"
+                )
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """A line at the end, on the disk when this returns."""
+        line = memoryview(_line(entry))
+        os.lseek(self._file, 0, os.SEEK_END)
+        while line:
+            line = line[os.write(self._file, line) :]
+        os.fsync(self._file)
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
+
+
+def _pread(file: int, count: int, offset: int) -> bytes:
+    parts = []
+    while count and (part := os.pread(file, count, offset)):
+        parts.append(part)
+        offset, count = offset + len(part), count - len(part)
+    return b"".join(parts)

@@ -1,0 +1,388 @@
+"""Budgets: what all releases together may tell about one record, kept for a thread, a process or a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from typing import Any, SupportsIndex
+
+from numpy.typing import ArrayLike
+
+from dpfast import _checks
+from dpfast.errors import BudgetError
+from dpfast.ledger.accounts import COMPOSITIONS, Account, BasicAccount, PlannedAccount, RenyiAccount
+from dpfast.ledger.journal import (
+    FORMAT,
+    VERSION,
+    Charge,
+    Journal,
+    charge_from_json,
+    charge_to_json,
+    check_version,
+    json_object,
+    number_to_json,
+    profile_from_json,
+    profile_to_json,
+)
+from dpfast.mechanisms import Mechanism
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource
+from dpfast.rounding import down, up
+from dpfast.spending import Ticket, active, blocks, known, spending
+
+# The ledgers entered in this context, each with what was active before.
+_entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
+
+
+class Ledger:
+    """A privacy budget: releases are recorded before they look at data, and refused where they do not fit.
+
+    All releases together are (epsilon, delta)-differentially private for the given neighbours, also if each is chosen
+    after the ones before were seen.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly.
+    delta : float
+        In [0, 1), likewise. Default: 0, for pure releases.
+    neighbors : {"replace-one", "add-remove", "local"}
+        Of all releases: others are a ValueError, for guarantees of different neighbours do not add up. A ledger for
+        "local" is that of one person, or of people who all answer the same questions.
+    composition : {"basic", "renyi"}
+        How costs add up. "basic": epsilons and deltas, as exact rationals. "renyi": Renyi divergences of one order,
+        which is fixed when the ledger is made: a filter, tighter for many small releases; needs delta > 0, of which one
+        half is for the composition, the other for releases with a delta of their own. Both stay valid when releases are
+        chosen adaptively.
+    plan : sequence of Mechanism or PrivacyProfile, optional
+        Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
+        (needs ``dp-accounting``). Mostly the tightest, and valid for the plan only: releases must follow it, in its
+        order, each with the profile of its place. A BudgetError if the plan does not fit.
+    path : path-like, optional
+        A file that outlives the process: made if it does not exist, else continued, with the same parameters. Several
+        processes may share it; every charge is on disk before the release.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A parameter of a wrong type or out of range; a file of another ledger, of another version, or damaged.
+    BudgetError
+        A plan that does not fit. From a release: what it costs does not fit (nothing is recorded). From `law` and all
+        else that is an exact function of the data; from a release in another thread while a block is open.
+
+    Notes
+    -----
+    **What is charged.** ``with ledger:`` charges what this context releases, by any function or mechanism of dpfast,
+    once: what a mechanism does inside is part of it, but what a source of `Chunks` releases to make records is not.
+    ``release(size=k)`` costs k times. Other threads have other contexts, in which releases are refused while the block
+    is open: use ``with ledger:`` or `Ledger.release` there; tasks of asyncio inherit it, and go on to pay when the
+    block is over. A mechanism that is pickled in the block is charged in other processes through the file, or refused;
+    functions that are called there are not seen. Noise from `dpfast.noise` is refused, unless its use is declared, as
+    is anything of your own::
+
+        with ledger.spend(dpf.Privacy(0.5)):
+            total = int(x.sum()) + dpf.noise.laplace(Fraction(2))
+
+    Local randomisers need a ledger for "local", and are a ValueError elsewhere.
+    **What is spent stays spent**: a release that raises is paid for, and so is one that a crash cuts off. Wrong
+    parameters that are seen before cost nothing.
+    **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
+    strings ("0.1"), Decimals or Fractions, which are exact: a ledger keeps them, mechanisms round them down.
+    Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
+    reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
+    forked process cannot go on with a ledger without `path`, which would be spent twice.
+
+    References
+    ----------
+    Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters"; Feldman and Zrnic 2021, "Individual privacy
+    accounting via a Renyi filter"; Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via
+    characteristic function", for plans.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> ledger = dpf.Ledger(1.0)
+    >>> with ledger:
+    ...     middle = dpf.median([23, 45, 31, 62], bounds=(0, 100), epsilon=0.75)
+    >>> ledger.remaining
+    Privacy(epsilon=0.25, delta=0.0, neighbors='replace-one', records=1)
+    >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=0.5)
+    >>> ledger.release(mean, [23, 45, 31, 62])
+    Traceback (most recent call last):
+    ...
+    dpfast.errors.BudgetError: a release of epsilon = 0.5 does not fit: epsilon = 0.25 is left
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        neighbors: str = "replace-one",
+        composition: str = "basic",
+        plan: Sequence[Mechanism | PrivacyProfile] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        _checks.positive_down("epsilon", epsilon)
+        _checks.delta_down(delta)
+        self._privacy = Privacy(epsilon, delta, neighbors)
+        _checks.choice("composition", composition, COMPOSITIONS)
+        if plan is not None:
+            if composition != "basic":
+                raise ValueError(f"composition must be left out with a plan, not {composition!r}")
+            self._account: Account = PlannedAccount(self._privacy, [_profile(item) for item in plan])
+        else:
+            self._account = RenyiAccount(self._privacy) if composition == "renyi" else BasicAccount(self._privacy)
+        self._blank = copy(self._account)
+        self._charges: list[Charge] = []
+        self._lock = threading.Lock()
+        self._forked = False
+        self._journal = None if path is None else Journal(os.fspath(path), self._header())
+        self._name = secrets.token_hex(16)
+        known[self._name] = self
+        if self._journal is not None:
+            with self._journal.locked() as journal:
+                self._catch_up(journal)
+
+    # ---- what there is ----
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee of all releases together: the budget."""
+        return self._privacy
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was released, in order; with `path` by all processes."""
+        with self._current():
+            return tuple(self._charges)
+
+    @property
+    def spent(self) -> Privacy:
+        """The sums of the epsilons and deltas so far, rounded up: for "renyi" and plans the true loss is less."""
+        with self._current():
+            return Privacy(up(self._account.epsilon), min(1.0, up(self._account.delta)), self._privacy.neighbors)
+
+    @property
+    def remaining(self) -> Privacy:
+        """The most that one more release, of which no more than this is known, can cost; rounded down."""
+        with self._current():
+            epsilon, delta = self._account.remaining()
+            return Privacy(down(epsilon), down(delta), self._privacy.neighbors)
+
+    def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
+        """Whether so many releases fit now; others may take the place before they are made."""
+        profile, count = _profile(release), _checks.whole("times", times)
+        self._same_neighbors(profile)
+        with self._current():
+            return self._account.fits(profile, count)
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {self._privacy}; {self._account.name} composition, {len(self._charges)} charges>"
+
+    # ---- spending ----
+
+    def __enter__(self) -> Ledger:
+        self._enter()
+        blocks.append(self._name)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        blocks.remove(self._name)
+        self._leave()
+
+    def _enter(self) -> None:
+        entered = _entered.get()
+        if entered and entered[-1][0] is not self:
+            raise ValueError("another ledger is active: a release is charged to one")
+        _entered.set((*entered, (self, active.get())))
+        active.set(self)
+
+    def _leave(self) -> None:
+        *entered, (_, before) = _entered.get()
+        _entered.set(tuple(entered))
+        active.set(before)
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Active for one release or declared cost; unlike by a `with` block, other threads are not refused then."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _ticket(self) -> Ticket:
+        """What finds this ledger from other contexts, and from other processes if it has a file."""
+        return Ticket(self._name, None if self._journal is None else self.__reduce__())
+
+    def release(
+        self,
+        mechanism: Any,
+        x: ArrayLike,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        rng: RandomSource = None,
+        **options: Any,
+    ) -> Any:
+        """``mechanism.release(x, size=size, rng=rng)``, charged to this ledger from any thread.
+
+        Raises
+        ------
+        BudgetError
+            It does not fit; `x` was not looked at.
+        """
+        if not getattr(getattr(type(mechanism), "release", None), "charged", False):
+            raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
+        with self._active():
+            return mechanism.release(x, size=size, rng=rng, **options)
+
+    @contextmanager
+    def spend(
+        self, cost: Privacy | PrivacyProfile | Mechanism, *, times: SupportsIndex = 1, label: str = "declared"
+    ) -> Iterator[None]:
+        """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
+        profile, count = _profile(cost), _checks.whole("times", times)
+        with self._active(), spending(profile, label=str(label), times=count, declared=True):
+            yield
+
+    def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
+        """Record `times` releases of a profile, or raise a BudgetError; what every charge passes."""
+        times = _checks.whole("times", times)
+        self._same_neighbors(profile)
+        charge = Charge(label, profile, times)
+        with self._current() as journal:
+            if not self._account.fits(profile, times):
+                raise BudgetError(self._account.refusal(profile, times))
+            if journal is None:
+                self._add(charge)
+            else:
+                journal.append(charge_to_json(charge))
+                self._catch_up(journal)
+
+    def _same_neighbors(self, profile: PrivacyProfile) -> None:
+        mine, theirs = self._privacy.neighbors, profile.privacy.neighbors
+        if mine != theirs:
+            raise ValueError(f"neighbors must be {mine!r} in this ledger, not {theirs!r}: the two do not add up")
+
+    @contextmanager
+    def _current(self) -> Iterator[Journal | None]:
+        """The state of this moment, which nobody else changes."""
+        if self._forked and self._journal is None:
+            raise BudgetError("this ledger was made before a fork, and is its parent's: use path=")
+        with self._lock:
+            if self._journal is None:
+                yield None
+                return
+            with self._journal.locked() as journal:
+                self._catch_up(journal)
+                yield journal
+
+    def _catch_up(self, journal: Journal) -> None:
+        charges, end = journal.read()  # all, or none
+        for charge in charges:
+            self._add(charge)
+        journal.seen = end
+
+    def _add(self, charge: Charge) -> None:
+        self._charges.append(charge)
+        self._account.add(charge.profile, charge.times)
+
+    def _after_fork(self) -> None:
+        self._forked, self._lock = True, threading.Lock()
+        if self._journal is not None:  # a thread of the parent may have been adding charges
+            self._charges, self._account = [], copy(self._blank)
+            self._journal.after_fork()
+
+    # ---- as JSON ----
+
+    def _header(self) -> dict[str, Any]:
+        header: dict[str, Any] = {
+            FORMAT: VERSION,
+            "epsilon": number_to_json(self._privacy.epsilon),
+            "delta": number_to_json(self._privacy.delta),
+            "neighbors": self._privacy.neighbors,
+            "composition": self._account.name,
+        }
+        if isinstance(self._account, PlannedAccount):
+            header["plan"] = [profile_to_json(profile) for profile in self._account.plan]
+        return header
+
+    def to_json(self) -> str:
+        """Budget and charges as a JSON object, version 1."""
+        with self._current():
+            return json.dumps({**self._header(), "charges": [charge_to_json(charge) for charge in self._charges]})
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """The ledger that `to_json` wrote, without `path`: whoever goes on with two copies spends twice.
+
+        Raises
+        ------
+        ValueError
+            Another text or another version; charges beyond the budget.
+        """
+        fields = json_object(text)
+        charges = fields.pop("charges", None)
+        if not isinstance(charges, list):
+            raise ValueError("this is no ledger: it has no list of charges")
+        ledger = cls._from_header(fields)
+        for entry in charges:
+            charge = charge_from_json(entry)
+            try:
+                ledger.reserve(charge.profile, times=charge.times, label=charge.label)
+            except BudgetError as error:
+                raise ValueError(f"this ledger is damaged: {error}") from None
+        return ledger
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any]) -> Ledger:
+        check_version(header)
+        try:
+            plan = header.get("plan")
+            return cls(
+                header["epsilon"],
+                header["delta"],
+                neighbors=header["neighbors"],
+                composition="basic" if plan is not None else header["composition"],
+                plan=None if plan is None else [profile_from_json(entry) for entry in plan],
+            )
+        except (KeyError, TypeError, BudgetError) as error:
+            raise ValueError(f"this is no ledger: {error}") from None
+
+    def __reduce__(self) -> Any:
+        if self._journal is None:
+            raise TypeError("a ledger without path cannot be pickled or copied: two copies would spend twice")
+        return _reopened, (self._journal.path, self._header())
+
+
+def _reopened(path: str, header: dict[str, Any]) -> Ledger:
+    ledger = Ledger._from_header(header)
+    ledger._journal = Journal(path, header, make=False)
+    return ledger
+
+
+def _after_fork_in_child() -> None:
+    for ledger in list(known.values()):
+        ledger._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _profile(release: Any) -> PrivacyProfile:
+    if isinstance(release, PrivacyProfile):
+        return release
+    if isinstance(release, Privacy):
+        return PrivacyProfile(release)
+    profile = getattr(release, "privacy_profile", None)
+    if not isinstance(profile, PrivacyProfile):
+        raise TypeError(f"a dpfast.Mechanism, Privacy or PrivacyProfile is needed, not {type(release).__name__}")
+    return profile

@@ -1,0 +1,23 @@
+"""Mechanisms: each is a reading of the records and the law of its release."""
+
+from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.inverse import InverseSensitivity
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.selection import Selection, select
+from dpfast.mechanisms.smooth import SmoothSensitivity
+from dpfast.mechanisms.statistic import StatisticMechanism
+
+__all__ = [
+    "GlobalSensitivity",
+    "InverseSensitivity",
+    "MEstimator",
+    "Mechanism",
+    "Quantiles",
+    "Selection",
+    "SmoothSensitivity",
+    "StatisticMechanism",
+    "m_estimate",
+    "select",
+]

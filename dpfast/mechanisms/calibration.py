@@ -1,0 +1,252 @@
+"""Noise for a smooth bound on the sensitivity: its calibration, and where the published constants hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dpfast import _checks
+from dpfast.laws import RoundedLaplace, RoundedNoise, RoundedStudent3
+
+NOISES: dict[str, type[RoundedNoise]] = {"laplace": RoundedLaplace, "student-t": RoundedStudent3}
+# Against rounding: the computed bound is raised by this much, so that it is not below the exact one, and the noise is
+# calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
+SLACK = 2.0**-38
+LEAST_BETA = 2.0**-30
+# From here on the constants are those of this epsilon: exp stays in range, and nobody can tell.
+_MOST_EPSILON = 600.0
+
+
+def calibrate(
+    epsilon: float, delta: float, *, noise: str = "laplace", beta: float | None = None
+) -> tuple[float, float]:
+    """The smoothness beta, and the scale of the noise that goes with it.
+
+    If S is a beta-smooth bound on the local sensitivity of a statistic (S >= LS, and S changes by a factor of at most
+    e**beta with one record), then the statistic plus noise of scale ``scale * S`` is (epsilon, delta)-differentially
+    private for one replaced record.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive; rounded down to a double.
+    delta : float
+        In (0, 1) for Laplace noise, 0 for Student-t noise, which is pure.
+    noise : {"laplace", "student-t"}
+        Student-t has 3 degrees of freedom.
+    beta : float, optional
+        At least 2**-30. Default: for Laplace the largest that leaves a scale of 2 / epsilon; for Student-t 0.236
+        epsilon. Both suit order statistics of smooth data, whose smooth sensitivity is about proportional to 1 / beta.
+
+    Returns
+    -------
+    beta, scale : float
+        Public. `scale` is rounded up.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or a beta for which no noise of this kind is private.
+
+    Notes
+    -----
+    Privacy: docs/proofs/smooth-sensitivity.md; the scales are exact, the worst case over all smooth bounds attains
+    them (Laplace: where delta is small against epsilon). They replace ``beta = epsilon / (2 log(1/delta))``, ``scale =
+    2 / epsilon``, which is not private for large epsilon (`valid_region`) and wasteful for small epsilon. The scale
+    leaves room for a beta larger by 2**-38: a bound computed in doubles may be that inexact. Cost: microseconds.
+
+    References
+    ----------
+    Nissim, Raskhodnikova and Smith 2007; Bun and Steinke 2019; mechanisms-a 3 of the specification.
+
+    Examples
+    --------
+    >>> from dpfast.mechanisms.calibration import calibrate
+    >>> beta, scale = calibrate(1.0, 1e-6)
+    >>> round(beta, 4), round(scale, 4)
+    (0.053, 2.0)
+    """
+    epsilon, delta, noise = privacy_down(epsilon, delta, noise)
+    return calibrated(epsilon, delta, noise, beta, averages=False)
+
+
+def privacy_down(epsilon: Any, delta: Any, noise: Any) -> tuple[float, float, str]:
+    """Checked epsilon, delta and noise; the privacy parameters rounded down."""
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    if noise is None:
+        noise = "laplace" if delta else "student-t"
+    if noise not in NOISES:
+        raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, not {noise!r}")
+    if noise == "laplace" and not delta:
+        raise ValueError("delta must be positive for noise='laplace'; noise='student-t' is pure")
+    if noise == "student-t" and delta:
+        raise ValueError(f"delta must be 0 for noise='student-t', which is pure, not {delta!r}")
+    return epsilon, delta, noise
+
+
+def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages: bool) -> tuple[float, float]:
+    """As `calibrate`, for checked parameters; `averages` chooses the default beta for sums of many records."""
+    if beta is not None:
+        beta = _checks.real("beta", beta)
+    elif noise == "laplace":
+        beta = laplace_beta_max(epsilon, delta, 0.75 if averages else 0.5)
+    else:
+        beta = (0.05 if averages else 0.236) * epsilon
+    if not beta >= LEAST_BETA:
+        raise ValueError(f"beta must be at least 2**-30, not {beta!r} (by default it is proportional to epsilon)")
+    rate = _laplace_rate_down(epsilon, delta, beta) if noise == "laplace" else _student_rate_down(epsilon, beta)
+    if not rate > 0:
+        raise ValueError(
+            f"beta={beta!r} is too large for epsilon={epsilon!r}, delta={delta!r}: no {noise} noise is private"
+        )
+    return beta, math.nextafter(1 / rate, math.inf)
+
+
+def _laplace_rate_down(epsilon: float, delta: float, beta: float) -> float:
+    """The largest x such that Laplace noise of scale S / x is private, rounded down; 0 if there is none.
+
+    Equation (L) of mechanisms-a 3.1, b = beta: ``x = min(epsilon, (e^b - 1) acosh(delta e^((epsilon + b)/(e^b - 1)) /
+    (1 - e^-b)), e^b (epsilon - b))``.
+    """
+    epsilon, b = min(epsilon, _MOST_EPSILON), beta + SLACK
+    if b >= epsilon:
+        return 0.0
+    growth = math.expm1(b)
+    terms = math.log(delta), (epsilon + b) / growth, -math.log(-math.expm1(-b))
+    log_argument = math.fsum(terms) - 2.0**-48 * math.fsum(map(abs, terms))
+    if log_argument < 0:
+        return 0.0
+    arcosh = log_argument + math.log1p(math.sqrt(-math.expm1(-2 * log_argument)))
+    return min(epsilon, growth * arcosh, math.exp(b) * (epsilon - b)) * (1 - 1e-12)
+
+
+def _student_rate_down(epsilon: float, beta: float) -> float:
+    """The largest x such that Student-t(3) noise of scale S / x is private, rounded down; 0 if there is none.
+
+    Mechanisms-a 3.3 with nu = 3, b = beta: ``x = min over t in {-b, 0, b} of sqrt(3 (m - 1) (1 - e^(2t) / m)) / min(1,
+    e^t)``, ``m = e^((epsilon + 3t)/2)``.
+    """
+    epsilon, b = min(epsilon, _MOST_EPSILON), beta + SLACK
+    if 3 * b >= epsilon:
+        return 0.0
+    rates = (
+        math.sqrt(3 * math.expm1((epsilon + 3 * t) / 2) * -math.expm1((t - epsilon) / 2)) / min(1.0, math.exp(t))
+        for t in (-b, 0.0, b)
+    )
+    # epsilon - 3 b is right to an ulp of epsilon.
+    return min(rates) * (1 - 1e-12) * (1 - 2.0**-50 * epsilon / (epsilon - 3 * b))
+
+
+def laplace_beta_max(epsilon: float, delta: float, kappa: float) -> float:
+    """The largest beta for which Laplace noise of scale ``S / (kappa epsilon)`` is private, rounded down.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+    kappa : float
+        In (0, 1): the share of epsilon that the shift of the statistic may spend; the rest is for the change of scale.
+
+    Notes
+    -----
+    Privacy and cost as `calibrate`; bisection of `calibrate`'s scale, which grows with beta.
+
+    Examples
+    --------
+    >>> from dpfast.mechanisms.calibration import laplace_beta_max
+    >>> [round(laplace_beta_max(1.0, delta, 0.5), 4) for delta in (1e-3, 1e-6, 1e-9)]
+    [0.1424, 0.053, 0.0316]
+    """
+    epsilon, delta, _ = privacy_down(epsilon, delta, "laplace")
+    kappa = _checks.between("kappa", kappa, 0, 1)
+    wanted = kappa * min(epsilon, _MOST_EPSILON)
+    low, high = 0.0, min(epsilon, _MOST_EPSILON)
+    while low < (middle := (low + high) / 2) < high:
+        if _laplace_rate_down(epsilon, delta, middle) >= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@dataclass(frozen=True)
+class PublishedConstants:
+    """Whether ``beta = epsilon / (2 log(1/delta))`` and noise ``2 S / epsilon`` are (epsilon, delta)-private.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    beta, scale : float
+        The published constants.
+    ratio : float
+        The largest divergence at epsilon over all beta-smooth bounds and neighbours, divided by delta.
+    holds : bool
+        Whether ratio <= 1.
+    largest_epsilon : float
+        They hold exactly up to this epsilon, for this delta.
+    """
+
+    epsilon: float
+    delta: float
+    beta: float
+    scale: float
+    ratio: float
+    holds: bool
+    largest_epsilon: float
+
+
+def valid_region(epsilon: float, delta: float) -> PublishedConstants:
+    """Where the published constants of smooth sensitivity with Laplace noise are a theorem, and where they are not.
+
+    Chaudhuri and Hsu 2012, proposition 1: Laplace noise of scale ``2 S / epsilon``, S the smooth sensitivity with
+    ``beta = epsilon / (2 log(1/delta))``. That is (epsilon, delta)-private for epsilon up to 4.6 (delta = 0.3), 9.4
+    (1e-3), 11.2 (1e-6), and not beyond. Far below it wastes: at epsilon = 1 the true delta is 100 times smaller.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1/e]: above, the published beta exceeds epsilon / 2 and the argument for it is void.
+
+    Returns
+    -------
+    PublishedConstants
+
+    Notes
+    -----
+    Exact: the largest divergence is ``(1 - e^-b) e^(-(epsilon + b)/(e^b - 1)) cosh(epsilon / (2 (e^b - 1)))``, b = beta
+    (docs/proofs/smooth-sensitivity.md). Use `calibrate` for constants that hold everywhere.
+
+    Examples
+    --------
+    >>> from dpfast.mechanisms.calibration import valid_region
+    >>> valid_region(1.0, 1e-6).holds, valid_region(20.0, 1e-2).holds
+    (True, False)
+    >>> round(valid_region(1.0, 1e-6).largest_epsilon, 1)
+    11.2
+    """
+    epsilon, delta, _ = privacy_down(epsilon, delta, "laplace")
+    if delta > math.exp(-1):
+        raise ValueError(f"delta must be at most 1/e for the published constants, not {delta!r}")
+    low, high = 0.0, _MOST_EPSILON
+    while low < (middle := (low + high) / 2) < high:
+        if _published_log_ratio(middle, delta) <= 0:
+            low = middle
+        else:
+            high = middle
+    log_ratio = _published_log_ratio(min(epsilon, _MOST_EPSILON), delta)
+    beta = epsilon / (2 * math.log(1 / delta))
+    return PublishedConstants(epsilon, delta, beta, 2 / epsilon, math.exp(log_ratio), log_ratio <= 0, low)
+
+
+def _published_log_ratio(epsilon: float, delta: float) -> float:
+    """Log of (largest divergence / delta) under the published constants, mechanisms-a 3.1 with x = epsilon / 2."""
+    b = epsilon / (2 * math.log(1 / delta)) + SLACK
+    growth = math.expm1(b)
+    shift = epsilon / 2 / growth
+    log_cosh = shift + math.log1p(math.exp(-2 * shift)) - math.log(2)
+    return math.log(-math.expm1(-b)) - (epsilon + b) / growth + log_cosh - math.log(delta)

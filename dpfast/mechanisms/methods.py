@@ -1,0 +1,78 @@
+"""The mechanism that releases a statistic by a method given by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+from dpfast import _checks
+from dpfast.grid import Grid, natural_step
+from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.inverse import InverseSensitivity
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.smooth import SmoothSensitivity
+from dpfast.statistics import (
+    Huber,
+    MomentStatistic,
+    RankStatistic,
+    Statistic,
+)
+
+
+@cache
+def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
+    """The mechanisms that can release a kind of statistic, or several quantiles, by the parameter `method`."""
+    if issubclass(statistic, tuple):
+        return {"inverse-sensitivity": Quantiles}
+    methods: dict[str, Callable[..., Mechanism]] = {}
+    if issubclass(statistic, RankStatistic):
+        methods["inverse-sensitivity"] = InverseSensitivity
+    if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
+        methods["smooth-sensitivity"] = SmoothSensitivity
+    if issubclass(statistic, MomentStatistic):
+        methods["global-sensitivity"] = GlobalSensitivity
+    return methods
+
+
+def mechanism_for(
+    statistic: Statistic | tuple[float, ...],
+    x: Any,
+    bounds: tuple[float, float] | None,
+    grid: Grid | None,
+    epsilon: float,
+    delta: float,
+    method: str,
+) -> Mechanism:
+    """The mechanism that releases a statistic of x by the method of this name."""
+    methods = _methods(type(statistic))
+    if method not in methods:
+        raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
+    delta = _checks.delta_down(delta)
+    if delta and method != "smooth-sensitivity":
+        raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
+    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
+    _checks.bounds_or_grid(bounds, grid)
+    if bounds is None:
+        return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
+    lower, upper = _checks.pair("bounds", bounds)
+    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
+
+
+def _spent(delta: float) -> dict[str, float]:
+    """The keyword argument of a mechanism that has a delta."""
+    return {"delta": delta} if delta else {}
+
+
+@lru_cache(maxsize=256)
+def _bounded(
+    mechanism: Callable[..., Mechanism],
+    statistic: Statistic | tuple[float, ...],
+    lower: float,
+    upper: float,
+    step: float | None,
+    epsilon: float,
+    delta: float,
+) -> Mechanism:
+    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **_spent(delta))

@@ -1,0 +1,15 @@
+"""Robust estimates released privately: location in d dimensions by nested boxes, and the general reduction."""
+
+from dpfast.robust.boxes import NestedBoxes
+from dpfast.robust.mean import robust_mean
+from dpfast.robust.range_free import Plan, RangeFreeBoxes
+from dpfast.robust.reduction import reduce, score
+
+__all__ = [
+    "NestedBoxes",
+    "Plan",
+    "RangeFreeBoxes",
+    "reduce",
+    "robust_mean",
+    "score",
+]

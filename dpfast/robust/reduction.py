@@ -1,0 +1,158 @@
+"""The reduction of any robust estimator to a private one, for small sets of candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpfast import _callbacks, _checks, _containers
+from dpfast.grid import Grid
+from dpfast.mechanisms import Selection
+from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import EXACT, refused, spending
+from dpfast.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from scipy import LowLevelCallable
+
+
+@refused(EXACT)
+def score(
+    estimator: RankStatistic,
+    x: ArrayLike,
+    theta: float,
+    radius: float = 0.0,
+    *,
+    grid: Grid,
+    workers: int = 1,
+) -> int:
+    """The least number of records of x to replace so that the estimator can be within `radius` of theta. PRIVATE.
+
+    Parameters
+    ----------
+    estimator : RankStatistic
+        ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)`` or another one of `dpfast.statistics`.
+    x : array_like of shape (n,)
+    theta, radius : float
+        In data units, taken as the numbers they are; radius at least 0.
+    grid : Grid
+        Public bounds and granularity of the records.
+    workers : int
+
+    Returns
+    -------
+    int
+        The least t for which [theta - radius, theta + radius] meets the attack range of t replaced records. It changes
+        by at most 1 where one record is replaced: a score for `reduce`.
+
+    Raises
+    ------
+    ValueError
+        No data at all give such an estimate: theta is more than `radius` outside the grid; parameters only.
+
+    Notes
+    -----
+    Privacy: none; a building block, which an active `dpfast.Ledger` refuses outside of `reduce`. For order statistics
+    it is the least number such that the estimate is within `radius`; for sums, values between the ends of the attack
+    range need not be reached (docs/proofs/monotone-statistics.md).
+    Cost: as for `InverseSensitivity`, for up to n / 2 levels.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.robust.score(dpf.statistics.Median(), [1, 2, 3, 4, 5], 4.5, 0.5, grid=dpf.Grid(0, 10, step=1))
+    1
+    """
+    if not isinstance(estimator, RankStatistic):
+        raise TypeError(f"estimator must have an attack range, as Median() has, not {estimator!r}")
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    _checks.real("theta", theta)
+    _checks.nonnegative("radius", radius)
+    threads = _checks.threads(workers)
+    values = _containers.vector("x", x)
+    n = _checks.records(values.shape[0])
+    unit = Fraction(grid.step) / estimator.records(n)
+    center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
+    first, last = math.ceil(center - reach), math.floor(center + reach)
+    if last < 0 or first > estimator.last(grid, n):
+        raise ValueError(f"no records on {grid!r} give an estimate within {radius!r} of theta={theta!r}")
+    lower, upper = estimator.attack_range(estimator.reading(grid, estimator.breakdown).of(values, threads))
+    apart = (lower > min(last, 2**63 - 1)) | (upper < max(first, -(2**63)))
+    return int(np.count_nonzero(apart))
+
+
+def reduce(
+    score: Callable[[Any], float] | LowLevelCallable,
+    candidates: Iterable[Any],
+    *,
+    epsilon: float,
+    rng: RandomSource = None,
+) -> Any:
+    """Release one of finitely many candidates by a robustness score: the black-box reduction, epsilon-private.
+
+    Candidate c is chosen with probability proportional to ``exp(-epsilon / 2 * score(c))``; neighbours: one replaced
+    record of the data that `score` looks at.
+
+    Parameters
+    ----------
+    score : callable or scipy.LowLevelCallable
+        Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
+        of it; an integer, a float or a Fraction, taken as exactly the number it is. Lower is better. YOUR promise, on
+        which the privacy rests: it changes by at most 1 where one record is replaced, and nothing else about the data
+        shows, no exception either; `dpfast.audit.lipschitz` checks it on small data. A candidate whose score is
+        infinite, NaN or None is not chosen, unless all are. A pointer to a function is called without the GIL:
+        ``double (double)`` for numbers, ``double (int, double *)`` for rows of as many, either with a ``void *`` at the
+        end, where your private data may be (docs/guides/c-api.md).
+    candidates : iterable
+        Public; at least one.
+    epsilon : float
+        Positive.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+
+    Returns
+    -------
+    object
+        One of the candidates.
+
+    Notes
+    -----
+    Privacy: the exponential mechanism with exponent epsilon / 2, exactly, by `dpfast.select`
+    (docs/proofs/selection.md); the slides' exponent epsilon is 2 epsilon-DP. Cost: one score for each candidate, and a
+    selection among them.
+
+    References
+    ----------
+    Hopkins, Kamath, Majid and Narayanan 2023; Cockerell and Jayant 2023, "Robustness implies privacy", slides.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> x, grid = np.random.default_rng(0).normal(3, 1, 1000), dpf.Grid(-10, 10)
+    >>> score = lambda c: dpf.robust.score(dpf.statistics.Median(), x, c, 0.1, grid=grid)
+    >>> dpf.robust.reduce(score, range(-10, 11), epsilon=1.0)
+    3
+    """
+    epsilon = _checks.positive_down("epsilon", epsilon)
+    source = bit_generator(rng)
+    pointer = _callbacks.is_pointer(score)
+    if not callable(score) and not pointer:
+        raise TypeError(f"score must be a function of a candidate, not {type(score).__name__}")
+    choices = list(candidates)
+    if not choices:
+        raise ValueError("candidates must not be empty")
+    scores = _callbacks.over("score", score, choices) if pointer else lambda: map(score, choices)
+    mechanism = Selection(epsilon=epsilon)
+    with spending(mechanism.privacy_profile, label=f"robust.reduce to one of {len(choices)} candidates"):
+        return choices[mechanism([-_distance(distance) for distance in scores()], rng=source)]
+
+
+def _distance(score: Any) -> Fraction | float:
+    """A score exactly, so that a difference of 1 is one of 1: rounded to doubles, 2/3 and 5/3 are further apart."""
+    return _containers.exact_score(score, missing=math.inf)

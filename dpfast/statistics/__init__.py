@@ -1,0 +1,38 @@
+"""Statistics of scalar records, for the mechanisms that release them."""
+
+from dpfast.statistics.moment import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
+from dpfast.statistics.rank import (
+    Gaps,
+    Huber,
+    InterquartileRange,
+    Median,
+    OrderStatistic,
+    Quantile,
+    RankStatistic,
+    Summary,
+    TrimmedMean,
+    WinsorizedMean,
+)
+from dpfast.statistics.statistic import Codes, Distribution, Statistic
+
+__all__ = [
+    "Codes",
+    "Count",
+    "Distribution",
+    "Gaps",
+    "Huber",
+    "InterquartileRange",
+    "Mean",
+    "Median",
+    "MomentStatistic",
+    "OrderStatistic",
+    "Quantile",
+    "RankStatistic",
+    "Statistic",
+    "Sum",
+    "Summary",
+    "TrimmedMean",
+    "UnboundedStatistic",
+    "Variance",
+    "WinsorizedMean",
+]

@@ -1,0 +1,222 @@
+"""Statistics of sums: mean, sum, count, variance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks, _containers
+from dpfast.grid import Grid
+from dpfast.statistics.rank import TrimmedSum
+from dpfast.statistics.statistic import Distribution, Statistic, scaled
+
+_MOST_TOTAL = 2**61  # of a sum or count whose number of records is private
+
+
+class MomentStatistic(Statistic):
+    """A polynomial of n, the sum of the codes and the sum of their squares."""
+
+    squares = False  # whether the sum of squares is needed
+
+    @abstractmethod
+    def exact(self, n: int, total: int, squares: int) -> int:
+        """T before any coarsening: an integer."""
+
+    @abstractmethod
+    def span(self, grid: Grid, n: int) -> int:
+        """The greatest T of n records; the least is 0."""
+
+    @abstractmethod
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        """The greatest change of T when one of n records is replaced."""
+
+    def coarseness(self, grid: Grid, n: int) -> int:
+        """The power of two that T is divided by, and rounded, to give a release code; public."""
+        return 1
+
+
+class UnboundedStatistic(MomentStatistic):
+    """One that adds up over records, so that it needs no n: what one record adds to an integer total is bounded."""
+
+    @abstractmethod
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        """The exact total of n records, whose codes add up to `codes`."""
+
+    @abstractmethod
+    def one_record(self, grid: Grid) -> int:
+        """The most that one record adds to the total, or takes from it."""
+
+    @abstractmethod
+    def range(self, grid: Grid) -> tuple[int, int]:
+        """The public range to which the total is clamped."""
+
+    @abstractmethod
+    def unit(self, grid: Grid) -> float:
+        """What 1 of the total is worth."""
+
+    def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
+        """The floats for totals counted from the least one."""
+        k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
+        values = [scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
+        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
+
+
+@dataclass(frozen=True)
+class Mean(TrimmedSum, MomentStatistic):
+    """The mean of all records, ``lower + T * step / n`` for the sum T of the codes."""
+
+    def __str__(self) -> str:
+        return "mean"
+
+    def cut(self, n: int) -> int:
+        return 0
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.between(Fraction(0), Fraction(1))
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return total
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n * (grid.size - 1)
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+
+@dataclass(frozen=True)
+class Sum(UnboundedStatistic):
+    """The sum of all records, ``n * lower + T * step`` for the sum T of the codes."""
+
+    def __str__(self) -> str:
+        return "sum"
+
+    def last(self, grid: Grid, n: int) -> int:
+        return _checks.code_range(self.span(grid, n))
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return scaled(grid.first * n + code, 1, grid.step)
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return total
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n * (grid.size - 1)
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        return n * grid.first + codes
+
+    def one_record(self, grid: Grid) -> int:
+        return max(abs(grid.first), abs(grid.first + grid.size - 1))
+
+    def range(self, grid: Grid) -> tuple[int, int]:
+        return 0 if grid.lower >= 0 else -_MOST_TOTAL, 0 if grid.upper <= 0 else _MOST_TOTAL
+
+    def unit(self, grid: Grid) -> float:
+        return grid.step
+
+
+@dataclass(frozen=True)
+class Count(UnboundedStatistic):
+    """The number of records, for mechanisms to which it is private.
+
+    Parameters
+    ----------
+    within : pair of float, optional
+        Count x with lower <= x <= upper only, compared as float64; NaN never is. Bounds may be infinite.
+    """
+
+    within: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.within is not None:
+            object.__setattr__(self, "within", _checks.interval("within", self.within))
+
+    def __str__(self) -> str:
+        return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
+
+    def kept(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The records that count."""
+        if self.within is None:
+            return values
+        lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return values[(values >= lower) & (values <= upper)]
+
+    def last(self, grid: Grid, n: int) -> int:
+        return n
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        return float(code)
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return n
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return 0
+
+    def total(self, grid: Grid, n: int, codes: int) -> int:
+        return n
+
+    def one_record(self, grid: Grid) -> int:
+        return 1
+
+    def range(self, grid: Grid) -> tuple[int, int]:
+        return 0, _MOST_TOTAL
+
+    def unit(self, grid: Grid) -> float:
+        return 1.0
+
+
+# The sensitivity in release codes is kept near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
+_RESOLUTION = 32
+_LARGEST_CODE = 2**62
+
+
+@dataclass(frozen=True)
+class Variance(MomentStatistic):
+    """The population variance (NumPy's ``ddof=0``): ``T * (step / n)**2`` for ``T = n sum(x**2) - sum(x)**2``.
+
+    One replaced record changes T by at most ``(n - 1) M**2``, M = size - 1, and no less than that will do; T is at most
+    ``floor(n**2 / 4) M**2``. A release code is T / `coarseness`, rounded.
+    """
+
+    squares = True
+
+    def __str__(self) -> str:
+        return "variance"
+
+    def functional(self, distribution: Distribution) -> Any:
+        return distribution.variance()
+
+    def exact(self, n: int, total: int, squares: int) -> int:
+        return n * squares - total**2
+
+    def span(self, grid: Grid, n: int) -> int:
+        return n**2 // 4 * (grid.size - 1) ** 2
+
+    def sensitivity(self, grid: Grid, n: int) -> int:
+        return (n - 1) * (grid.size - 1) ** 2
+
+    def coarseness(self, grid: Grid, n: int) -> int:
+        excess = max(self.sensitivity(grid, n) >> _RESOLUTION, self.span(grid, n) // _LARGEST_CODE)
+        return 1 << excess.bit_length()
+
+    def last(self, grid: Grid, n: int) -> int:
+        return -(-self.span(grid, n) // self.coarseness(grid, n))
+
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        top, bottom = grid.step.as_integer_ratio()
+        span = min(code * self.coarseness(grid, n), self.span(grid, n))
+        return span * top**2 / (n * bottom) ** 2

@@ -1,0 +1,67 @@
+"""What a statistic of scalar records is: a functional with a public range of codes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _containers
+from dpfast.grid import Grid
+
+Codes = NDArray[np.int64]
+
+
+class Distribution(Protocol):
+    """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""
+
+    def quantile(self, level: Fraction, *, above: bool = False) -> Any:
+        """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
+
+    def between(self, start: Fraction, stop: Fraction) -> Any:
+        """The integral of the quantile function over the levels from start to stop."""
+
+    def variance(self) -> Any:
+        """E X**2 - (E X)**2."""
+
+    def huber(self, k: Fraction) -> Any:
+        """``inf{theta : E clip(theta - X, -k, k) >= 0}``."""
+
+
+class Statistic(ABC):
+    """A public recipe for one number; holds parameters only, never data."""
+
+    def functional(self, distribution: Distribution) -> Any:
+        """The value for a whole distribution: what the statistic of a large sample of it comes near to."""
+        raise TypeError(f"the {self} is not a functional of a distribution")
+
+    @abstractmethod
+    def last(self, grid: Grid, n: int) -> int:
+        """The largest release code for n records; the smallest is 0.
+
+        A ValueError if it is 2**63 - 1 or more, or if it stands for a number beyond the range of float64.
+        """
+
+    @abstractmethod
+    def value(self, grid: Grid, n: int, code: int) -> float:
+        """The float that is released for one code, correctly rounded."""
+
+    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+        """`value` for every code: a float for an integer, an array for an array."""
+        k = _containers.integers("codes", codes)
+        values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
+        return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
+
+
+def printed(value: float) -> Fraction:
+    """The rational number that a float prints as: 1/10 for 0.1."""
+    return Fraction(repr(value))
+
+
+def scaled(numerator: int, denominator: int, unit: float) -> float:
+    """``numerator / denominator * unit``, correctly rounded: one division of integers."""
+    top, bottom = unit.as_integer_ratio()
+    return numerator * top / (denominator * bottom)

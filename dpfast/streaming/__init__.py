@@ -1,0 +1,47 @@
+"""Data larger than memory, or spread over machines: chunks, and the states of a mechanism that reads them and merge.
+
+A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
+
+- `Sums`: exact sums of the codes and of their squares;
+- `Records`: how many there are;
+- `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
+- `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
+- `Codes`: the grid code of every record, where the law needs them all;
+- `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
+- `Columns`: one of these for each column.
+
+`Mechanism.reading` makes the reading, and `Mechanism.law_of` the law from its summary, for arrays (`Reading.of`) and
+for streams (`State`) alike. A summary is exact and made of integers (but for `Values` of an array): it depends neither
+on the chunks nor on the order of merging, and a release equals that of the same records in one array, bit for bit for
+the same generator.
+"""
+
+from dpfast.streaming.chunks import Chunks
+from dpfast.streaming.columns import Columns, columns_between, shares
+from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
+from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, Records, Sums, Values
+from dpfast.streaming.state import State, Streamed
+from dpfast.streaming.wire import Integers
+
+__all__ = [
+    "Array",
+    "Batch",
+    "Chunks",
+    "CodeSums",
+    "Codes",
+    "Columns",
+    "Counts",
+    "Integers",
+    "Order",
+    "Ordered",
+    "Ranks",
+    "Reading",
+    "Records",
+    "Selected",
+    "State",
+    "Streamed",
+    "Sums",
+    "Values",
+    "columns_between",
+    "shares",
+]

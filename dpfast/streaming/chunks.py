@@ -1,0 +1,108 @@
+"""Records in pieces that a mechanism can read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from dpfast import _checks, _containers
+from dpfast.spending import unpaid
+
+if TYPE_CHECKING:
+    pass
+from numpy.typing import NDArray
+
+
+class Chunks:
+    """Records in pieces that can be visited again: what a mechanism takes in place of one array.
+
+    Parameters
+    ----------
+    source : iterable, Arrow ChunkedArray, or callable
+        Pieces: array_like, of shape (m,) or (m, d) as the mechanism takes them, of any lengths, 0 too; a list of
+        arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function of no arguments that opens a new
+        iterator over them for each pass, always over the same data.
+
+    Raises
+    ------
+    TypeError
+        An iterator, which can be visited once: give the function that makes it.
+
+    Notes
+    -----
+    Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
+    first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
+    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
+    Privacy: the guarantee is for the records that come. A release that a source makes on its way, of bounds to clamp
+    to for one, is another one, in each pass; a `dpfast.Ledger` charges it.
+    Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
+    summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> ages = np.random.default_rng(0).integers(18, 90, 100_000)
+    >>> chunks = dpf.Chunks(np.array_split(ages, 10))
+    >>> 53 <= dpf.median(chunks, bounds=(0, 100), epsilon=1.0) <= 55
+    True
+    >>> def opened():
+    ...     return (np.random.default_rng(seed).normal(50, 10, 1000) for seed in range(100))
+    >>> 49 <= dpf.median(dpf.Chunks(opened), bounds=(0, 100), epsilon=1.0) <= 51
+    True
+    """
+
+    def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
+        if hasattr(source, "iterchunks"):
+            source = source.iterchunks
+        if not callable(source):
+            if not isinstance(source, Iterable):
+                raise TypeError(f"source must be an iterable of arrays or a function, not {type(source).__name__}")
+            if iter(source) is source:
+                raise TypeError("source is an iterator, which can be read once: give a function that opens one")
+        self._source = source
+        self._n: int | None = None
+
+    @classmethod
+    def slices(cls, array: NDArray[Any], size: SupportsIndex = 2**18) -> Chunks:
+        """The pieces of an array, a memmap for one, of `size` records each."""
+        step = _checks.whole("size", size, least=1)
+        return cls([array[start : start + step] for start in range(0, len(array), step)])
+
+    @classmethod
+    def parquet(cls, path: Any, columns: str | Sequence[str]) -> Chunks:
+        """The row groups of a Parquet file, of one column or, as tables of float64, of several. Needs pyarrow."""
+
+        def opened() -> Iterator[Any]:
+            from pyarrow import parquet
+
+            names = [columns] if isinstance(columns, str) else list(columns)
+            with parquet.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    table = file.read_row_group(group, columns=names)
+                    pieces = [table.column(name).combine_chunks() for name in names]
+                    if isinstance(columns, str):
+                        yield pieces[0]
+                    else:
+                        yield np.stack([_containers.vector("x", piece).astype(np.float64) for piece in pieces], axis=1)
+
+        return cls(opened)
+
+    def __iter__(self) -> Iterator[Any]:
+        return unpaid(lambda: iter(self._source() if callable(self._source) else self._source))
+
+    def __repr__(self) -> str:
+        return "<Chunks of private records>"
+
+    def declares_integers(self) -> bool:
+        """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
+        if isinstance(self._source, Sequence):
+            return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
+        return _containers.declares_integers(next(iter(self), None))
+
+    def records(self) -> int:
+        """The number of records, by a visit to all pieces, once."""
+        if self._n is None:
+            self._n = sum(len(piece) for piece in self)
+        return self._n

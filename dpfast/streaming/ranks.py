@@ -1,0 +1,521 @@
+"""Order statistics around public ranks, and the sum between two of them, in one to three passes."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _containers
+from dpfast._kernels import _select, _stream, _windows
+from dpfast._threads import each
+from dpfast.grid import Grid
+
+if TYPE_CHECKING:
+    pass
+from dpfast.streaming.reading import Array, Reading
+from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_codes, read_counts, read_items, read_whole
+
+_DIGIT = 18  # bits of a code that one pass counts: 3 MB of counts, in 64 and in 32 bits
+_THREAD = 2**18  # records for which a thread pays
+_PIECE = 2**31  # records that are added at once: fewer than twice as many to counts of 32 bits
+
+
+class _Tally:
+    """A table of counts of 64 bits, with one of 32 for the newest: kernels add to that faster."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self._added = 0
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @cached_property
+    def _counts(self) -> Integers:
+        return np.zeros(self.shape, np.int64)
+
+    @cached_property
+    def _newest(self) -> NDArray[np.uint32]:
+        return np.zeros(self.shape, np.uint32)
+
+    @property
+    def counts(self) -> Integers:
+        """All counts. To be read only: nothing is changed by it, as another thread may read, too."""
+        return self._counts + self._newest if self._added else self._counts
+
+    def newest(self, n: int) -> NDArray[np.uint32]:
+        """The table that n records more, at most `_PIECE`, are to be added to."""
+        if self._added + n >= 2 * _PIECE:
+            self._counts += self._newest
+            self._newest[:] = 0
+            self._added = 0
+        self._added += n
+        return self._newest
+
+    def add(self, counts: Integers) -> None:
+        """Counts of another table."""
+        self._counts += counts
+
+    def take(self, counts: Integers) -> None:
+        """Counts of nobody else, in a table that has none. Not copied: zeros that are not touched take no memory."""
+        self._counts = counts.reshape(self.shape)
+
+
+class _Level(NamedTuple):
+    """Tables of counts by one digit of the codes, a row for each cell of the level above that is looked into."""
+
+    shift: int
+    starts: Integers  # of each row: the first code,
+    befores: Integers  # the records with lesser codes,
+    expected: Integers  # and those that the row should count
+    tally: _Tally  # of shape (rows, digits)
+
+    def settled(self) -> Integers:
+        """Counts that add up to those expected, as they do if all passes saw the same records.
+
+        Else those that are too many are taken from the end of the row, and those that lack are counted at its start.
+        """
+        ends = np.minimum(np.cumsum(self.tally.counts, axis=1), self.expected[:, None])
+        counts = np.diff(ends, axis=1, prepend=0)
+        counts[:, 0] += self.expected - ends[:, -1]
+        return counts
+
+
+class _Cells(NamedTuple):
+    """The cells of a level that hold a wanted rank, ascending: all that is kept of it when its pass is over."""
+
+    places: Integers  # in the tables of the level, flat
+    befores: Integers  # records with codes below those of the cell
+    expected: Integers  # records of the cell
+
+    @classmethod
+    def of(cls, level: _Level, stretches: _Stretches) -> _Cells:
+        counts = level.settled()
+        befores = (level.befores[:, None] + np.cumsum(counts, axis=1) - counts).reshape(-1)
+        counts = counts.reshape(-1)
+        places = np.flatnonzero(stretches.meet(befores, counts))
+        return cls(places, befores[places], counts[places])
+
+    def check(self, level: _Level, stretches: _Stretches) -> None:
+        """Raises a ValueError unless the cells ascend, apart, within their rows, and together hold all wanted ranks."""
+        places, befores, expected = self
+        inside = len(places) == len(befores) == len(expected) and np.all((places >= 0) & (places < level.tally.size))
+        if not inside or np.any(places[1:] <= places[:-1]):
+            raise ValueError(DAMAGED)
+        row, ends = places // level.tally.shape[1], befores + expected
+        within = (befores >= level.befores[row]) & (ends <= level.befores[row] + level.expected[row])
+        wanted = stretches.between(befores, ends)
+        if not np.all(within & (wanted > 0)) or np.any(befores[1:] < ends[:-1]):
+            raise ValueError(DAMAGED)
+        if np.sum(wanted) != np.sum(stretches.between(level.befores, level.befores + level.expected)):
+            raise ValueError(DAMAGED)
+
+
+class _Stretches(NamedTuple):
+    """Wanted ranks, from first to last: within 1..n, ascending and apart."""
+
+    firsts: Integers
+    lasts: Integers
+
+    @classmethod
+    def of(cls, wanted: Iterable[tuple[int, int]], n: int) -> _Stretches:
+        inside = ((max(first, 1), min(last, n)) for first, last in wanted if first <= n and last >= 1)
+        firsts, lasts = np.array(_joined_stretches(inside), np.int64).reshape(-1, 2).T
+        return cls(firsts, lasts)
+
+    def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
+        """Which cells hold a wanted rank."""
+        at = np.searchsorted(self.lasts, befores + 1)
+        return (counts > 0) & (np.append(self.firsts, 2**62)[at] <= befores + counts)
+
+    def between(self, befores: Integers, ends: Integers) -> Integers:
+        """How many wanted ranks are greater than each of `befores`, and at most `ends`."""
+        lasts, wanted = np.append(0, self.lasts), np.append(0, np.cumsum(self.lasts - self.firsts + 1))
+
+        def up_to(ranks: Integers) -> Any:
+            begun = np.searchsorted(self.firsts, ranks, side="right")
+            return wanted[begun] - np.maximum(lasts[begun] - np.maximum(ranks, 0), 0)
+
+        return np.asarray(up_to(ends) - up_to(befores))
+
+
+class _Copied:
+    """Cells whose codes are copied, in a pass: no more of them than the first pass counted."""
+
+    def __init__(self, starts: Integers, befores: Integers, expected: Integers, width: int) -> None:
+        self.starts, self.befores, self.expected, self.width = starts, befores, expected, width
+        self.left = int(expected.sum())
+        self.parts: list[Integers] = []
+
+    @property
+    def codes(self) -> Integers:
+        return _joined(self.parts)
+
+    def add(self, codes: Integers) -> None:
+        held = codes[: self.left]
+        if held.size:
+            self.parts.append(held)
+            self.left -= held.size
+
+
+def _joined(parts: Iterable[Integers]) -> Integers:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+_NO_MARKS = np.empty(0, np.uint8)
+
+
+class Ranks(Reading):
+    """Order statistics, and the sum of the codes between two of them, exactly and in bounded memory.
+
+    Codes are counted by a digit of at most 18 leading bits. The cells of codes that hold wanted ranks are looked into
+    in the next pass: the codes of a cell with few records are copied, a cell with many is counted by its next digit. Of
+    the cells within a stretch of wanted ranks no more records are held than ranks are wanted, and at most two cells of
+    a stretch reach beyond it, for each a table at the most. The number of passes is that of the digits: one for a grid
+    of at most 2**18 points, two up to 2**36, else three.
+
+    Parameters
+    ----------
+    grid : Grid
+    wanted : callable
+        The stretches of ranks, pairs (first, last), for n records; at most two, apart, if `sums`.
+    finish : callable
+        The summary, of an `Ordered`.
+    sums : bool
+        Whether the sum of the codes between the stretches is needed.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        wanted: Callable[[int], Iterable[tuple[int, int]]],
+        finish: Callable[[Ordered], Any],
+        *,
+        sums: bool = False,
+    ) -> None:
+        self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
+        self._bits = (grid.size - 1).bit_length()
+        self.passes = -(-self._bits // _DIGIT)
+        self._looked: list[_Cells] = []
+        self._copied: list[_Copied] = []
+        self._marks: list[tuple[NDArray[np.int32], int]] = []
+        self._any = _NO_MARKS
+        self._gap: _Gap | None = None
+        self._clamped_sum = 0
+
+    @cached_property
+    def _level(self) -> _Level:
+        """The tables of the present pass: in the first, one by the leading digit."""
+        shift, first = self._shift(0), np.zeros(1, np.int64)
+        return _Level(shift, first, first, first, _Tally((1, ((self._grid.size - 1) >> shift) + 1)))
+
+    def _shift(self, level: int) -> int:
+        return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
+
+    def _width(self) -> int:
+        """The bits of the next digit."""
+        return self._level.shift - self._shift(len(self._looked) + 1)
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        stretches = self._wanted(len(values)) if len(values) else []
+        return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
+
+    def records(self, x: Any) -> Array:
+        return _containers.vector("x", x)
+
+    def add(self, values: Array, threads: int) -> None:
+        for start in range(0, len(values), _PIECE):
+            self._add(values[start : start + _PIECE], threads)
+        if self._gap:
+            self._clamped_sum += self._gap.clamped_sum(values, self._grid, threads)
+
+    def _add(self, values: Array, threads: int) -> None:
+        many = min(threads, len(values) // _THREAD)
+        parts = [values] if many < 2 else np.array_split(values, many)
+        newest, read = self._level.tally.newest(len(values)), self._refine if self._looked else self._count
+
+        def add(part: Array) -> tuple[NDArray[np.uint32], Integers | None]:
+            table = newest if many < 2 else np.zeros_like(newest)
+            return table, read(part, table)
+
+        for table, codes in each(add, parts, threads):
+            if table is not newest:
+                newest += table
+            if codes is not None:
+                self._copied[-1].add(codes)
+
+    def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
+        _stream.count(part, table[0], self._level.shift, first=self._grid.first, **self._grid.kernel)
+
+    def _refine(self, part: Array, table: NDArray[np.uint32]) -> Integers:
+        room = np.empty(min(self._copied[-1].left, len(part)), np.int64)
+        filled = _stream.refine(
+            part, self._any, self._marks, table, room, self._level.shift, first=self._grid.first, **self._grid.kernel
+        )
+        return room[:filled].copy() if 2 * filled < room.size else room[:filled]
+
+    def merge(self, other: Ranks) -> None:
+        for mine, its in zip(self._looked, other._looked, strict=True):
+            if not all(map(np.array_equal, mine, its)):
+                raise ValueError("states that went on from different first passes do not merge")
+        self._level.tally.add(other._level.tally.counts)
+        for held, more in zip(self._copied[-1:], other._copied[-1:], strict=True):
+            held.add(more.codes)
+        self._clamped_sum += other._clamped_sum
+
+    def advance(self, n: int) -> None:
+        self._expect(n)
+        self._look_into(_Cells.of(self._level, _Stretches.of(self._wanted(n), n)), n)
+
+    def _expect(self, n: int) -> None:
+        if not self._looked:
+            self._level = self._level._replace(expected=np.array([n]))
+
+    def _look_into(self, cells: _Cells, n: int) -> None:
+        """In the next pass the codes of small cells are copied, and large ones are counted by their next digit."""
+        level, width = self._level, self._width()
+        rows, digits = level.tally.shape
+        row, digit = np.divmod(cells.places, digits)
+        starts = level.starts[row] + (digit << level.shift)
+        _, befores, expected = cells
+        few = expected <= 1 << width
+
+        marks = np.zeros(rows * digits, np.int32)
+        marks[cells.places[few]] = 1
+        marks[cells.places[~few]] = 2 + np.arange(np.count_nonzero(~few))
+        # What was copied before is not looked at again.
+        self._marks = [(np.where(old > 1, old, 0).astype(np.int32), at) for old, at in self._marks]
+        self._marks.append((marks.reshape(rows, digits), level.shift))
+        self._any = (self._marks[0][0][0] != 0).view(np.uint8)
+        self._looked.append(cells)
+        self._copied.append(_Copied(starts[few], befores[few], expected[few], 1 << level.shift))
+        tally = _Tally((int(np.count_nonzero(~few)), 1 << width))
+        self._level = _Level(level.shift - width, starts[~few], befores[~few], expected[~few], tally)
+        if self._sums and len(self._looked) == self.passes - 1:
+            self._gap = _Gap.of(self._known(), n)
+
+    def _known(self) -> tuple[Integers, ...]:
+        """First code, last code, records before and records of the cells about which all is known in the end."""
+        last = self._level
+        width = 1 << self._marks[-1][1] if self._marks else self._grid.size
+        rows = [(c.starts, c.starts + (c.width - 1), c.befores, c.expected) for c in self._copied]
+        rows.append((last.starts, last.starts + (width - 1), last.befores, last.expected))
+        columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+        order = np.argsort(columns[0])
+        return tuple(column[order] for column in columns)
+
+    def summary(self, n: int) -> Any:
+        self._expect(n)
+        last, counts = self._level, self._level.settled()
+        row, digit = np.nonzero(counts)
+        codes = _joined(part for held in self._copied for part in held.parts)
+        codes.sort()
+        weights = np.ones_like(codes)
+        if row.size:
+            counted = last.starts[row] + digit
+            at = np.searchsorted(codes, counted)
+            codes, weights = np.insert(codes, at, counted), np.insert(weights, at, counts[row, digit])
+        order = Order.of(codes, weights, self._known(), n, self._grid)
+        if self._gap:
+            order = order._replace(between=self._gap.sum(self._clamped_sum))
+        return self._finish(order)
+
+    def pack(self) -> Any:
+        looked = [list(cells) for cells in self._looked]
+        copied = [held.codes for held in self._copied]
+        return [looked, self._level.tally.counts.reshape(-1), copied, self._clamped_sum]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        looked, counts, copied, clamped_sum = read_items(packed, 4)
+        earlier = min(number, self.passes) - 1
+        for cells in read_items(looked, earlier):
+            self._expect(n)
+            most = self._level.tally.size
+            held = _Cells(*(read_array(part, most) for part in read_items(cells, 3)))
+            held.check(self._level, _Stretches.of(self._wanted(n), n))
+            digits = 1 << self._width()
+            tables = np.count_nonzero(held.expected > digits)
+            last = len(self._looked) + 1 == earlier
+            if last and (not isinstance(counts, Blob) or counts.size != tables * digits):
+                raise ValueError(DAMAGED)  # before there are so many tables
+            self._look_into(held, n)
+        tally = self._level.tally
+        tally.take(read_counts(counts, tally.size, n, exact=not earlier))
+        for cells, codes in zip(self._copied, read_items(copied, earlier), strict=True):
+            cells.add(read_codes(codes, self._grid, cells.left))
+        self._clamped_sum = read_whole(clamped_sum, n * (self._grid.size - 1))
+
+
+class _Gap(NamedTuple):
+    """The records between two stretches, whose codes are added up but not held."""
+
+    low: int  # the last code below them
+    high: int  # the first code above them
+    below: int
+    between: int
+    above: int
+
+    @classmethod
+    def of(cls, cells: tuple[Integers, ...], n: int) -> _Gap | None:
+        _, lasts, befores, expected = cells
+        ends = befores + expected
+        [at] = np.nonzero(befores[1:] > ends[:-1])
+        if not at.size:
+            return None
+        i = int(at[0])
+        below, above = int(ends[i]), n - int(befores[i + 1])
+        return cls(int(lasts[i]), int(cells[0][i + 1]), below, n - below - above, above)
+
+    def clamped_sum(self, values: Array, grid: Grid, threads: int) -> int:
+        """The sum of the codes clamped to low..high."""
+        low, high = grid.value(self.low), grid.value(self.high)
+        total, _ = _select.moments(
+            values, first=grid.first, low=low, high=high, squares=False, workers=threads, **grid.kernel
+        )
+        return total
+
+    def sum(self, clamped_sum: int) -> int:
+        """The sum between, within what it can be if all passes saw the same records."""
+        total = clamped_sum - self.below * self.low - self.above * self.high
+        return min(max(total, self.between * self.low), self.between * self.high)
+
+
+class Ordered(Protocol):
+    """The sorted codes of n records around the wanted ranks: `Selected` of an array, `Order` of a stream.
+
+    Only wanted ranks may be asked for; of three stretches or more, only those in 1..n.
+    """
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+
+    def window(self, first: int, last: int) -> Integers:
+        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+
+    def total(self, first: int, last: int) -> int:
+        """The sum of the codes of ranks first..last."""
+
+
+class Selected(NamedTuple):
+    """Stretches of the order of an array: their codes, from ranks `firsts` on."""
+
+    n: int
+    firsts: list[int]
+    stretches: list[Integers]
+    between: int = 0  # the sum of the codes after the first stretch and before the second
+
+    @classmethod
+    def of(
+        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, *, sums: bool = False, threads: int = 1
+    ) -> Selected:
+        """The stretches that hold all wanted ranks, and the sum between two of them."""
+        n, joined = len(values), _joined_stretches(wanted)
+        if not joined:
+            return cls(n, [], [])
+        if len(joined) == 1:
+            [(first, last)] = joined
+            codes = _select.window(values, first, last, **grid.kernel, workers=threads)
+            return cls(n, [first], [grid.encode(codes)])
+        if len(joined) == 2:
+            low, high, between = _select.windows(
+                values, joined[0], joined[1], first=grid.first, sums=sums, **grid.kernel, workers=threads
+            )
+            return cls(n, [first for first, _ in joined], [grid.encode(low), grid.encode(high)], between)
+        return cls(n, *_many(values, joined, grid, threads))
+
+    def window(self, first: int, last: int) -> Integers:
+        at = bisect.bisect_right(self.firsts, first) - 1
+        start = first - self.firsts[at]
+        return self.stretches[at][start : start + last - first + 1]
+
+    def total(self, first: int, last: int) -> int:
+        if len(self.stretches) == 1:
+            return int(self.window(first, last).sum())
+        low, high = self.stretches
+        return int(low[first - self.firsts[0] :].sum()) + self.between + int(high[: last - self.firsts[1] + 1].sum())
+
+
+def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches of ranks, ascending and apart."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(wanted):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _many(
+    values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, threads: int
+) -> tuple[list[int], list[Integers]]:
+    """First ranks and codes of the stretches, cut to the ranks that there are."""
+    firsts, lasts = _Stretches.of(wanted, len(values))
+    found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
+    return firsts.tolist(), np.split(found, np.cumsum(lasts - firsts + 1)[:-1])
+
+
+class Order(NamedTuple):
+    """What is known of the sorted codes: entry i holds the ranks after ``ends[i] - counts[i]``, up to ``ends[i]``."""
+
+    codes: Integers
+    counts: Integers
+    ends: Integers
+    n: int
+    last: int
+    between: int = 0  # the sum of the codes of which no entry tells
+
+    @classmethod
+    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
+        """From ascending codes, with their counts, that lie in cells.
+
+        If passes saw different records, those of a cell that are too many are left out from its end, and those that
+        lack are counted at its start.
+        """
+        starts, _, befores, expected = cells
+        edges = np.append(np.searchsorted(codes, starts), codes.size)
+        edges[:1] = 0
+        sizes, ends = np.diff(edges), np.cumsum(counts)
+        found = np.diff(np.where(edges > 0, ends[edges - 1], 0)) if codes.size else np.zeros_like(expected)
+        if not np.array_equal(found, expected):
+            codes, counts, sizes = _reconciled(codes, counts, edges, found, cells)
+            ends = np.cumsum(counts)
+        ends += np.repeat(befores - (np.cumsum(expected) - expected), sizes)
+        return cls(codes, counts, ends, n, grid.size - 1)
+
+    def window(self, first: int, last: int) -> Integers:
+        """The codes of ranks first..last, with 0 for ranks below 1 and the greatest code for those above n."""
+        ranks = np.arange(first, last + 1)
+        codes = self.codes[np.searchsorted(self.ends, np.clip(ranks, 1, self.n))]
+        codes[ranks < 1] = 0
+        codes[ranks > self.n] = self.last
+        return codes
+
+    def total(self, first: int, last: int) -> int:
+        """The sum of the codes of ranks first..last; `between` is all of it that no entry tells. Below 2**63."""
+        begins = self.ends - self.counts
+        overlap = np.minimum(self.ends, last) - np.maximum(begins, first - 1)
+        return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between
+
+
+def _reconciled(
+    codes: Integers, counts: Integers, edges: Integers, found: Integers, cells: tuple[Integers, ...]
+) -> tuple[Integers, Integers, Integers]:
+    """Codes and counts in their cells, as many as expected in each, and how many entries each has."""
+    starts, lasts, _, expected = cells
+    lacking = found < expected
+    at, sizes = edges[:-1][lacking], np.diff(edges) + lacking
+    codes = np.insert(codes, at, starts[lacking])
+    counts = np.insert(counts, at, (expected - found)[lacking])
+    held, most = np.maximum(found, expected), np.repeat(expected, sizes)
+    within = np.cumsum(counts) - np.repeat(np.cumsum(held) - held, sizes)
+    counts = np.minimum(within, most) - np.minimum(within - counts, most)
+    return np.clip(codes, np.repeat(starts, sizes), np.repeat(lasts, sizes)), counts, sizes

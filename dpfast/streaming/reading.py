@@ -1,0 +1,271 @@
+"""Readings of one pass: sums, counts, codes, values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _containers
+from dpfast._kernels import _select
+from dpfast.grid import Grid
+
+if TYPE_CHECKING:
+    pass
+from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items, read_whole
+
+Array = NDArray[Any]
+
+
+# ---- readings ----
+
+
+class Reading(ABC):
+    """Reads records, in one pass or more, and makes their summary. PRIVATE once it has read.
+
+    A stream calls `add` for each chunk and `merge` for each other reading of the present pass, `advance` between two
+    passes, and `summary` after the last one. An array needs one call of `of`.
+    """
+
+    passes = 1
+
+    @abstractmethod
+    def records(self, x: Any) -> Array:
+        """A chunk as numbers; looks at its shape and dtype only."""
+
+    @abstractmethod
+    def add(self, values: Array, threads: int) -> None:
+        """The records of a chunk."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> None:
+        """What another reading has read in the same pass."""
+
+    def advance(self, n: int) -> None:
+        """Begin the next pass over n records, where there is one."""
+        raise ValueError("there is one pass only")
+
+    @abstractmethod
+    def summary(self, n: int) -> Any:
+        """What the law is made of, after the last pass over n records."""
+
+    def of(self, values: Array, threads: int = 1) -> Any:
+        """The summary of all records, in one array as `records` returns it; called once, and of a new reading only.
+
+        By all passes over the array; a subclass may override it by a faster way to the same summary.
+        """
+        for number in range(self.passes):
+            if number:
+                self.advance(len(values))
+            if len(values):
+                self.add(values, threads)
+        return self.summary(len(values))
+
+    @abstractmethod
+    def pack(self) -> Any:
+        """All that is held, as lists of integers, None and arrays of int64."""
+
+    @abstractmethod
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        """Take over, into a new reading, what `pack` gave in pass `number`, n records in the first; or a ValueError."""
+
+
+class CodeSums(NamedTuple):
+    """n records; the sums of their codes and of the squares, exact."""
+
+    n: int
+    total: int
+    squares: int
+
+
+class Sums(Reading):
+    """Exact sums of the codes, and of their squares where they are asked for. Two integers."""
+
+    def __init__(self, grid: Grid, *, squares: bool) -> None:
+        self._grid, self._squares = grid, squares
+        self._total = self._total_squares = 0
+
+    def records(self, x: Any) -> Array:
+        return _containers.vector("x", x)
+
+    def add(self, values: Array, threads: int) -> None:
+        grid = self._grid
+        total, squares = _select.moments(
+            values, first=grid.first, squares=self._squares, **grid.kernel, workers=threads
+        )
+        self._total += total
+        self._total_squares += squares
+
+    def merge(self, other: Sums) -> None:
+        self._total += other._total
+        self._total_squares += other._total_squares
+
+    def summary(self, n: int) -> CodeSums:
+        return CodeSums(n, self._total, self._total_squares)
+
+    def pack(self) -> Any:
+        return [self._total, self._total_squares]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        total, squares = read_items(packed, 2)
+        last = self._grid.size - 1
+        self._total = read_whole(total, n * last)
+        self._total_squares = read_whole(squares, n * last**2)
+
+
+class Records(Reading):
+    """The number of records, which a state holds anyway.
+
+    Parameters
+    ----------
+    kept : callable
+        Those of a chunk that count.
+    """
+
+    def __init__(self, kept: Callable[[Array], Array]) -> None:
+        self._kept = kept
+
+    def records(self, x: Any) -> Array:
+        return self._kept(_containers.vector("x", x))
+
+    def add(self, values: Array, threads: int) -> None:
+        pass
+
+    def merge(self, other: Records) -> None:
+        pass
+
+    def summary(self, n: int) -> CodeSums:
+        return CodeSums(n, 0, 0)
+
+    def pack(self) -> Any:
+        return []
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        read_items(packed, 0)
+
+
+class Counts(Reading):
+    """A table of counts.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    records : callable
+        A chunk as numbers.
+    count : callable
+        The counts of a chunk, an array of `shape`, by ``count(values, threads)``.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], records: Callable[[Any], Array], count: Callable[[Array, int], Integers]
+    ) -> None:
+        self._shape, self._records, self._count = shape, records, count
+        self._counts = np.zeros(shape, np.int64)
+
+    def records(self, x: Any) -> Array:
+        return self._records(x)
+
+    def add(self, values: Array, threads: int) -> None:
+        self._counts += self._count(values, threads)
+
+    def merge(self, other: Counts) -> None:
+        self._counts += other._counts
+
+    def summary(self, n: int) -> tuple[Integers, int]:
+        """The counts, and n."""
+        return self._counts.copy(), n
+
+    def of(self, values: Array, threads: int = 1) -> tuple[Integers, int]:
+        return self._count(values, threads), len(values)
+
+    def pack(self) -> Any:
+        return [self._counts.reshape(-1)]
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        [counts] = read_items(packed, 1)
+        self._counts = read_counts(counts, self._counts.size, n).reshape(self._shape)
+
+
+class Codes(Reading):
+    """The grid codes of all records, in the order in which they were read: 8 bytes for each record and column.
+
+    Parameters
+    ----------
+    grids : tuple of Grid
+        One for each column.
+    finish : callable
+        The summary, of an array of shape (n, columns).
+    records : callable, optional
+        A chunk as numbers, of shape (m,) or (m, columns). Default: a vector.
+    """
+
+    def __init__(
+        self,
+        grids: tuple[Grid, ...],
+        finish: Callable[[Integers], Any],
+        records: Callable[[Any], Array] | None = None,
+    ) -> None:
+        self._grids, self._finish = grids, finish
+        self._records = records or partial(_containers.vector, "x")
+        self._parts: list[Integers] = []
+
+    def records(self, x: Any) -> Array:
+        return self._records(x)
+
+    def add(self, values: Array, threads: int) -> None:
+        columns = values.T.reshape(len(self._grids), -1)
+        self._parts.append(np.stack([grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)], axis=1))
+
+    def merge(self, other: Codes) -> None:
+        self._parts.extend(other._parts)
+
+    def _together(self) -> Integers:
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate([np.empty((0, len(self._grids)), np.int64), *self._parts])]
+        return self._parts[0]
+
+    def summary(self, n: int) -> Any:
+        return self._finish(self._together().copy())
+
+    def pack(self) -> Any:
+        return list(self._together().T)
+
+    def unpack(self, packed: Any, n: int, number: int) -> None:
+        columns = [
+            read_codes(column, grid, n, n)
+            for column, grid in zip(read_items(packed, len(self._grids)), self._grids, strict=True)
+        ]
+        self._parts = [np.stack(columns, axis=1)]
+
+
+class Batch(NamedTuple):
+    """The summary of `Values`: records in one array, and the number of threads that may read them."""
+
+    values: Array
+    threads: int
+
+
+class Values(Codes):
+    """The records themselves, for a law that reads them: an array as it is, or the values of the codes of a stream.
+
+    The law must be the same for both: a function of the codes.
+
+    Parameters
+    ----------
+    grids, records
+        As for `Codes`.
+    """
+
+    def __init__(self, grids: tuple[Grid, ...], records: Callable[[Any], Array] | None = None) -> None:
+        def decoded(codes: Integers) -> Batch:
+            columns = [grid.decode(column) for grid, column in zip(grids, codes.T, strict=True)]
+            return Batch(columns[0] if records is None else np.stack(columns, axis=1), 1)
+
+        super().__init__(grids, decoded, records)
+
+    def of(self, values: Array, threads: int = 1) -> Batch:
+        return Batch(values, threads)

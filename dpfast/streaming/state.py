@@ -1,0 +1,261 @@
+"""The state of a mechanism that reads its records in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+
+from dpfast import _checks
+from dpfast.random import RandomSource, bit_generator
+from dpfast.spending import EXACT, LAW, Ticket, refused, spending
+
+if TYPE_CHECKING:
+    from dpfast.laws import Law
+    from dpfast.privacy import PrivacyProfile
+from dpfast.streaming.reading import Reading
+from dpfast.streaming.wire import DAMAGED, fingerprint, opened, read_whole, sealed
+
+# ---- states ----
+
+
+class Streamed(Protocol):
+    """The part of `dpfast.Mechanism` that a state uses."""
+
+    _ticket: Ticket | None
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile: ...
+
+    def reading(self) -> Reading: ...
+
+    def law_of(self, summary: Any) -> Law: ...
+
+    def check_records(self, n: int) -> int: ...
+
+    def drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any: ...
+
+
+class State:
+    """What a mechanism has read of a stream so far: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
+
+    A state reads chunks in one or more passes, each over the same records. States that read different chunks in the
+    same pass are merged, in any order; the merged one goes on to the next pass, and its copies read in that.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    passes : int
+        The number of passes: public, a function of the mechanism's parameters only.
+    number : int
+        The present pass, from 1.
+    n : int
+        Records read in the present pass (of `Count`, those that count): as public as the number of records is.
+
+    Notes
+    -----
+    Privacy: a state, and its bytes, are private data, like the records: only what `release` returns is a release, and
+    each one spends the budget of ``mechanism.privacy``. A state is no secret sharing and holds no noise.
+    The passes must see the same records. If one sees a different number of them, that is a ValueError; if it sees as
+    many but others, there is no error: the counts of the first pass stand, records beyond them in a cell of codes are
+    left out, those that lack count at the least code of the cell, and sums are clamped to what they can be. The
+    guarantee is about passes over the same records: there is none then.
+    A state is not safe to use from several threads at once; `workers` are.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 100), epsilon=1.0)
+    >>> state, chunks = mechanism.start(), np.split(np.random.default_rng(0).normal(50, 10, 100_000), 10)
+    >>> state.passes
+    2
+    >>> for chunk in chunks:
+    ...     state.update(chunk)
+    >>> state.next_pass()
+    >>> for chunk in chunks:
+    ...     state.update(chunk)
+    >>> 49 < state.release() < 51
+    True
+    """
+
+    def __init__(self, mechanism: Streamed) -> None:
+        self.mechanism = mechanism
+        self.number, self.n = 1, 0
+        self._reading = mechanism.reading()
+        self._records: int | None = None  # those of the first pass, when it is over
+
+    @property
+    def passes(self) -> int:
+        """The number of passes. Public."""
+        return self._reading.passes
+
+    def __repr__(self) -> str:
+        return f"<State of pass {self.number} of {self.passes}, private, for {self.mechanism!r}>"
+
+    def update(self, chunk: Any, *, workers: int = 1) -> None:
+        """Read a chunk of records in the present pass.
+
+        Parameters
+        ----------
+        chunk : array_like of shape (m,) or (m, d)
+            As the mechanism takes them; m = 0 will do.
+        workers : int
+            Threads that read the data, -1 for one per core; the result does not depend on it.
+        """
+        threads = _checks.threads(workers)
+        values = self._reading.records(chunk)
+        if len(values) or values.ndim > 1:
+            self._reading.add(values, threads)
+        self.n += len(values)
+
+    def read(self, chunks: Iterable[Any], *, workers: int = 1) -> State:
+        """Read chunks in this pass and in all that follow; the state itself, ready for `release`."""
+        while True:
+            for chunk in chunks:
+                self.update(chunk, workers=workers)
+            if self.number == self.passes:
+                return self
+            self.next_pass()
+
+    def merge(self, other: State) -> None:
+        """Add what another state of the same mechanism has read in the same pass.
+
+        Raises
+        ------
+        TypeError, ValueError
+            No state; a state of another mechanism, or of one that cannot be told from it since it has another function
+            without a name (`to_bytes`); one of another pass, or whose earlier passes found other
+            records around the wanted ranks.
+        """
+        if not isinstance(other, State):
+            raise TypeError(f"a state merges with a state, not with {type(other).__name__}")
+        if other is self:
+            raise ValueError("a state does not merge with itself: its records would count twice")
+        if other.mechanism != self.mechanism and fingerprint(other.mechanism) != fingerprint(self.mechanism):
+            raise ValueError("states of different mechanisms do not merge")
+        if other.number != self.number:
+            raise ValueError(f"states of pass {self.number} and pass {other.number} do not merge")
+        if other._records != self._records:
+            raise ValueError(f"states of {self._records} and {other._records} records do not merge")
+        if self.n + other.n > _MOST_RECORDS:
+            raise ValueError("states of more than 2**62 records together do not merge")
+        self._reading.merge(other._reading)
+        self.n += other.n
+
+    def next_pass(self) -> None:
+        """Go on to the next pass, in which all records are read again.
+
+        Raises
+        ------
+        ValueError
+            After the last pass, with no records, or with another number of records than in the first pass.
+        """
+        if self.number == self.passes:
+            raise ValueError(f"pass {self.number} is the last: release")
+        self._records = self._all_records()
+        self._reading.advance(self._records)
+        self.number, self.n = self.number + 1, 0
+
+    @property
+    def _ticket(self) -> Ticket | None:
+        return self.mechanism._ticket
+
+    @refused(LAW)
+    def law(self) -> Law:
+        """The exact law of the release, after the last pass. PRIVATE."""
+        return self._made()
+
+    @refused(EXACT)
+    def summary(self) -> Any:
+        """What the law is made of, after the last pass. PRIVATE."""
+        self._check_last()
+        return self._reading.summary(self._all_records())
+
+    def _check_last(self) -> None:
+        if self.number != self.passes:
+            raise ValueError(f"pass {self.number} of {self.passes}: call next_pass, and read the records again")
+
+    def _made(self) -> Law:
+        return self.mechanism.law_of(self.summary())
+
+    def release(
+        self, *, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None
+    ) -> Any:
+        """A release, after the last pass: it spends the budget, each time, as ``mechanism.release`` of all records.
+
+        Parameters
+        ----------
+        size, rng
+            As for `Mechanism.release`: the same releases for the same generator.
+        """
+        shape = _checks.shape(size)
+        bit_generator(rng)
+        self._check_last()  # what is wrong without the data costs nothing
+        profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
+        with spending(profile, times=math.prod(shape), label=label, of=self):
+            return self.mechanism.drawn(self._made, size, rng)
+
+    def _all_records(self) -> int:
+        if self._records is None:
+            return self.mechanism.check_records(self.n)
+        if self.n != self._records:
+            raise ValueError(
+                f"pass {self.number} read {self.n} records, the first pass {self._records}: chunks must be "
+                f"the same in all passes"
+            )
+        return self._records
+
+    # On the wire: docs/guides/streaming.md tells the layout.
+
+    def to_bytes(self) -> bytes:
+        """The state for another process or machine: a documented, versioned format without pickle. PRIVATE.
+
+        Raises
+        ------
+        TypeError
+            A mechanism with a function that its module does not know by name: a lambda or a local function, of which
+            the bytes could not tell one from another.
+        """
+        header = {
+            "mechanism": fingerprint(self.mechanism),
+            "pass": self.number,
+            "n": self.n,
+            "records": self._records,
+        }
+        return sealed(header, self._reading.pack())
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, mechanism: Streamed) -> State:
+        """The state that `to_bytes` made, for the same mechanism.
+
+        Raises
+        ------
+        ValueError
+            Damaged bytes, bytes of another version of the format, or the state of another mechanism.
+        """
+        header, held = opened(bytes(data))
+        state = cls(mechanism)
+        if header.get("mechanism") != fingerprint(mechanism):
+            raise ValueError(f"the state of another mechanism than {mechanism!r}")
+        number, n, records = (header.get(name) for name in ("pass", "n", "records"))
+        state.number, state.n = read_whole(number, state.passes), read_whole(n, _MOST_RECORDS)
+        if state.number < 1 or (records is None) != (state.number == 1):
+            raise ValueError(DAMAGED)
+        first = state.n
+        if records is not None:
+            first = state._records = read_whole(records, _MOST_RECORDS)
+            mechanism.check_records(first)
+        state._reading.unpack(held, first, state.number)
+        return state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.to_bytes(), self.mechanism)
+
+
+def _restored(data: bytes, mechanism: Streamed) -> State:
+    return State.from_bytes(data, mechanism)
+
+
+_MOST_RECORDS = 2**62
