@@ -8,7 +8,7 @@ import scipy.special
 from scipy.stats import norm
 
 import dpfast as dpf
-from bench import coverage
+from bench.pages import coverage
 from dpfast import families
 from dpfast.families import Box
 from tests.statistical import ALPHA

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench import local_densities, local_marginals, local_means
+from bench.pages import local_densities, local_marginals, local_means
 
 
 @pytest.fixture(autouse=True)
