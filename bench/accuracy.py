@@ -17,21 +17,21 @@ def method(quick):
     )
     counted = ", ".join(f"{datasets} of n = {n:,}" for n, datasets in sizes.items())
     versions = {"numpy": version("numpy"), **peers.versions()}
-    public = f"""**Public**: n, the bounds and steps above, epsilon, delta, Huber's corner, the fraction trimmed
-        ({location_accuracy.TRIM:g} from each side). **Assumed**: nothing about the data; each guarantee is for one
+    public = f"""**Public**: n, the bounds and steps above, epsilon, delta, Huber's corner, the trimmed fraction
+        ({location_accuracy.TRIM:g} on each side). **Assumptions**: none about the data; each guarantee is for one
         replaced record. Inverse sensitivity, global sensitivity and Student-t noise are pure; smooth sensitivity with
-        Laplace noise has delta = {location_accuracy.DELTA:g}. Bounds are as wide as one who has not seen the data would
-        state them; what the mean loses is in proportion to them."""
-    measured = f"""**Noise** is E|release - statistic of the data|, the mean over data sets of what their exact output
-        laws give: nothing is drawn, so rare large errors count in full. **Sampling error** is E|statistic of the data -
-        statistic of the population|. Data sets with fixed seeds: {counted}; the standard error of a sampling error is
-        about 0.75 over the root of that number."""
-    again = f"""**Again**: `pip install -e '.[bench]'`, then `python -m bench.accuracy` (about ten minutes on one core).
-        The real pay is left out unless its file is in the folder `DPFAST_DATA`, other libraries unless they are
-        installed. Their calls have no seeds, so their columns change from run to run, and nothing else does. Made with
-        dpfast {dpf.__version__}, {", ".join(f"{name} {number}" for name, number in versions.items())}."""
+        Laplace noise has delta = {location_accuracy.DELTA:g}. The bounds are as wide as an analyst who has not seen the
+        data would state them; the loss of the mean is proportional to their width."""
+    measured = f"""**Noise** is E|release - statistic of the data|, averaged over data sets and computed from the exact
+        output laws: no noise is drawn, so rare large errors count in full. **Sampling error** is E|statistic of the
+        data - statistic of the population|. Data sets with fixed seeds: {counted}; the standard error of a sampling
+        error is about 0.75 over the root of that number."""
+    again = f"""**To reproduce**: `pip install -e '.[bench]'`, then `python -m bench.accuracy` (about ten minutes on one
+        core). The real pay is left out unless its file is in the folder `DPFAST_DATA`, other libraries unless they are
+        installed. Calls of other libraries are not seeded, so their columns, and only these, change from run to run.
+        Made with dpfast {dpf.__version__}, {", ".join(f"{name} {number}" for name, number in versions.items())}."""
     texts = [paragraph(text) for text in (public, measured, again)]
-    return "\n".join(["## What was measured", "", data, "", *texts])
+    return "\n".join(["## Method", "", data, "", *texts])
 
 
 SECTIONS = {

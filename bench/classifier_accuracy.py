@@ -129,7 +129,7 @@ def main(arguments=None):
         for name in methods(d):
             row = [points(*lost[name, epsilon]) for epsilon in EPSILONS]
             rows.append([size(n), d, f"{100 * right:.1f}", name, *row])
-    print(table(["n", "d", "% right", "method", *epsilons], rows))
+    print(table(["n", "d", "% correct", "method", *epsilons], rows))
 
 
 if __name__ == "__main__":

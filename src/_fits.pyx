@@ -1,9 +1,9 @@
 """Maximum-likelihood estimates of blocks that need all their records; serves dpfast/families.
 
-The iterations are in ``fits.h``, their derivations in docs/proofs/block-estimates.md. Block j holds the records
-offsets[j]..offsets[j + 1] - 1. Every function fills one row of `out` for each block, and `counts` with how many records
-of it were used: those that are not finite, or outside the support, are left out. Each row depends on the records of its
-block only, and on nothing of other blocks; NaN stands for an estimate that does not exist.
+The iterations are in ``fits.h`` and ``regressions.h``, their derivations in docs/proofs/block-estimates.md. Block j
+holds the records offsets[j]..offsets[j + 1] - 1. Every function fills one row of `out` for each block, and `counts`
+with the number of its records that were used: records that are not finite or outside the support are left out. Each
+row depends only on the records of its block. NaN means that an estimate does not exist.
 """
 
 cimport numpy as cnp
@@ -20,6 +20,18 @@ cdef extern from "fits.h" nogil:
     struct select_keys:
         const char *data
 
+    Py_ssize_t FITS_LANES
+
+    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
+    Py_ssize_t select_sort_room(Py_ssize_t n)
+    double *select_sort(double *x, Py_ssize_t n, double *scratch)
+    select_keys fits_keys(const char *data, Py_ssize_t n, Py_ssize_t stride, select_kind kind)
+    Py_ssize_t fits_load(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, double least, double *out)
+    void fits_weibull(double *x, Py_ssize_t n, double *shape, double *scale)
+    void fits_laplace(const double *x, Py_ssize_t n, double *location, double *deviation)
+    void fits_binomial(double *x, Py_ssize_t n, double *above, bint correct, double *out)
+
+cdef extern from "regressions.h" nogil:
     enum fits_model:
         FITS_LINEAR
         FITS_LOGISTIC
@@ -37,16 +49,6 @@ cdef extern from "fits.h" nogil:
     struct fits_room:
         pass
 
-    Py_ssize_t FITS_LANES
-
-    select_kind select_kind_of(char kind, Py_ssize_t itemsize)
-    Py_ssize_t select_sort_room(Py_ssize_t n)
-    double *select_sort(double *x, Py_ssize_t n, double *scratch)
-    select_keys fits_keys(const char *data, Py_ssize_t n, Py_ssize_t stride, select_kind kind)
-    Py_ssize_t fits_load(const select_keys *keys, Py_ssize_t start, Py_ssize_t stop, double least, double *out)
-    void fits_weibull(double *x, Py_ssize_t n, double *shape, double *scale)
-    void fits_laplace(const double *x, Py_ssize_t n, double *location, double *deviation)
-    void fits_binomial(double *x, Py_ssize_t n, double *above, bint correct, double *out)
     Py_ssize_t fits_room_size(Py_ssize_t rows, Py_ssize_t parameters)
     fits_room fits_room_in(double *memory, Py_ssize_t rows, Py_ssize_t parameters)
     Py_ssize_t fits_regression(fits_room *room, const fits_design *design, Py_ssize_t start, Py_ssize_t stop,

@@ -52,6 +52,6 @@ def write(name, title, sections, *, figure, caption, arguments=None):
         return
     folder.mkdir(parents=True, exist_ok=True)
     figure(options.quick, folder / f"{name}.svg")
-    head = f"# {title}\n\nMade by `python -m bench.{name}`; not edited by hand.\n"
+    head = f"# {title}\n\nMade by `python -m bench.{name}`; do not edit it by hand.\n"
     first, *rest = texts.values()
     (folder / f"{name}.md").write_text("\n".join([head, first, f"![{caption}]({name}.svg)\n", *rest]), encoding="utf-8")

@@ -240,17 +240,17 @@ def section(quick):
     How often releases are within the stated 95 % error, `error(n, theta)`, at the true parameter and at the release
     itself: {settings} random settings for each family and parameter, n from {RECORDS[0]:,} to {RECORDS[1]:,}, epsilon
     from {EPSILONS[0]:g} to {EPSILONS[1]:g}, the truth over decades, bounds from 1.26 to 32 times beyond it on each side
-    (0.3 to 8 deviations of a record, for a location or coefficient), all ways to combine, guesses that are right,
-    wrong, or "worst". `error` is given the true values of the other parameters. "known": settings in which the error is
-    known at the truth; in others `error` is the distance to the farther bound, and no coverage is claimed (blocks too
-    short for the family's expansions, or a bias of the clamp beyond a quarter of the random error). The least coverage
-    is of all settings in which it is known, the greatest of those in which both bounds are beyond the error: a release
-    that is clamped to a nearer bound is within every error. Coverages above 0.98 come from releases at which the error
-    is not known, which count as within it; from coefficients, and r and p of the negative binomial, whose error
-    increases with the distance of the release; and from an overestimated bias of the clamp (Poisson counts, a few per
-    block). The thresholds were chosen with these settings in view: with other seeds expect a setting here and there
-    somewhat outside. Each is of {_RELEASES:,} simulated releases from at least 60 data sets; chance moves a coverage
-    by about 0.01, and the extremes more.
+    (0.3 to 8 deviations of a record, for a location or coefficient), all values of `combine`, guesses that are right,
+    wrong, or "worst". `error` is given the true values of the other parameters. "known": the settings in which the
+    error is known at the truth; in the others `error` is the distance to the farther bound, and no coverage is claimed
+    (blocks too short for the family's expansions, or a clamping bias beyond a quarter of the random error). The least
+    coverage is over all settings in which the error is known, the greatest over those in which both bounds are beyond
+    the error: a release that is clamped to a nearer bound is within every error. Coverages above 0.98 come from
+    releases at which the error is not known, which count as within it; from coefficients, and r and p of the negative
+    binomial, whose error increases with the distance of the release; and from an overestimated clamping bias (Poisson
+    counts, a few per block). The thresholds were chosen with these settings in view: with other seeds expect an
+    occasional setting somewhat outside. Each coverage is from {_RELEASES:,} simulated releases from at least 60 data
+    sets; its simulation error is about 0.01, and more for the extremes.
     """
     headings = ["family and parameter", "known", "least coverage", "greatest coverage"]
     return f"## Coverage of the stated error\n\n{paragraph(text)}\n{table(headings, rows)}"

@@ -88,10 +88,10 @@ def errors(quick):
     """Mean integrated squared errors of Beta(10, 10)."""
     found = simulation(runs(quick))
     text = paragraph(
-        f"""Mean integrated squared error of the perturbed histogram, n records from Beta(10, 10), {runs(quick):,} runs,
-        clipped and renormalised (Wasserman and Zhou 2010, figure 1), with standard errors in brackets; without noise,
-        exactly. The uniform density, which costs no privacy, has {SQUARE - 1:.4f}: where noise dominates it is better,
-        and `Histogram.noise_dominates` says so."""
+        f"""Mean integrated squared error of the perturbed histogram, clipped and renormalised, for n records from
+        Beta(10, 10), {runs(quick):,} runs (Wasserman and Zhou 2010, figure 1), with standard errors in brackets; the
+        error without noise is exact. The uniform density, which costs no privacy, has {SQUARE - 1:.4f}: it is better
+        where noise dominates, and `Histogram.noise_dominates` reports this."""
     )
     rows = [
         [m, *(f"{plain_mise(m, n):.4f}" for n in PLAIN), *(f"{e[i, 0]:.4f} ({e[i, 1]:.4f})" for e in found.values())]
@@ -172,10 +172,11 @@ def rates(quick):
         mean, error = distance(n, 10 if quick else 400, rng)
         check("Kolmogorov-Smirnov distance", mean, expected, 4 * math.hypot(error, 0.047))
         distances.append([f"{n:,}", f"{mean:.3f} ({error:.3f})", f"{mean * n ** (1 / 6) / math.log(n):.2f}"])
-    about = "Slope of log error against log n over two decades, density 1/2 + x, epsilon = 1, bins and draws as there."
+    about = """Slope of log error against log n over two decades: density 1/2 + x, epsilon = 1, bins and draws of the
+        theorems."""
     truth = """The Kolmogorov-Smirnov distance of n synthetic records of the perturbed histogram (n^(1/3) bins, epsilon
-        = 1) from the truth, Beta(2, 3), times sqrt(n), does not fall: the rate is the larger of both terms of Theorem 8
-        (2), not the smaller, with which log(n) n^(-2/3) would beat every estimator."""
+        = 1) from the true distribution, Beta(2, 3), times sqrt(n), does not decrease: the rate is the larger of the two
+        terms of Theorem 8 (2). With the smaller one, log(n) n^(-2/3), it would beat every estimator."""
     return "\n".join(
         [
             "## Rates of histograms\n",

@@ -25,9 +25,9 @@ def section(quick):
             orders = dpf.theory.exponential_orders(n, epsilon=1.0, peak=peak)
             cells = f"{n:,}", law.k, f"{means[-1]:.4f}", f"{expected:.4f}", f"{orders.rate:.4f}"
             rows.append([name, *cells, f"{slope(sizes, means):.3f}" if n == sizes[-1] else ""])
-    about = f"""Mean distance of `KolmogorovSmirnov` from n quantiles of a distribution, {draws} releases, epsilon = 1,
-        the default number k of synthetic records; `exponential_distance`, which is (pi^2 / (2 k n epsilon))^(1/3); and
-        Theorem 12, of order n^(-1/3). It falls as n^(-5/9) while k grows as n^(2/3), so from the truth the distance
-        falls as that of the data does, as n^(-1/2)."""
+    about = f"""Mean distance of `KolmogorovSmirnov` from n quantiles of a distribution ({draws} releases, epsilon = 1,
+        the default number k of synthetic records); the expected distance `exponential_distance`, which is (pi^2 / (2 k
+        n epsilon))^(1/3); and the rate of Theorem 12, of order n^(-1/3). The distance decreases as n^(-5/9) while k
+        grows as n^(2/3), so the distance from the true distribution decreases at the rate of the data, n^(-1/2)."""
     headings = ["data", "n", "k", "found", "expected", "Theorem 12", "slope found"]
     return "\n".join(["## Exponential mechanism\n", paragraph(about), table(headings, rows)])

@@ -142,14 +142,15 @@ def families(quick):
                 [setting.name, f"{epsilon:g}", *map(_number, found), _number(naive(setting, epsilon, 10**5, rng))]
             )
     text = f"""
-    Mean squared error of the release times n I, I the Fisher information of a record: 1 is what the maximum-likelihood
-    estimate has without privacy. The number of blocks is "auto", from n, epsilon and the bounds alone, with at least
-    {least} records in a block. Variance and bias are those of {BLOCKS:,} simulated blocks (fewer where blocks are
-    long), the variance of the noise is exact; chance moves an entry by about 0.02, by 0.05 at n = 1e7, where blocks are
-    few, and by more at epsilon 0.1 there. Rate, deviation and shape are geometric means. On the right the obvious way,
-    where there is one: a mean or variance of clipped records with Laplace noise (`GlobalSensitivity`), turned into the
-    parameter: better for means of counts and waiting times whose bounds are good, worse where the bounds of the records
-    must be wide; it needs those, where sample-and-aggregate needs bounds of the parameter.
+    Mean squared error of the release times n I, where I is the Fisher information of a record: 1 is the value of the
+    maximum-likelihood estimate without privacy. The number of blocks is "auto": it depends only on n, epsilon and the
+    bounds, with at least {least} records in a block. Variance and bias are those of {BLOCKS:,} simulated blocks (fewer
+    where blocks are long); the variance of the noise is exact. The simulation error of an entry is about 0.02, about
+    0.05 at n = 1e7, where blocks are few, and more at epsilon 0.1 there. Rate, deviation and shape are geometric means.
+    The last column is the obvious approach where one exists: a mean or variance of clipped records with Laplace noise
+    (`GlobalSensitivity`), converted to the parameter. It is better for means of counts and waiting times with good
+    bounds, and worse if the bounds on the records must be wide; it needs bounds on the records, whereas
+    sample-and-aggregate needs bounds on the parameter.
     """
     headings = ["family", "epsilon", *(f"n = {size(n)}" for n in records), "naive, n = 1e5"]
     return f"## Six families\n\n{paragraph(text)}\n{table(headings, rows)}"
@@ -167,10 +168,11 @@ def ends(quick):
             found = [efficiency(moved, mechanism(moved, 1.0, **options), n, rng, quick) for options in ways]
             rows.append([setting.name, f"{truth:.3g} in {setting.bounds}", *map(_number, found)])
     text = f"""
-    Mean squared error times n I as above, n = {size(n)}, epsilon 1. By default estimates of blocks are clamped beyond
-    the bounds, and those of parameters like scales are averaged by their logarithms, so noise is in proportion to the
-    parameter. Clamped at the bounds, the mean is biased wherever a bound is within a few deviations of a block's
-    estimate, a wide strip on the side where the deviation is large. (Chance moves these entries by about 0.2.)
+    Mean squared error times n I as above, n = {size(n)}, epsilon 1. By default the estimates of blocks are clamped
+    beyond the bounds, and parameters like scales are averaged on a logarithmic scale, so that the noise is proportional
+    to the parameter. If estimates are clamped at the bounds, the mean is biased wherever a bound is within a few
+    deviations of a block's estimate, which is a wide strip on the side where the deviation is large. (The simulation
+    error of these entries is about 0.2.)
     """
     headings = ["family", "truth", "default", 'combine="mean", margin=0']
     return f"## Near an end of the bounds\n\n{paragraph(text)}\n{table(headings, rows)}"
@@ -206,10 +208,11 @@ def wide_ranges(quick):
         simple = (efficiency(setting, release, n, rng, quick) for release in (plain, geometric))
         rows.append([size(n), *map(_number, simple), _number(found), used])
     text = """
-    The rate of exponential records, bounds 0.01 and 100 in place of 0.2 and 5, epsilon 1; mean squared error times n I.
-    The Winsorized mean spends half of epsilon on the quartiles of the estimates, and the width of the range then counts
-    by its logarithm only. Where public numbers say that the quartiles cannot be found, it is the plain mean. The noise
-    of a geometric mean, the default here, counts the logarithm of upper / lower too, whatever the rate is.
+    The rate of exponential records, bounds 0.01 and 100 instead of 0.2 and 5, epsilon 1; mean squared error times n I.
+    The Winsorized mean spends half of epsilon on the quartiles of the estimates; after that only the logarithm of the
+    width of the range matters. If the public numbers imply that the quartiles cannot be found, it is the plain mean.
+    The noise of a geometric mean, the default here, also depends on the logarithm of upper / lower, whatever the rate
+    is.
     """
     headings = ["n", "mean, margin=0", "geometric", "winsorized", "quartiles used"]
     return f"## A range that is far too wide\n\n{paragraph(text)}\n{table(headings, rows)}"
@@ -263,13 +266,13 @@ def regression(quick):
             root = [f"{np.sqrt(np.mean(np.square(found))):.2g}" for found in errors.values()]
             rows.append([size(n), f"{epsilon:g}", *root])
     text = """
-    Root mean squared error of a coefficient of a logistic regression with two features in [-1, 1] and an intercept, all
-    coefficients between -3 and 3.
+    Root mean squared error of a coefficient of a logistic regression with two features in [-1, 1] and an intercept; all
+    coefficients are between -3 and 3.
     """
     if LogisticRegression:
         wins = sum(float(row[-1]) <= min(map(float, row[3:-1])) for row in rows)
-        text += f"""diffprivlib perturbs the objective, for a guarantee that is about real numbers and an exact minimum:
-        it has the least error of the private ones in {wins} of {len(rows)} rows."""
+        text += f"""diffprivlib perturbs the objective, and its guarantee assumes real numbers and an exact minimum: it
+        has the least error of the private methods in {wins} of {len(rows)} rows."""
     return f"## Logistic regression\n\n{paragraph(text)}\n{table(['n', 'epsilon', *methods], rows)}"
 
 

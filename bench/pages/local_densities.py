@@ -86,18 +86,18 @@ def section(quick):
     lines = {}
     for epsilon, n, _, terms, error in error_rows(quick):
         lines.setdefault((f"{epsilon:g}", size(n)), []).append(f"{error:.2g} ({terms})")
-    about_methods = """Mean integrated squared error for Beta(10, 10), exact, each method with its best number of terms
-        (in brackets): equation (39) with (26), made private, or with (25); few signs; and one random frequency with a
-        window on the circle."""
+    about_methods = """Exact mean integrated squared error for Beta(10, 10), each method with its best number of terms
+        (in brackets): equation (39) with (26), corrected to be private, or with (25); a few signs; and one random
+        frequency with a window on the circle."""
     rows = [[size(n), *(f"{error:.3g}" for error in errors)] for n, *errors in density_rows(quick)]
-    about_density = """Six terms at epsilon = 1, one frequency: the formula, the series found in simulations, the
-        density made of it, and the uniform density."""
+    about_density = """Six terms at epsilon = 1, one frequency: the error by formula, and in simulations the errors of
+        the series, of the density made of it, and of the uniform density."""
     rates = [
         [f"{s:g}", f"{first} to {last}", f"{found:.3f}", f"{expected:.3f}"]
         for s, first, last, found, expected in rate_rows(quick)
     ]
-    about_rates = """Slopes of the exact error in n from 1e6 to 1e12 on a logarithmic scale, terms by the rule,
-        coefficients that fall as j^(-smoothness - 1/2); Corollary 7 has -2 s / (2 s + 2)."""
+    about_rates = """Slopes of the exact error against n from 1e6 to 1e12 on logarithmic scales: number of terms by the
+        rule, coefficients that decrease as j^(-smoothness - 1/2). Corollary 7 has -2 s / (2 s + 2)."""
     parts = [
         "## Densities\n",
         paragraph(about_methods),

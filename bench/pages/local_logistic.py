@@ -18,7 +18,7 @@ from dpfast import local
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 LARGEST, DECAY = 3.0, 0.55  # the norm of the coefficients, a public guess, and the decay of the steps
-HEADINGS = ("data", "n", "features", "epsilon", "method", "excess risk", "wrong guesses")
+HEADINGS = ("data", "n", "features", "epsilon", "method", "excess risk", "wrong predictions")
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,11 @@ def rows(quick):
 
 def section(quick):
     """A table: risk and wrong guesses for each population, epsilon and method."""
-    about = f"""Logistic regression by one private gradient step for each person, n people drawn with both labels alike
-        often: on test data the logarithmic loss beyond that without privacy, and the share of wrong guesses, with
-        standard errors. "half space" is equation (25), "subset of signs" the hypercube for features in [-1, 1],
-        "Laplace" noise in each coordinate. Coefficients up to {LARGEST:g}."""
+    about = f"""Logistic regression with one private gradient step per person, n people drawn with both labels equally
+        likely: the excess of the logarithmic loss on test data over that of a fit without privacy, and the share of
+        wrong predictions, with standard errors. "half space" is equation (25), "subset of signs" is the hypercube for
+        features in [-1, 1], "Laplace" is noise in each coordinate. The norm of the coefficients is at most
+        {LARGEST:g}."""
     body = [
         [name, f"{n:,}", d, "∞" if epsilon == math.inf else f"{epsilon:g}", method, _shown(risk), _shown(wrong)]
         for name, n, d, epsilon, method, risk, wrong in rows(quick)

@@ -79,10 +79,10 @@ def section(quick):
     for name, d, n, method, *errors in rows(quick):
         mean, low, high = map(digits, errors)
         lines.setdefault((name, d, size(n)), []).append(mean if method == "none" else f"{mean} ({low} to {high})")
-    about = f"""Shares of many yes-or-no answers, epsilon = {EPSILON:g}: the largest error of a coordinate, its mean
-        and where 90 % of the runs are. "majority" is equation (26), made private for even d; "subset" asks for a few
-        coordinates of each person; "Laplace" adds noise of scale d / epsilon to each, and loses a factor that grows as
-        the square root of d."""
+    about = f"""Shares of many yes-or-no answers, epsilon = {EPSILON:g}: the largest error of a coordinate, its mean and
+        the range of 90 % of the runs. "majority" is equation (26), corrected to be private for even d; "subset" asks
+        each person about a few coordinates; "Laplace" adds noise of scale d / epsilon to each coordinate, and loses a
+        factor that grows as the square root of d."""
     headings = ["table", "d", "n", "not private", "subset", "majority", "Laplace"]
     body = table(headings, [[*key, *values] for key, values in lines.items()])
     return "\n".join(["## Many shares at once\n", paragraph(about), body])

@@ -88,9 +88,10 @@ def section(quick):
         lines.setdefault((f"{epsilon:g}", f"{moment:g}"), []).append(digits(error))
         least = best.get((epsilon, variant), (np.inf, 0.0))
         best[epsilon, variant] = min(least, (error, moment))
-    about_means = f"""Means of {name}, {pay.size // 2:,} of {pay.size:,} people drawn, numbers clipped where an assumed
-        moment says: mean absolute error in units of the mean, {pay.mean():,.0f}. "as published" is equation (10) with
-        T = (n epsilon^2)^(1/2k); the best T minimises the proved bound; the codebook is `Interval`."""
+    about_means = f"""Means of {name}, {pay.size // 2:,} of {pay.size:,} people drawn, values clipped at a threshold
+        that depends on an assumed moment: mean absolute error in units of the mean, {pay.mean():,.0f}. "as published"
+        is equation (10) with T = (n epsilon^2)^(1/2k); "best T" minimises the proved bound; "codebook" is
+        `Interval`."""
     means = table(["epsilon", "moment", *VARIANTS], [[*key, *values] for key, values in lines.items()])
     winners = [
         [f"{epsilon:g}", *(f"{digits(best[epsilon, v][0])} (k = {best[epsilon, v][1]:g})" for v in VARIANTS)]
@@ -99,16 +100,16 @@ def section(quick):
     gaps = {}
     for radius, method, mean, low, high in median_rows(quick):
         gaps.setdefault(f"{radius:g}", {})[method] = f"{digits(mean)} ({digits(low)} to {digits(high)})"
-    about_medians = f"""Medians of {pay.size:,} people drawn with replacement, epsilon = {MEDIAN_EPSILON:g}, bounds
-        from 0 to r times {_UNIT:,.0f}: E|X - estimate| - E|X - median| in units of the median, its mean and where 90 %
-        of the runs are. "naive" is the median of numbers with Laplace noise, equation (41)."""
+    about_medians = f"""Medians of {pay.size:,} people drawn with replacement, epsilon = {MEDIAN_EPSILON:g}, bounds from
+        0 to r times {_UNIT:,.0f}: E|X - estimate| - E|X - median| in units of the median, its mean and the range of 90
+        % of the runs. "naive" is the median of values with Laplace noise, equation (41)."""
     methods = list(next(iter(gaps.values())))
     medians = table(["r", *methods], [[radius, *(row[m] for m in methods)] for radius, row in gaps.items()])
     parts = [
         "## Means under a moment\n",
         paragraph(about_means),
         means,
-        paragraph("The best moment for each, chosen afterwards (table 1 of the paper):"),
+        paragraph("The best moment for each, chosen with hindsight (table 1 of the paper):"),
         table(["epsilon", *VARIANTS], winners),
         "## Medians\n",
         paragraph(about_medians),

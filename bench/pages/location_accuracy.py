@@ -217,16 +217,16 @@ def answer(quick):
             cells.append(f"{chosen[epsilon]} ({digits(typical)})")
         rows.append([name, *cells, " / ".join(enough(of, chosen[epsilon]) for epsilon, of in groups.items())])
     headings = ["statistic", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "noise < sampling error from n ="]
-    legend = f"""The mechanism that has the least noise in the most settings of data and n; in brackets its noise over
-        the sampling error at n = 1000, median over data. Last, the n from which on its noise is below the sampling
-        error on all data (a dash: from none). *inverse* is `InverseSensitivity`, the default of every function but
-        `dpf.mean`; *global* is `GlobalSensitivity`; *smooth* is `SmoothSensitivity`, with Laplace noise and delta =
-        {DELTA:g} or, *pure*, with Student-t noise."""
-    winners = f"""**The middle of symmetric data.** Least error, sampling error included, and in how many settings:
-        {_winners(quick)}."""
+    legend = f"""For each statistic, the mechanism that has the least noise in the largest number of settings of data
+        and n; in brackets, its noise relative to the sampling error at n = 1000 (median over data). The last column is
+        the n from which on its noise is below the sampling error for all data (a dash: for no n tried). *inverse* is
+        `InverseSensitivity`, the default of every function except `dpf.mean`; *global* is `GlobalSensitivity`; *smooth*
+        is `SmoothSensitivity`, with Laplace noise and delta = {DELTA:g} or, *pure*, with Student-t noise."""
+    winners = f"""**Center of symmetric data.** The estimates with the least error (sampling error included), and the
+        number of settings in which each wins: {_winners(quick)}."""
     return "\n".join(
         [
-            "## The answer",
+            "## Summary",
             "",
             paragraph(legend),
             table(headings, rows),
@@ -240,8 +240,8 @@ def _example(quick):
     normal = populations()[0]
     [s] = [s for s in settings(quick, "median") if (s.population, s.n, s.epsilon) == (normal, 1000, 1)]
     smooth = ", ".join(f"{digits(s.noise[mechanism])} ({label})" for mechanism, label in LABELS.items())
-    text = f"""Median of 1000 records of {normal.note}, epsilon 1: E|noise| **{digits(s.noise["inverse"])}** by inverse
-        sensitivity; by smooth sensitivity {smooth}; sampling error {digits(s.sampling)}."""
+    text = f"""Median of 1000 records of {normal.note}, epsilon 1: E|noise| **{digits(s.noise["inverse"])}** with
+        inverse sensitivity; with smooth sensitivity {smooth}; sampling error {digits(s.sampling)}."""
     return paragraph(text, "- ")
 
 
@@ -251,10 +251,10 @@ def _inverse_loses(quick):
     useless = [s for s in lost if s.noise["inverse"] > 10 * s.sampling]
     saved = [s for s in useless if any(map(s.small, s.noise))]
     mean = [s.noise["inverse"] / s.noise["global"] for s in settings(quick, "mean")]
-    text = f"""**Inverse sensitivity loses where n x epsilon is small**, above all with wide bounds. Means aside, its
-        noise exceeds the sampling error in {len(lost)} of {len(robust)} settings ({_shares(lost, robust)}), by more
-        than ten times in {len(useless)}; in {len(saved) or "none"} of those does another mechanism bring it below. For
-        the mean it has {spread(mean)} times the noise of global sensitivity."""
+    text = f"""**Inverse sensitivity is poor if n x epsilon is small**, above all with wide bounds. Without the mean,
+        its noise exceeds the sampling error in {len(lost)} of {len(robust)} settings ({_shares(lost, robust)}), by more
+        than a factor of ten in {len(useless)}; of these, another mechanism is below the sampling error in
+        {len(saved) or "none"}. For the mean it has {spread(mean)} times the noise of global sensitivity."""
     return paragraph(text, "- ")
 
 
@@ -272,9 +272,9 @@ def _smooth_loses(quick):
         every = [r for name in gapped for r in ratios(settings(quick, name), mechanism)]
         lost = f"{sum(r > 1 for r in every)} of {len(every)}"
         rows.append([label, lost, *(_by_epsilon(quick, name, mechanism) for name in gapped)])
-    text = f"""**Smooth sensitivity loses** where its noise over that of inverse sensitivity is above 1: here the median
-        of that over data and n, at epsilon {_slashed(EPSILONS)}, bold where it wins. *As published* are the constants
-        of Chaudhuri and Hsu 2012."""
+    text = f"""**Smooth sensitivity against inverse sensitivity.** The ratio of their noise: above 1, smooth sensitivity
+        loses. The table gives the median of this ratio over data and n, at epsilon {_slashed(EPSILONS)}, in bold where
+        smooth sensitivity wins. *As published* uses the constants of Chaudhuri and Hsu 2012."""
     return paragraph(text, "- ") + "\n" + table(["noise", "loses in", *gapped], rows)
 
 
@@ -285,13 +285,6 @@ def _slashed(numbers):
 def _by_epsilon(quick, name, mechanism):
     medians = [np.median(ratios([s for s in settings(quick, name) if s.epsilon == e], mechanism)) for e in EPSILONS]
     return " / ".join(f"**{digits(r)}**" if r < 1 else digits(r) for r in medians)
-
-
-def _shares(some, of):
-    """How many of each n x epsilon."""
-    products = sorted({s.n * s.epsilon for s in of})
-    counts = {p: [sum(s.n * s.epsilon == p for s in group) for group in (some, of)] for p in products}
-    return ", ".join(f"n x epsilon = {p:,.0f}: {few} of {all_}" for p, (few, all_) in counts.items() if few)
 
 
 CENTERS = {
@@ -332,10 +325,10 @@ def center_of_symmetry(quick):
         least = min(totals.values())
         shown = [f"**{digits(v)}**" if v == least else digits(v) for v in totals.values()]
         rows.append([population.name, size(n), f"{epsilon:g}", *shown, digits(exact)])
-    text = """All of these estimate the same center, so their errors compare: E|release - center|, pure epsilon,
-        sampling error included; by inverse sensitivity, but for *smooth* (Student-t noise) and the mean (global)."""
+    text = """All of these estimate the same center, so their errors are comparable: E|release - center|, pure epsilon,
+        sampling error included; with inverse sensitivity, except *smooth* (Student-t noise) and the mean (global)."""
     headings = ["data", "n", "epsilon", *CENTERS, "best without privacy"]
-    return "\n".join(["## The middle of symmetric data", "", paragraph(text), table(headings, rows)])
+    return "\n".join(["## Center of symmetric data", "", paragraph(text), table(headings, rows)])
 
 
 def smooth(quick):
@@ -350,17 +343,18 @@ def smooth(quick):
                 of = ratios([s for s in settings(quick, name) if s.epsilon == epsilon], mechanism)
                 cells.append(f"{digits(np.median(of))} ({spread(of)})")
             rows.append([name, label, *cells])
-    text = """Noise over the noise of inverse sensitivity, which is pure: median (least to greatest) over data and n.
-        Above 1 smooth sensitivity loses; ∞ where inverse sensitivity is exact but for negligible probability. For an
-        order statistic of many records or ties its noise ends near one step of the grid, the least bound that it may
-        use: a finer step would help it. For a Winsorized mean its bound may be three times too large."""
+    text = """Noise relative to that of inverse sensitivity, which is pure: median (least to greatest) over data and n.
+        Above 1, smooth sensitivity has more noise; ∞ means that inverse sensitivity is exact except with negligible
+        probability. For order statistics of many records or ties, the noise of smooth sensitivity levels off near one
+        step of the grid, the least bound that it may use; a finer step would reduce it. For a Winsorized mean its bound
+        may be three times too large."""
     headings = ["statistic", "noise", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]
     return "\n".join(["## Smooth against inverse sensitivity", "", paragraph(text), table(headings, rows)])
 
 
 def everything(quick):
     """All noises over sampling errors."""
-    text = f"""Noise over the sampling error, which is in the column *sampling*, at epsilon {_slashed(EPSILONS)}."""
+    text = f"""Noise relative to the sampling error (column *sampling*), at epsilon {_slashed(EPSILONS)}."""
     parts = ["## All figures", "", paragraph(text)]
     for name in names():
         of = settings(quick, name)

@@ -57,15 +57,15 @@ def section(quick):
     floors = ", ".join(f"{p.name} {digits(_spacing(p, candidates) / 4)}" for p in populations())
     versions = ", ".join(f"{name} {number}" for name, number in peers.versions().items()) or "none installed"
     ours = ", ".join(f"{name} by {mechanism} sensitivity" for name, mechanism in OURS.items())
-    text = f"""Noise of dpfast ({ours}), then the noise of the others over it: above 1 is worse than dpfast. Same data,
-        same bounds, same stated epsilon. For OpenDP and diffprivlib, as for dpfast, that is for one replaced record of
-        a known number; pydp states it for one added or removed record, does not know n, and for one replaced record
-        spends twice as much. OpenDP chooses among {candidates:,} even candidates, or all grid points if fewer, so its
-        error ends at a quarter of their spacing ({floors}). One call for each data set, none of them seeded: the
-        standard error of a ratio is about 11 % at n = 1000 and up to 30 % at n = 1e6. A dash: not run, a call takes
-        seconds. Here {versions}."""
-    typical = f"""n = 1000, epsilon {" / ".join(f"{epsilon:g}" for epsilon in EPSILONS)}; median over data at epsilon 1:
-        {summary or "none"}."""
+    text = f"""Noise of dpfast ({ours}), then the noise of the other libraries relative to it: above 1 is worse than
+        dpfast. All use the same data, bounds and stated epsilon. For OpenDP and diffprivlib, as for dpfast, epsilon is
+        for one replaced record and a public number of records; pydp states it for one added or removed record, does not
+        use n, and spends twice as much for one replaced record. OpenDP chooses among {candidates:,} evenly spaced
+        candidates, or all grid points if there are fewer, so its error levels off at a quarter of their spacing
+        ({floors}). One unseeded call per data set: the standard error of a ratio is about 11 % at n = 1000 and up to 30
+        % at n = 1e6. A dash: not run, because a call takes seconds. Versions: {versions}."""
+    typical = f"""The next table is for n = 1000 and epsilon {" / ".join(f"{epsilon:g}" for epsilon in EPSILONS)}.
+        Medians over data at epsilon 1: {summary or "none"}."""
     return "\n".join(
         [
             "## Other libraries",

@@ -46,8 +46,8 @@ def section(quick):
         for m, error in measured.items()
         if (columns := ["joint", "one at a time", *peers.names()])
     ]
-    text = f"""Mean error in ranks of m quantiles of {n:,} lognormal records in [0, 1,000,000], epsilon {EPSILON:g} for
-        all of them together: `dpf.Quantiles` jointly, then one at a time with epsilon / m each, by dpfast and by others
-        (a dash: not run). *gain* is what releasing them jointly is worth."""
+    text = f"""Mean rank error of m quantiles of {n:,} lognormal records in [0, 1,000,000], with epsilon {EPSILON:g} for
+        all of them together: released jointly by `dpf.Quantiles`, then one at a time with epsilon / m each, by dpfast
+        and by other libraries (a dash: not run). *gain* is the error of dpfast one at a time over its joint error."""
     headings = ["m", "joint", "one at a time", *peers.names(), "gain"]
     return "\n".join(["## Many quantiles at once", "", paragraph(text), table(headings, rows)])

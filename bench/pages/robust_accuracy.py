@@ -39,9 +39,10 @@ def _records(quick: bool) -> str:
             row = f"{contamination:.0%}", alpha, promised, f"{error_there:.3f}", least, f"{promised / least:.1f}"
             rows.append((d, *row))
     words = paragraph(
-        f"""Records of N(mu, I) for an error of at most alpha in every coordinate with probability 0.95, epsilon =
-        {EPSILON:g}, bounds +-{BOUND:g}: `dpf.theory.gaussian_mean_sample_size`, which promises for every adversary, and
-        the least n that is enough in simulation, where the adversarial rows all lie at one corner of the bounds."""
+        f"""Number of records of N(mu, I) for an error of at most alpha in every coordinate with probability 0.95,
+        epsilon = {EPSILON:g}, bounds +-{BOUND:g}: the calculator `dpf.theory.gaussian_mean_sample_size`, whose bound
+        holds for every adversary, and the least sufficient n in simulation, where all adversarial rows lie at one
+        corner of the bounds."""
     )
     headings = ("d", "adversarial", "alpha", "calculator", "error there", "simulated", "ratio")
     return words + "\n" + table(headings, rows)
@@ -88,6 +89,6 @@ def _gaussian_mean(quick: bool) -> str:
     rows = [(name, f"{np.median(e):.3g}", f"{np.median(e) / base:.3g}") for name, e in errors.items()]
     words = paragraph(
         f"""Gaussian mean, d = {d}, bounds +-{bound:g}, n = {n}, epsilon = {EPSILON:g}: greatest error of a coordinate,
-        the median over data sets."""
+        median over data sets."""
     )
     return words + "\n" + table(("estimate", "median error", "ratio to the first"), rows)

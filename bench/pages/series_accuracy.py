@@ -49,11 +49,11 @@ def _rates(quick):
             numbers = [f"{value:.3f}" for value in (found, predicted, rate, rate / 2)]
             ends = f"{terms[0]} to {terms[-1]}", f"{errors[0]:.2e}", f"{errors[-1]:.2e}"
             rows.append([f"{smoothness:g}", f"{epsilon:g}", *ends, *numbers])
-    about = f"""Mean integrated squared error, {runs} runs each, terms by the rule `series_terms`, cosine basis,
-        coefficients that fall as j^(-smoothness - 1/2). Theorem 15 is about n epsilon so large that the noise, of order
-        terms^3 / (n epsilon)^2, is below the sampling error, terms / n: at epsilon = 1 slopes over these two decades
-        are within 0.05 of it. At epsilon = 0.1 noise counts, and the error falls faster: as the sum of bias, sampling
-        error and noise does, which is the slope expected."""
+    about = f"""Mean integrated squared error, {runs} runs each: cosine basis, number of terms by the rule
+        `series_terms`, coefficients that decrease as j^(-smoothness - 1/2). Theorem 15 is for n epsilon so large that
+        the noise, of order terms^3 / (n epsilon)^2, is below the sampling error, terms / n: at epsilon = 1 the slopes
+        over these two decades are within 0.05 of it. At epsilon = 0.1 the noise matters and the error decreases faster:
+        the expected slope is that of the sum of bias, sampling error and noise."""
     headings = ["smoothness", "epsilon", "terms", f"error at {sizes[0]:,}", f"error at {sizes[-1]:,}", "slope found"]
     return paragraph(about), table([*headings, "expected", "Theorem 15", "Theorem 14"], rows)
 
@@ -74,7 +74,8 @@ def _projection(quick):
             series, density = np.mean(errors, axis=0)
             uniform = np.mean((1 - target) ** 2)
             rows.append([f"{n:,}", f"{epsilon:g}", f"{series:.4g}", f"{density:.4g}", f"{uniform:.4g}"])
-    about = f"Beta(10, 10), 8 terms, {runs} runs: the series, made a density, and the uniform density."
+    about = f"""Beta(10, 10), 8 terms, {runs} runs: errors of the series, of the density made of it, and of the uniform
+        density."""
     return paragraph(about), table(["n", "epsilon", "series", "density", "uniform"], rows)
 
 

@@ -1,0 +1,655 @@
+/* Regressions of one block: y given the row x, by the linear predictor eta = x . beta. docs/proofs/block-estimates.md
+ *
+ * Newton's method on tiles of rows. As in fits.h, estimates are not certified, every iteration is capped, and sums run in
+ * four lanes, in a fixed order.
+ */
+#ifndef DPFAST_REGRESSIONS_H
+#define DPFAST_REGRESSIONS_H
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "certified.h"
+#include "clones.h"
+#include "fits.h"
+#include "select.h"
+
+#define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
+#define FITS_PANEL 2  /* columns multiplied by others, */
+#define FITS_WIDE 5   /* so many at once: 10 sums stay in registers */
+
+#define FITS_SINGULAR 0x1p-40 /* the least part of a column that others leave unexplained */
+/* What may be missing, in squares of a standard error: */
+#define FITS_CLOSE 1e-14 /* in the end */
+#define FITS_NEAR 1e-2   /* where Newton's method believes in its own convergence */
+
+enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
+
+typedef double fits_lanes __attribute__((vector_size(8 * FITS_LANES)));
+typedef int64_t fits_places __attribute__((vector_size(8 * FITS_LANES)));
+
+struct fits_design {
+    struct select_keys x, y;  /* the first column, the response */
+    ptrdiff_t column_stride;  /* bytes from one column to the next */
+    ptrdiff_t columns;        /* of x */
+    int intercept;            /* whether a column of ones goes before them */
+    enum fits_model model;
+    int correct;
+};
+
+/* Memory of one thread. A tile has `padded` columns of FITS_ROWS doubles, then the response: tile t is at
+ * tiles + t (padded + 1) FITS_ROWS, its rows side by side in every column. */
+struct fits_room {
+    ptrdiff_t parameters, padded; /* columns with the intercept; rounded up to a multiple of FITS_PANEL */
+    ptrdiff_t count;              /* tiles */
+    double *tiles;
+    double *panel;    /* FITS_PANEL columns of a tile, weighted */
+    double *weight, *residual, *eta;
+    fits_lanes *sums; /* padded^2 + padded: X'WX and the gradient, in lanes */
+    double *hessian;  /* padded^2: X'WX, then its factor */
+    double *inverse;  /* padded^2: the inverse of the factor, lower triangular */
+    double *gradient, *step, *beta, *trial, *unit; /* padded */
+    double *sizes;    /* 2 (padded + 1): greatest magnitudes in the columns and the response, of a tile and of all */
+    int *exponent;    /* padded: column j was divided by 2^exponent[j] */
+    double square;    /* of the residuals */
+};
+
+static ptrdiff_t fits_padded(ptrdiff_t parameters)
+{
+    return (parameters + FITS_PANEL - 1) / FITS_PANEL * FITS_PANEL;
+}
+
+/* Doubles that `fits_room_in` needs, for blocks of at most `rows`. */
+static ptrdiff_t fits_room_size(ptrdiff_t rows, ptrdiff_t parameters)
+{
+    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
+    return tiles * (padded + 1) * FITS_ROWS + (FITS_PANEL + 3) * FITS_ROWS + (2 + FITS_LANES) * padded * padded
+        + (8 + FITS_LANES) * padded + 2 + FITS_LANES;
+}
+
+static struct fits_room fits_room_in(double *memory, ptrdiff_t rows, ptrdiff_t parameters)
+{
+    ptrdiff_t padded = fits_padded(parameters), tiles = (rows + FITS_ROWS - 1) / FITS_ROWS;
+    struct fits_room room = {.parameters = parameters, .padded = padded};
+    uintptr_t lane = sizeof(fits_lanes);
+    double *next = (double *)(((uintptr_t)memory + lane - 1) / lane * lane);
+    room.tiles = next, next += tiles * (padded + 1) * FITS_ROWS;
+    room.panel = next, next += FITS_PANEL * FITS_ROWS;
+    room.weight = next, next += FITS_ROWS;
+    room.residual = next, next += FITS_ROWS;
+    room.eta = next, next += FITS_ROWS;
+    room.sums = (fits_lanes *)next, next += FITS_LANES * (padded + 1) * padded;
+    room.hessian = next, next += padded * padded;
+    room.inverse = next, next += padded * padded;
+    room.gradient = next, next += padded;
+    room.step = next, next += padded;
+    room.beta = next, next += padded;
+    room.trial = next, next += padded;
+    room.unit = next, next += padded;
+    room.sizes = next, next += 2 * (padded + 1);
+    room.exponent = (int *)next;
+    return room;
+}
+
+static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
+{
+    return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
+}
+
+/* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that squares of them would
+ * leave the range of doubles. */
+static int fits_exponent(double greatest)
+{
+    int exponent = greatest > 0 ? ilogb(greatest) : 0;
+    return exponent > 64 || exponent < -64 ? exponent : 0;
+}
+
+static void fits_divide(double *x, ptrdiff_t count, int exponent)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        x[i] = ldexp(x[i], -exponent);
+}
+
+/* Rows with a number that is not finite become zero; how many they are. */
+static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
+{
+    ptrdiff_t cleared = 0;
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        double zero = 0;
+        for (ptrdiff_t j = 0; j < columns; j++)
+            zero += 0 * x[j * FITS_ROWS + i];
+        cleared += zero != 0;
+        for (ptrdiff_t j = 0; zero != 0 && j < columns; j++)
+            x[j * FITS_ROWS + i] = 0;
+    }
+    return cleared;
+}
+
+/* The greatest magnitude in a column of a tile, infinity and then NaN above all: their bits have the same order. */
+DPFAST_CLONES static double fits_greatest(const double *x)
+{
+    fits_places top[4] = {0};
+    int64_t greatest = 0;
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES)
+        for (int k = 0; k < 4; k++) {
+            fits_places size, more;
+            memcpy(&size, x + i + k * FITS_LANES, sizeof size);
+            size &= INT64_MAX;
+            more = size > top[k];
+            top[k] = (size & more) | (top[k] & ~more);
+        }
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < FITS_LANES; j++)
+            greatest = top[k][j] > greatest ? top[k][j] : greatest;
+    return dpfast_double((uint64_t)greatest);
+}
+
+/* That of every column; whether all are finite. */
+static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
+{
+    int finite = 1;
+    for (ptrdiff_t j = 0; j < columns; j++) {
+        sizes[j] = fits_greatest(x + j * FITS_ROWS);
+        finite &= sizes[j] <= DBL_MAX;
+    }
+    return finite;
+}
+
+/* Rows of doubles side by side become columns of a tile, four by four. */
+DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
+                                         double *restrict out)
+{
+    const fits_places even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, low = {0, 1, 4, 5}, high = {2, 3, 6, 7};
+    ptrdiff_t i = 0;
+    for (; i + FITS_LANES <= rows && columns >= FITS_LANES; i += FITS_LANES)
+        for (ptrdiff_t j = 0;; j = j + 2 * FITS_LANES <= columns ? j + FITS_LANES : columns - FITS_LANES) {
+            fits_lanes a, b, c, d;
+            memcpy(&a, data + i * stride + 8 * j, sizeof a);
+            memcpy(&b, data + (i + 1) * stride + 8 * j, sizeof b);
+            memcpy(&c, data + (i + 2) * stride + 8 * j, sizeof c);
+            memcpy(&d, data + (i + 3) * stride + 8 * j, sizeof d);
+            fits_lanes ab = __builtin_shuffle(a, b, even), cd = __builtin_shuffle(c, d, even);
+            fits_lanes ba = __builtin_shuffle(a, b, odd), dc = __builtin_shuffle(c, d, odd);
+            double *to = out + j * FITS_ROWS + i;
+            *(fits_lanes *)to = __builtin_shuffle(ab, cd, low);
+            *(fits_lanes *)(to + FITS_ROWS) = __builtin_shuffle(ba, dc, low);
+            *(fits_lanes *)(to + 2 * FITS_ROWS) = __builtin_shuffle(ab, cd, high);
+            *(fits_lanes *)(to + 3 * FITS_ROWS) = __builtin_shuffle(ba, dc, high);
+            if (j + FITS_LANES == columns)
+                break;
+        }
+    for (; i < rows; i++)
+        for (ptrdiff_t j = 0; j < columns; j++)
+            memcpy(out + j * FITS_ROWS + i, data + i * stride + 8 * j, sizeof *out);
+}
+
+/* Labels become twice the residual at beta = 0: 1 or -1. */
+DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
+}
+
+/* Rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero, which adds
+ * nothing to any sum. Returns how many rows are left; the exponent of the response goes to `response`. */
+static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
+                                int *response)
+{
+    const ptrdiff_t padded = room->padded, parameters = room->parameters;
+    double *sizes = room->sizes, *greatest = sizes + padded + 1;
+    ptrdiff_t used = 0;
+    room->count = (stop - start + FITS_ROWS - 1) / FITS_ROWS;
+    for (ptrdiff_t j = 0; j <= padded; j++)
+        greatest[j] = 0;
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        ptrdiff_t first = start + t * FITS_ROWS, rows = stop - first < FITS_ROWS ? stop - first : FITS_ROWS;
+        ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns that need no zeros */
+        memset(tile + filled * FITS_ROWS, 0, (padded + 1 - filled) * FITS_ROWS * sizeof *tile);
+        select_load(&design->y, first, rows, y);
+        if (design->intercept)
+            for (ptrdiff_t i = 0; i < rows; i++)
+                tile[i] = 1;
+        if (design->x.kind == SELECT_FLOAT64 && design->column_stride == sizeof(double))
+            fits_transpose(design->x.data + first * design->x.stride, design->x.stride, rows, design->columns,
+                           tile + design->intercept * FITS_ROWS);
+        else
+            for (ptrdiff_t j = 0; j < design->columns; j++) {
+                struct select_keys keys = design->x;
+                keys.data += j * design->column_stride;
+                select_load(&keys, first, rows, tile + (design->intercept + j) * FITS_ROWS);
+            }
+        if (design->model == FITS_LOGISTIC)
+            fits_labels(y, rows);
+        if (design->model == FITS_POISSON)
+            for (ptrdiff_t i = 0; i < rows; i++)
+                y[i] = y[i] >= 0 ? y[i] : NAN;
+        used += rows;
+        if (!fits_sizes(tile, padded + 1, sizes)) {
+            used -= fits_clear(tile, padded + 1, rows);
+            fits_sizes(tile, padded + 1, sizes);
+        }
+        for (ptrdiff_t j = 0; j <= padded; j++)
+            greatest[j] = sizes[j] > greatest[j] ? sizes[j] : greatest[j];
+    }
+    for (ptrdiff_t j = 0; j < parameters; j++) {
+        room->exponent[j] = fits_exponent(greatest[j]);
+        for (ptrdiff_t t = 0; room->exponent[j] && t < room->count; t++)
+            fits_divide(fits_tile(room, t) + j * FITS_ROWS, FITS_ROWS, room->exponent[j]);
+    }
+    *response = design->model == FITS_LINEAR ? fits_exponent(greatest[padded]) : 0;
+    for (ptrdiff_t t = 0; *response && t < room->count; t++)
+        fits_divide(fits_tile(room, t) + padded * FITS_ROWS, FITS_ROWS, *response);
+    return used;
+}
+
+/* eta = X beta over one tile. */
+FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_t padded, double *eta)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 8 * FITS_LANES) {
+        fits_lanes sums[8] = {0};
+        for (ptrdiff_t j = 0; j < padded; j++)
+            for (int k = 0; k < 8; k++)
+                sums[k] += beta[j] * *(const fits_lanes *)(tile + j * FITS_ROWS + i + k * FITS_LANES);
+        memcpy(eta + i, sums, sizeof sums);
+    }
+}
+
+/* By address: how vectors are passed by value depends on the target. */
+FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
+
+/* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
+FITS_INLINE void fits_add_some(const double *u, const int rows, const double *x, const int width, fits_lanes *out,
+                               ptrdiff_t stride)
+{
+    fits_lanes sums[FITS_PANEL][FITS_WIDE];
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            sums[r][k] = out[r * stride + k];
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES) {
+        fits_lanes u0 = *(const fits_lanes *)(u + i), u1 = *(const fits_lanes *)(u + (rows - 1) * FITS_ROWS + i);
+        for (int k = 0; k < width; k++) {
+            fits_lanes xk = *(const fits_lanes *)(x + k * FITS_ROWS + i);
+            sums[0][k] += u0 * xk;
+            if (rows > 1)
+                sums[1][k] += u1 * xk;
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < width; k++)
+            out[r * stride + k] = sums[r][k];
+}
+
+/* The same for any even number of columns x, in parts of 2 to FITS_WIDE, of sizes that differ by at most 1. */
+FITS_INLINE void fits_add_products(const double *u, const int rows, const double *x, ptrdiff_t columns, fits_lanes *out,
+                                   ptrdiff_t stride)
+{
+    ptrdiff_t parts = (columns + FITS_WIDE - 1) / FITS_WIDE;
+    for (; parts; parts--) {
+        ptrdiff_t width = (columns + parts - 1) / parts;
+        switch (width) {
+        case 2: fits_add_some(u, rows, x, 2, out, stride); break;
+        case 3: fits_add_some(u, rows, x, 3, out, stride); break;
+        case 4: fits_add_some(u, rows, x, 4, out, stride); break;
+        default: fits_add_some(u, rows, x, 5, out, stride);
+        }
+        columns -= width, x += width * FITS_ROWS, out += width;
+    }
+}
+
+/* sums += X'WX over one tile, the upper triangle, in lanes. */
+FITS_INLINE void fits_add_hessian(const double *tile, const double *w, ptrdiff_t padded, double *panel, fits_lanes *sums)
+{
+    for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+        const double *x = tile + j * FITS_ROWS;
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+            panel[i] = w[i] * x[i], panel[i + FITS_ROWS] = w[i] * x[i + FITS_ROWS];
+        fits_add_products(panel, FITS_PANEL, x, padded - j, sums + j * padded + j, padded);
+    }
+}
+
+/* 1 / (1 + exp(margin)), and its derivative but for the sign. */
+FITS_INLINE double fits_logistic(double margin, double *slope)
+{
+    double e = fits_exp_neg(fabs(margin)), q = 1.0 / (1.0 + e);
+    *slope = e * q * q;
+    return q * (margin < 0 ? 1.0 : e); /* both sides exist already: a blend, not a branch */
+}
+
+/* exp(eta); 0 or infinity where |eta| > 708. */
+FITS_INLINE double fits_exp(double eta)
+{
+    double e = fits_exp_neg(fabs(eta)), rises = fits_one_if(eta > 0);
+    return (rises + (1.0 - rises) * e) / (rises * e + (1.0 - rises));
+}
+
+/* From eta to residuals and weights, for each model. For labels y is 1 or -1, and y - pi = y / (1 + exp(y eta)). */
+DPFAST_CLONES static void fits_weigh_linear(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        weight[i] = 1, residual[i] = y[i] - eta[i];
+}
+
+DPFAST_CLONES static void fits_weigh_labels(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        double slope;
+        residual[i] = y[i] * fits_logistic(y[i] * eta[i], &slope);
+        weight[i] = slope;
+    }
+}
+
+DPFAST_CLONES static void fits_weigh_counts(const double *restrict y, const double *restrict eta, double *restrict weight,
+                                            double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        weight[i] = fits_exp(eta[i]);
+        residual[i] = y[i] - weight[i];
+    }
+}
+
+/* For counts Newton starts at the fitted values y + 1/2, whatever predictor would give them; there its first step is a
+ * weighted regression of what is here residual / weight. */
+DPFAST_CLONES static void fits_weigh_start(const double *restrict y, double *restrict weight, double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
+        weight[i] = y[i] + 0.5;
+        residual[i] = weight[i] * fits_log(weight[i]) - 0.5;
+    }
+}
+
+FITS_INLINE void fits_weigh(struct fits_room *room, enum fits_model model, const double *y)
+{
+    if (model == FITS_LINEAR)
+        fits_weigh_linear(y, room->eta, room->weight, room->residual);
+    else if (model == FITS_LOGISTIC)
+        fits_weigh_labels(y, room->eta, room->weight, room->residual);
+    else
+        fits_weigh_counts(y, room->eta, room->weight, room->residual);
+}
+
+/* The gradient, the sum of squares of the residuals, and with `curved` the Hessian, at beta (NULL: at the start). */
+DPFAST_CLONES static void fits_pass(struct fits_room *room, enum fits_model model, const double *beta, int curved)
+{
+    const ptrdiff_t padded = room->padded;
+    fits_lanes square = {0}, *gradient = room->sums + padded * padded;
+    memset(curved ? room->sums : gradient, 0, (curved ? padded + 1 : 1) * padded * sizeof(fits_lanes));
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        if (beta) {
+            fits_predictor(tile, beta, padded, room->eta);
+            fits_weigh(room, model, y);
+        } else
+            fits_weigh_start(y, room->weight, room->residual);
+        for (ptrdiff_t i = 0; i < FITS_ROWS; i += FITS_LANES)
+            square += *(fits_lanes *)(room->residual + i) * *(fits_lanes *)(room->residual + i);
+        fits_add_products(room->residual, 1, tile, padded, gradient, padded);
+        if (curved)
+            fits_add_hessian(tile, room->weight, padded, room->panel, room->sums);
+    }
+    for (ptrdiff_t j = 0; j < padded; j++)
+        room->gradient[j] = fits_across(&gradient[j]);
+    for (ptrdiff_t i = 0; curved && i < padded * padded; i++)
+        room->hessian[i] = fits_across(&room->sums[i]);
+    room->square = fits_across(&square);
+}
+
+/* The lower factor of the Hessian with rows and columns divided to a unit diagonal, in its lower triangle; the divisors
+ * go to `unit`. 0 where a column is, to rounding, a combination of those before it. */
+static int fits_factor(struct fits_room *room)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    double *h = room->hessian;
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double diagonal = h[j * padded + j];
+        if (!(diagonal > 0 && diagonal <= DBL_MAX))
+            return 0;
+        room->unit[j] = 1 / sqrt(diagonal);
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        for (ptrdiff_t k = j; k < p; k++)
+            h[k * padded + j] = h[j * padded + k] * room->unit[j] * room->unit[k];
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double pivot = 1.0;
+        for (ptrdiff_t i = 0; i < j; i++)
+            pivot -= h[j * padded + i] * h[j * padded + i];
+        if (!(pivot > FITS_SINGULAR))
+            return 0;
+        pivot = sqrt(pivot);
+        h[j * padded + j] = pivot;
+        for (ptrdiff_t k = j + 1; k < p; k++) {
+            double sum = h[k * padded + j];
+            for (ptrdiff_t i = 0; i < j; i++)
+                sum -= h[k * padded + i] * h[j * padded + i];
+            h[k * padded + j] = sum / pivot;
+        }
+    }
+    return 1;
+}
+
+/* out = H^-1 v; v . H^-1 v is returned. */
+static double fits_solve(const struct fits_room *room, const double *v, double *out)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    const double *l = room->hessian;
+    double square = 0;
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double sum = v[j] * room->unit[j];
+        for (ptrdiff_t i = 0; i < j; i++)
+            sum -= l[j * padded + i] * out[i];
+        out[j] = sum / l[j * padded + j];
+        square += out[j] * out[j];
+    }
+    for (ptrdiff_t j = p - 1; j >= 0; j--) {
+        double sum = out[j];
+        for (ptrdiff_t i = j + 1; i < p; i++)
+            sum -= l[i * padded + j] * out[i];
+        out[j] = sum / l[j * padded + j];
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        out[j] *= room->unit[j];
+    return square;
+}
+
+/* The inverse of the factor times the divisors: x . H^-1 x is the square of its product with x. */
+static void fits_invert(struct fits_room *room)
+{
+    const ptrdiff_t p = room->parameters, padded = room->padded;
+    const double *l = room->hessian;
+    double *inverse = room->inverse;
+    memset(inverse, 0, padded * padded * sizeof *inverse);
+    for (ptrdiff_t k = 0; k < p; k++)
+        for (ptrdiff_t j = k; j < p; j++) {
+            double sum = j == k ? room->unit[k] : 0;
+            for (ptrdiff_t i = k; i < j; i++)
+                sum -= l[j * padded + i] * inverse[i * padded + k];
+            inverse[j * padded + k] = sum / l[j * padded + j];
+        }
+}
+
+/* h = x . H^-1 x of the rows of a tile. */
+FITS_INLINE void fits_leverages(const double *tile, const double *inverse, ptrdiff_t padded, double *h)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i += 4 * FITS_LANES) {
+        fits_lanes squares[4] = {0};
+        for (ptrdiff_t j = 0; j < padded; j += FITS_PANEL) {
+            const double *row = inverse + j * padded;
+            fits_lanes a[4] = {0}, b[4] = {0};
+            for (ptrdiff_t k = 0; k < j + FITS_PANEL; k++)
+                for (int l = 0; l < 4; l++) {
+                    fits_lanes x = *(const fits_lanes *)(tile + k * FITS_ROWS + i + l * FITS_LANES);
+                    a[l] += row[k] * x, b[l] += row[padded + k] * x;
+                }
+            for (int l = 0; l < 4; l++)
+                squares[l] += a[l] * a[l] + b[l] * b[l];
+        }
+        memcpy(h + i, squares, sizeof squares);
+    }
+}
+
+/* residual += w h (1/2 - pi) or w h / 2. For labels 1/2 - pi = residual - y / 2. */
+DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const double *restrict weight, const double *restrict y,
+                                              double constant, double slope, double half, double *restrict residual)
+{
+    for (ptrdiff_t i = 0; i < FITS_ROWS; i++)
+        residual[i] += h[i] * weight[i] * (constant + slope * residual[i] - half * y[i]);
+}
+
+/* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: what the first-order bias of the score is made of,
+ * w h being the leverage of a row. H^-1 X'r is then what to add to the maximum (Cox and Snell 1968, Firth 1993). Without
+ * `correct`, r = 0. */
+DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model model, int correct)
+{
+    const ptrdiff_t padded = room->padded;
+    const int labels = model == FITS_LOGISTIC;
+    double *h = room->panel;
+    fits_lanes *gradient = room->sums;
+    memset(gradient, 0, padded * sizeof *gradient);
+    for (ptrdiff_t t = 0; t < room->count; t++) {
+        const double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
+        fits_predictor(tile, room->beta, padded, room->eta);
+        fits_weigh(room, model, y);
+        if (correct) {
+            fits_leverages(tile, room->inverse, padded, h);
+            fits_tilt_residuals(h, room->weight, y, labels ? 0 : 0.5, labels ? 1 : 0, labels ? 0.5 : 0, room->residual);
+        }
+        fits_add_products(room->residual, 1, tile, padded, gradient, padded);
+    }
+    for (ptrdiff_t j = 0; j < padded; j++)
+        room->gradient[j] = fits_across(&gradient[j]);
+}
+
+static double fits_dot(const double *a, const double *b, ptrdiff_t count)
+{
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < count; j++)
+        sum += a[j] * b[j];
+    return sum;
+}
+
+/* Whether one more step of Newton's method, and then one by the same Hessian, will leave little missing. With a and b for
+ * the roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times that, 2 b (b / a)^4. */
+static int fits_is_near(double decrement, double before)
+{
+    double ratio = decrement / before;
+    return decrement <= FITS_CLOSE
+        || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
+}
+
+/* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if it is `warm`, else
+ * at 0, or at the start of counts. A step is halved while the likelihood falls at its end half as steeply as it rose at
+ * its beginning. It ends, and 1 is returned, with the step after which `fits_pass_last` will find what is missing, or, if
+ * `rough`, with one of at most a standard error. Else `beta` is where it stopped, NaN if the design is singular. */
+static int fits_newton(struct fits_room *room, enum fits_model model, int warm, int rough, int passes)
+{
+    const ptrdiff_t p = room->parameters;
+    double *beta = room->beta, *step = room->step, length = 1;
+    double decrement, before = 0; /* before: that of the step to here, if it was a whole one of Newton's, else 0 */
+    int exact = !warm;
+    memset(step, 0, room->padded * sizeof *step);
+    memset(room->trial, 0, room->padded * sizeof *beta);
+    if (!warm)
+        memset(beta, 0, room->padded * sizeof *beta);
+    fits_pass(room, model, !warm && model == FITS_POISSON ? NULL : beta, !warm);
+    if (!warm && !fits_factor(room)) {
+        for (ptrdiff_t j = 0; j < p; j++)
+            beta[j] = NAN;
+        return 0;
+    }
+    decrement = fits_solve(room, room->gradient, step);
+    if (!warm && model == FITS_POISSON) {
+        memcpy(beta, step, p * sizeof *beta);
+        fits_pass(room, model, beta, 1);
+        if (!fits_factor(room))
+            return 0;
+        decrement = fits_solve(room, room->gradient, step);
+    }
+    for (int pass = 0; pass < passes; pass++) {
+        double moved = 0, size = 0;
+        for (ptrdiff_t j = 0; j < p; j++) {
+            double change = length * step[j] / room->unit[j], value = beta[j] / room->unit[j];
+            room->trial[j] = beta[j] + length * step[j];
+            moved += change * change, size += value * value;
+        }
+        if (length == 1 && ((rough ? decrement <= 1 : fits_is_near(decrement, before)) || moved <= 0x1p-90 * size)) {
+            memcpy(beta, room->trial, p * sizeof *beta);
+            return 1;
+        }
+        fits_pass(room, model, room->trial, 1);
+        if (!(fits_dot(step, room->gradient, p) >= -0.5 * decrement)) {
+            length /= 2;
+            continue;
+        }
+        memcpy(beta, room->trial, p * sizeof *beta);
+        before = exact && length == 1 ? decrement : 0;
+        exact = 1;
+        length = 1;
+        if (!fits_factor(room))
+            return 0;
+        decrement = fits_solve(room, room->gradient, step);
+    }
+    return 0;
+}
+
+/* Of a long block, an eighth first, or more where that is few records a parameter: a start for the whole, and a Hessian
+ * for its first step, at an eighth of the cost. */
+static int fits_maximum(struct fits_room *room, enum fits_model model)
+{
+    const ptrdiff_t count = room->count, least = (24 * room->parameters + FITS_ROWS - 1) / FITS_ROWS;
+    const ptrdiff_t part = count / 8 > least ? count / 8 : least;
+    int warm = 0;
+    if (part <= count / 3) {
+        room->count = part;
+        warm = fits_newton(room, model, 0, 1, 6);
+        room->count = count;
+        for (ptrdiff_t j = 0; j < room->parameters; j++)
+            room->unit[j] *= sqrt((double)part / (double)count);
+    }
+    return (warm && fits_newton(room, model, 1, 0, FITS_PASSES)) || fits_newton(room, model, 0, 0, FITS_PASSES);
+}
+
+/* One block: the parameters to out, and for the linear model the standard deviation of the noise after them.
+ * Returns the rows used. */
+static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
+                                 double *out)
+{
+    const ptrdiff_t p = room->parameters;
+    int response;
+    ptrdiff_t used = fits_load_rows(room, design, start, stop, &response);
+    for (ptrdiff_t j = 0; j < p + (design->model == FITS_LINEAR); j++)
+        out[j] = NAN;
+    if (used < p)
+        return used;
+    if (design->model == FITS_LINEAR) {
+        memset(room->beta, 0, room->padded * sizeof(double));
+        fits_pass(room, FITS_LINEAR, room->beta, 1);
+        if (!fits_factor(room))
+            return used;
+        fits_solve(room, room->gradient, room->beta);
+        /* the same again on the residuals: as exact as an orthogonal factor would be */
+        fits_pass(room, FITS_LINEAR, room->beta, 0);
+        fits_solve(room, room->gradient, room->step);
+        for (ptrdiff_t j = 0; j < p; j++)
+            room->beta[j] += room->step[j];
+        if (used > p)
+            out[p] = ldexp(sqrt(room->square / (design->correct ? used - p : used)), response);
+    } else if (fits_maximum(room, design->model)) {
+        if (design->correct)
+            fits_invert(room);
+        fits_pass_last(room, design->model, design->correct);
+        /* a correction longer than the standard errors is none: of a separated block, whose leverages are all 1 */
+        if (fits_solve(room, room->gradient, room->step) <= p)
+            for (ptrdiff_t j = 0; j < p; j++)
+                room->beta[j] += room->step[j];
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        out[j] = ldexp(room->beta[j], response - room->exponent[j]);
+    return used;
+}
+
+#endif
