@@ -536,18 +536,18 @@ class TookTooLong(Exception):
 
 @contextlib.contextmanager
 def ended_within(seconds):
-    """Raises in the main thread, between two steps of Python, when the time is over."""
+    """Raise an error in the main thread, between two steps of Python, after this much processor time."""
 
     def stop(*_):
         raise TookTooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def kind_of(released):

@@ -148,8 +148,8 @@ def test_local_reports(randomizer):
 
 
 def slow(chunk, folder):
-    """A chunk that leaves a mark and takes its time."""
-    (folder / f"{time.time_ns()}").touch()
+    """A chunk that leaves a mark with the worker's process and takes its time."""
+    (folder / f"{os.getpid()}-{time.time_ns()}").touch()
     time.sleep(0.3)
     return chunk
 
@@ -162,15 +162,16 @@ def test_a_worker_is_killed_in_the_middle(tmp_path):
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        victim = min(client.run(os.getpid).values())
+        victims = client.run(os.getpid).values()
         folder = tmp_path / "marks"
         folder.mkdir()
         chunks = [dask.delayed(slow)(chunk, folder) for chunk in np.array_split(RECORDS, 10)]
 
         def kill():
-            while len(list(folder.iterdir())) < 4:
+            """End the first worker that holds a chunk and reads another one."""
+            while not (busy := [pid for pid in victims if len(list(folder.glob(f"{pid}-*"))) >= 2]):
                 time.sleep(0.02)
-            os.kill(victim, signal.SIGKILL)
+            os.kill(busy[0], signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()

@@ -256,6 +256,7 @@ def test_frequencies_and_their_variance(method):
     assert survey.variance() == pytest.approx(survey.variance(3).max(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_error_covers():
     survey = local.Binary(1.0)
     x = np.arange(400) % 3 == 0
@@ -402,6 +403,7 @@ def test_report_dtypes_are_the_smallest():
         assert local.Categorical(k, 1.0, "hadamard").report == np.dtype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", [local.Binary(1.0), *(local.Categorical(100, 1.0, m) for m in METHODS)])
 def test_a_million_reports_travel_as_bytes_and_add_up(survey):
     x = np.random.default_rng(1).integers(0, 100, 1_000_000)

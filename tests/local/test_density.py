@@ -183,6 +183,7 @@ def simulated_mise(survey, n, runs, scale=1.0, seed=1):
     return np.square(vectors.reshape(runs, n, survey.terms).mean(axis=1) - b).sum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_simulated_errors_are_those_of_the_formula(method):
     survey, n, runs = local.SeriesReports(6, 1.0, grid=UNIT, method=method), 50, 10_000

@@ -353,6 +353,7 @@ def labels(X, theta, rng):
     return rng.random(len(X)) < 1 / (1 + np.exp(-X @ theta))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "expected", "error", "limit"), [(2.0, 1439, 63, 1279.8), (1.0, 4776, 205, 3476.0)])
 def test_acceptance(epsilon, expected, error, limit):
     """Mechanisms-b 7: n MSE of eta_i = 4 i^(-2/3), bound 5. Its 400 repetitions: bench/glm_accuracy.py."""
@@ -369,6 +370,7 @@ def test_acceptance(epsilon, expected, error, limit):
     assert n * np.trace(published.covariance(n, corners, STAR)) == pytest.approx(limit, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_standard_errors_cover(kind):
     """Estimates spread as promised, within what 120 runs tell: half or twice the promise would be refuted."""
@@ -384,6 +386,7 @@ def test_standard_errors_cover(kind):
     assert (np.abs(found.mean(axis=0) - [0.5, -1.0, 0.25]) < promised).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "clip"), [("linear", 0.4), ("poisson", 1.0), ("logistic", 0.5)])
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_the_estimate_tends_to_the_clipped_target(model, clip, kind):
@@ -435,7 +438,7 @@ def test_signs_of_a_report_correlate_as_told():
 # ---- inputs ----
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 4), st.sampled_from(["l2", "linf"]), st.integers(0, 99))
 def test_dtypes_and_layouts_are_of_no_account(n, d, kind, seed):
     rng = np.random.default_rng(seed)

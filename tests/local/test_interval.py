@@ -304,6 +304,7 @@ def test_every_bit_flips_both_ways(method):
             assert min(survey.law(x).pmf) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_million_reports_travel_as_bytes_and_add_up(method):
     survey = interval(1.0, (0.0, 1.0), method)

@@ -218,6 +218,7 @@ def close_to_table(values, expected, error):
     return abs(np.mean(values) - expected) <= 4 * math.hypot(np.std(values) / math.sqrt(len(values)), error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "r"), LOGNORMAL)
 def test_acceptance_of_the_median(epsilon, r):
     """Mechanisms-b 6, 400 repetitions on data of their own; all rows: bench/median_descent.py."""
@@ -233,6 +234,7 @@ def test_acceptance_of_the_median(epsilon, r):
             assert bound == pytest.approx(theory.local_median_upper_bound(10_000, epsilon=epsilon, width=r), rel=0.01)
 
 
+@pytest.mark.slow
 def test_acceptance_of_the_naive_median():
     rng = np.random.default_rng(1)
     for (epsilon, r), expected in NAIVE.items():
@@ -242,6 +244,7 @@ def test_acceptance_of_the_naive_median():
         assert close_to_table(gaps(found), expected, 108e-5)
 
 
+@pytest.mark.slow
 def test_the_promised_error_covers():
     """Mechanisms-b 6: n MSE about c**2 / (4 f**2); intervals of 95 % hold in about 95 % of the runs."""
     rng, n, density = np.random.default_rng(2), 10_000, norm.pdf(0)
@@ -284,7 +287,7 @@ def test_bad_numbers_go_by_rule():
     assert above([math.nan] * 9, rng=PCG64(1)) == above([2.0] * 9, rng=PCG64(1))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.sampled_from(["?", "i1", "u8", "f2", "f4", ">f8", "f8"]), st.integers(1, 50), st.integers(1, 3))
 def test_any_dtype_and_stride(kind, n, stride):
     x = np.random.default_rng(n).integers(0, 2, n * stride).astype(kind)[::stride]
@@ -347,6 +350,7 @@ MEANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "truncation"), MEANS)
 def test_acceptance_of_the_mean(method, truncation):
     cut, expected, error, bound = MEANS[method, truncation]

@@ -378,6 +378,7 @@ def test_privunit_constants(d, epsilon, height, p, scale):
     assert mechanism.scale < local.L2Ball(d, epsilon).scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [m for m in EVERY if m.d < 70], ids=lambda m: NAMES[EVERY.index(m)])
 def test_mean_and_variance(mechanism):
     """Means and second moments of decoded reports, against a wrong scale."""
@@ -403,6 +404,7 @@ def test_mean_and_variance(mechanism):
     assert spread <= mechanism.worst_variance * (1 + 6 * math.sqrt(3 / n)) + np.square(v).max()
 
 
+@pytest.mark.slow
 @every
 def test_error_covers_as_often_as_it_says(mechanism):
     n, runs = 400, 200
@@ -575,6 +577,7 @@ def test_aggregates_merge_and_bytes_come_back(mechanism):
         mechanism.estimate(local.Aggregate(3, np.zeros(mechanism.d + 1)))
 
 
+@pytest.mark.slow
 def test_a_million_reports_travel_as_bytes():
     for mechanism in (local.Hypercube(8, 1.0), local.L2Ball(2, 1.0, report="sign")):
         reports = mechanism.randomize(np.zeros((1_000_000, mechanism.d), np.float32), rng=PCG64(1))

@@ -381,6 +381,7 @@ class TestDistinguish:
         assert above <= binom.isf(ALPHA, 60, 0.1)
         assert sum(bound > 0.6 for bound in bounds) > 30, "and it is not the trivial bound"
 
+    @pytest.mark.slow
     def test_the_choice_of_the_event_costs_no_confidence(self):
         """Equal laws of many values: hundreds of events are tried, one is counted, on draws it was not chosen by."""
         same = Noise(lambda rng, size: rng.laplace(size=size))

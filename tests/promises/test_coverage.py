@@ -13,6 +13,8 @@ from dpfast import families
 from dpfast.families import Box
 from tests.statistical import ALPHA
 
+pytestmark = pytest.mark.slow
+
 Z = norm.isf(ALPHA / 2)
 
 

@@ -15,19 +15,32 @@ from tests.outcomes import EVERY, Job, differing, jobs, missing_kinds
 pytestmark = pytest.mark.host
 
 SEED = 9
-JOBS = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
+FEW = 15
+MANY = {dpf.InverseSensitivity: 300, dpf.SmoothSensitivity: 150, "local": 300}  # of others 60
+each = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
 
 
 def test_nothing_is_missing():
     assert missing_kinds() == set()
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind if isinstance(kind, str) else kind.__name__)
-def test_the_type_of_outcome_is_the_same_on_all_data(kind):
+def check(kind, first, last):
+    """Run jobs of one kind, from a number to another."""
     rng = Generator(PCG64(SEED))
-    for job in itertools.islice(jobs(kind, SEED), JOBS.get(kind, 60)):
+    for job in itertools.islice(jobs(kind, SEED), first, last):
         found = differing(job, rng, most_forms=2)
         assert not found, (job.label, found)
+
+
+@each
+def test_the_type_of_outcome_is_the_same_on_all_data(kind):
+    check(kind, 0, FEW)
+
+
+@pytest.mark.slow
+@each
+def test_the_type_of_outcome_is_the_same_for_more_parameters(kind):
+    check(kind, FEW, MANY.get(kind, 60))
 
 
 CONTROLS = {

@@ -437,6 +437,7 @@ class TestEfficiency:
         if ratio is not None:
             assert got == pytest.approx(ratio, abs=0.012)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "theta", "draw", "bounds", "worst"),
         [
@@ -459,6 +460,7 @@ class TestEfficiency:
         assert ratio < worst * 1.25
         assert ratio > 0.6
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "bounds", "truths", "draw"),
         [

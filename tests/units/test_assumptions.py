@@ -84,6 +84,7 @@ def covered(errors, predicted):
     return np.count_nonzero(errors <= predicted * (1 + 1e-3))
 
 
+@pytest.mark.slow
 def test_each_prediction_covers_what_it_says(simulated):
     """Exact binomial limits for a coverage within 0.03; refuted at 2/3 and 3/2 of what is predicted."""
     low, high = (stats.binom.ppf(ALPHA, RUNS, CONFIDENCE - 0.03), stats.binom.isf(ALPHA, RUNS, CONFIDENCE + 0.03))
@@ -93,6 +94,7 @@ def test_each_prediction_covers_what_it_says(simulated):
         assert covered(errors, predicted * 1.9) > high
 
 
+@pytest.mark.slow
 def test_all_predictions_together(simulated):
     """The average coverage within 0.01; refuted at 0.9 and 1.1 of what is predicted."""
     trials = RUNS * len(CASES)

@@ -208,6 +208,7 @@ class TestFunctions:
 
 
 class TestEstimates:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_bias_and_information(self, name, theta):
         """Blocks of 24: raw bias as told, to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
@@ -465,6 +466,7 @@ class TestCustom:
         raw = self.estimates(np.var, x, 3, corrected=True, jackknife=False)
         assert raw == pytest.approx([np.var(x[a : a + 20]) for a in (0, 20, 40)], rel=1e-12)
 
+    @pytest.mark.slow
     def test_bias(self):
         """Of the rate of exponential blocks of 20: 1/19 raw, far less by the jackknife."""
         x = np.random.default_rng(0).exponential(size=20 * 4000)

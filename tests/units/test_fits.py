@@ -245,6 +245,7 @@ SIMULATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_the_bias_after_correction_is_of_second_order_and_before_it_is_not(name):
     """|bias| b**2 below 12 |b1| and 2 / sqrt(I); without correction the bias is b1 / b, and that bound fails."""
@@ -266,6 +267,7 @@ def test_the_bias_after_correction_is_of_second_order_and_before_it_is_not(name)
             assert_allclose(raw[:, j].mean() - truth, b1 / b, atol=error + (12 * abs(b1)) / b**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_the_variance_is_that_of_the_information_and_the_second_order(name):
     family, theta, draw, _, _ = SIMULATIONS[name]
@@ -435,7 +437,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), n=st.integers(0, 40), d=st.integers(1, 5), intercept=st.booleans(), correct=st.booleans())
 def test_junk_is_answered(data, n, d, intercept, correct):
     X = data.draw(arrays(float, (n, d), elements=JUNK.map(float)))
@@ -542,6 +544,7 @@ def test_one_record_changes_one_block(family):
         assert np.flatnonzero((after != before).any(axis=1)).tolist() in ([], [1])
 
 
+@pytest.mark.slow
 def test_the_release_is_as_efficient_as_predicted():
     """Mean squared error, against 1 / (n I), v2 and noise."""
     rng, n, family = np.random.default_rng(16), 40_000, Weibull()

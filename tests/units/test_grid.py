@@ -49,14 +49,14 @@ def near(grid):
     return st.builds(lambda x, way: way(x), points, st.sampled_from(ways))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), grids())
 def test_float64_is_exact(data, grid):
     x = data.draw(st.lists(near(grid) | st.sampled_from(SPECIAL) | st.floats(), max_size=12))
     assert grid.encode(np.array(x, dtype=np.float64)).tolist() == reference.encode(x, grid)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), grids(), st.sampled_from(FLOATS))
 def test_short_floats_are_exact(data, grid, dtype):
     with np.errstate(over="ignore"):
@@ -64,7 +64,7 @@ def test_short_floats_are_exact(data, grid, dtype):
     assert grid.encode(x).tolist() == reference.encode([float(v) for v in x], grid)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(INTEGERS), grids())
 def test_integers_are_exact(data, dtype, grid):
     info = np.iinfo(dtype)
@@ -119,7 +119,7 @@ def test_every_nan_is_missing():
             assert grid.encode(values).tolist() == [7, 7, 7]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), grids(), st.sampled_from(["contiguous", "strided", "reversed", "read-only", "masked", "big-endian"]))
 def test_layouts(data, grid, layout):
     x = np.array(data.draw(st.lists(near(grid) | st.sampled_from(SPECIAL), min_size=1, max_size=9)))
@@ -308,7 +308,7 @@ class TestTables:
         assert grid.encode(column([*rows, 5])).tolist()[:2] == grid.encode(column([*rows, None])).tolist()[:2]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), grids())
 def test_decode_is_exact_and_inverts(data, grid):
     codes = [*data.draw(st.lists(st.integers(0, grid.size - 1), max_size=8)), 0, grid.size - 1]
@@ -320,7 +320,7 @@ def test_decode_is_exact_and_inverts(data, grid):
     assert values[-1] == grid.upper
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), grids())
 def test_the_kernels_of_grid_and_window_are_one_map(data, grid):
     """Encoding the window is the window of the encoded records, NaN, 64-bit integers and all."""
@@ -354,7 +354,7 @@ def default_step(lower, upper):
         step *= 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(-1e300, 1e300) | st.floats(-1e6, 1e6) | st.integers(-(2**60), 2**60).map(float),
     st.floats(5e-324, 1e300) | st.floats(1e-6, 1e6),
@@ -430,7 +430,7 @@ def test_bounds_of_wrong_type(value):
         Grid(0, value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(-1e300, 1e300), st.floats(1e-300, 1e300), st.integers(-1074, 900))
 def test_the_advice_of_the_error_works(lower, width, exponent):
     step, upper = math.ldexp(1.0, exponent), lower + width

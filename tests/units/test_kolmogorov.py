@@ -53,7 +53,7 @@ def tied(n=400):
 
 class TestVolumes:
     @given(cases())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_every_level(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -63,7 +63,7 @@ class TestVolumes:
             assert_allclose(math.exp(law.log_volume(level)), float(exact), rtol=1e-12)
 
     @given(cases())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_levels_of_vectors(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -120,7 +120,7 @@ class TestVolumes:
             assert_allclose(law.log_volume(law.last), 0.0, atol=1e-10)
 
     @given(cases(records=8, synthetic=4, codes=6))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_first_level(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)
@@ -139,7 +139,7 @@ class TestVolumes:
 
 class TestLaw:
     @given(cases())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_against_enumeration(self, case):
         data, k, size, epsilon = case
         exact = reference.law(data, k, size, epsilon)
@@ -147,14 +147,14 @@ class TestLaw:
         assert_allclose(logpmf, [math.log(p) for p in exact.values()], rtol=0, atol=1e-12)
 
     @given(cases(records=4, synthetic=4, codes=12))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def test_normalizer_against_counts(self, case):
         data, k, size, epsilon = case
         *_, normalizer = reference.counts_law(data, k, size, epsilon)
         assert_allclose(law_of(data, k, size, epsilon).log_normalizer, math.log(normalizer), rtol=0, atol=1e-12)
 
     @given(cases())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_distances(self, case):
         data, k, size, epsilon = case
         law = law_of(data, k, size, epsilon)

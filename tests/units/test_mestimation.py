@@ -95,7 +95,7 @@ class TestLaw:
         st.lists(st.integers(0, 40), min_size=1, max_size=12),
         st.sampled_from([1e-6, 0.1, 3.0, 50.0]),
     )
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_any_data(self, psi, prior, data, epsilon):
         check_law(mechanism(psi, dpf.Grid(0, 40, step=1), epsilon, prior), data)
 

@@ -61,7 +61,7 @@ def test_refused_neighbors():
         Privacy(1, neighbors="other")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(1e-308, 1e300), st.integers(1, 10**9))
 def test_group_epsilon_is_the_least_double_above(epsilon, k):
     group = Privacy(epsilon).group_up(k)
@@ -80,7 +80,7 @@ def test_rounding_to_nearest_would_understate():
     assert all(Fraction(Privacy(0.1).group_up(k).epsilon) >= Fraction(0.1) * k for k in range(1, 50))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(0, 50) | st.floats(1e-300, 1e-6), st.floats(1e-30, 1.0), st.integers(2, 50))
 def test_group_delta_is_rounded_up_but_little(epsilon, delta, k):
     with mp.workdps(400):

@@ -210,6 +210,7 @@ class TestPrivacy:
 
 
 class TestDraws:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("data", "ranks", "last", "epsilon", "reach", "pins"),
         [
@@ -382,6 +383,7 @@ def mean_rank_error(x, qs, values):
 
 
 class TestAccuracy:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("m", "gain", "runs"), [(1, 0.7, 200), (2, 0.9, 200), (9, 2.0, 50), (99, 8.0, 4)])
     def test_against_splitting_the_budget(self, m, gain, runs):
         x = np.random.default_rng(1).lognormal(10, 1, 100_000)

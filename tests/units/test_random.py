@@ -114,7 +114,7 @@ READ = {
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(READ)), st.integers(0, 3 * BUFFER)), max_size=8))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_every_way_of_reading_is_the_same_stream(reads):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", Entropy())

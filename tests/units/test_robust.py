@@ -41,7 +41,7 @@ def normal(n, d, seed=0):
 
 
 class TestLaw:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(
         st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=7),
         st.sampled_from([1e-3, 0.1, 1.0, 4.0, 100.0]),
@@ -163,7 +163,7 @@ class TestDraws:
                     volumes.fill_levels(source, epsilon, lambda: widths, level)
                     assert (level[0], source.used) == ((t if digits == 0 else t + 1), 2)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.integers(1, 300), st.integers(0, 2**31))
     def test_volumes(self, d, seed):
         """The error of a product of d widths is within d 2**-52."""
@@ -647,7 +647,7 @@ class TestRobustMean:
 
 
 class TestScore:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.lists(st.integers(0, 3), min_size=1, max_size=3),
         st.sampled_from([Median(), Quantile(0.3), Huber(1.0)]),
@@ -679,6 +679,7 @@ class TestScore:
 
 
 class TestReduce:
+    @pytest.mark.slow
     def test_frequencies(self):
         scores = {"a": 3, "b": 0, "c": 1.7, "d": 1, "e": math.inf, "f": math.nan}
         counts = dict.fromkeys(scores, 0)
@@ -725,6 +726,7 @@ class TestReduce:
 class TestError:
     MECHANISM = NestedBoxes(grid=Grid(-1000, 1000), epsilon=1.0)
 
+    @pytest.mark.slow
     def test_covers_normal_records(self):
         """In data units, contaminated or not; the bound is at most six times what happens."""
         rng = np.random.default_rng(3)

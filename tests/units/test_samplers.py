@@ -54,6 +54,7 @@ def test_fast_path_is_the_slow_path(name, scale):
     np.testing.assert_array_equal(draws(fill, scale, n), draws(fill, scale, n, exact=True))
 
 
+@pytest.mark.slow
 def test_a_million_draws_agree_with_the_slow_path():
     n = 1_000_000
     fast, slow = (draws(_samplers.fill_rounded_laplace, 1e4, n, seed=5, exact=exact) for exact in (False, True))

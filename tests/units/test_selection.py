@@ -168,7 +168,7 @@ def test_coins_next_to_edges():
         assert source.used == 3 + len(more)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.floats(), st.integers(-(2**70), 2**70), st.fractions(), st.none()), min_size=1, max_size=6),
     st.sampled_from([1e-6, 0.7, 1e3]),

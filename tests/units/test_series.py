@@ -576,6 +576,7 @@ class TestTheory:
         slower = dpf.theory.density_rate("exponential-series", 10**4, smoothness=gamma)
         assert_allclose(slower**2, dpf.theory.density_rate("minimax-series", 10**4, smoothness=gamma))
 
+    @pytest.mark.slow
     def test_rate_of_the_mechanism(self):
         """Simulated from 1e4 to 1e6 records, terms by the rule for smoothness 1: slope -2/3 within 0.05."""
         beta = 0.25 * np.arange(1, 401) ** -1.5

@@ -565,6 +565,7 @@ def test_command_line(tmp_path, capsys):
     assert "delta must be 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_error_of_the_median():
     """Mechanisms-a 1: N(0, 1) in [-20, 20], about 2**20 points, n = 1000, epsilon 1, delta 1e-6; E|error| exactly."""
     grid = dpf.Grid(-20, 20, step=2.0**-15)

@@ -10,7 +10,7 @@ from functools import cache
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfast as dpf
@@ -253,7 +253,7 @@ def test_codes_are_those_of_the_grid_for_every_dtype_and_stride(grid):
     assert np.array_equal([law.lower, law.upper], [expected.lower, expected.upper])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(
     x=hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=True, allow_infinity=True)),
     cuts=st.lists(st.integers(0, 40), max_size=4),
@@ -275,7 +275,7 @@ def test_windows_and_sums_of_any_records(x, cuts, bits, trim):
     assert all(np.array_equal(mine, its) for mine, its in zip(summary.windows, expected.windows, strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     x=hnp.arrays(np.int16, st.integers(1, 60), elements=st.integers(-5, 520), fill=st.nothing()),
     cuts=st.lists(st.integers(0, 60), max_size=3),
@@ -616,7 +616,7 @@ def test_versions_and_other_mechanisms_are_refused():
         State.from_bytes(b"", mechanism)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_bytes_are_a_value_error(data):
     at = data.draw(st.integers(0, len(ALL) - 1))
@@ -649,7 +649,7 @@ def paths(node, path=()):
         yield from paths(part, (*path, key))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(data=st.data())
 def test_forged_bytes_are_a_value_error_or_a_state(data):
     at = data.draw(st.integers(0, len(ALL) - 1))
@@ -695,7 +695,7 @@ def sealed(body):
     return b"dpfast\x00S\x02\x00" + struct.pack("<I", zlib.crc32(body)) + body
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(data=st.data())
 def test_bits_that_flip_under_a_right_checksum(data):
     at = data.draw(st.integers(0, len(ALL) - 1))
