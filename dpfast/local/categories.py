@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,15 +11,14 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _bits, _randomize
+from dpfast._kernels import _randomize
 from dpfast.coin import Coin, coin
 from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate
-from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols, unpadded
+from dpfast.local.responses import LARGEST_LAW, METHODS, Method, least_variance, method_of
+from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
 
-PRIME = 2**32 - 5
 _MOST_CATEGORIES = 2**31
-_LARGEST_LAW = 2**16
 
 
 @dataclass(frozen=True)
@@ -206,15 +200,15 @@ class Categorical(ScalarRandomizer):
             raise ValueError(f"k must be at most 2**31, not {k}")
         epsilon = _checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
-        _checks.choice("method", self.method, ("auto", *_METHODS))
-        method = _least_variance(k, epsilon) if self.method == "auto" else self.method
-        _method(method, k, epsilon)
+        _checks.choice("method", self.method, ("auto", *METHODS))
+        method = least_variance(k, epsilon) if self.method == "auto" else self.method
+        method_of(method, k, epsilon)
         for name, value in (("k", k), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
 
     @property
-    def _method(self) -> _Method:
-        return _method(self.method, self.k, self.epsilon)
+    def _method(self) -> Method:
+        return method_of(self.method, self.k, self.epsilon)
 
     @property
     def coin(self) -> Coin:
@@ -267,7 +261,7 @@ class Categorical(ScalarRandomizer):
         ValueError
             More than 2**16 different reports, as there always are for "olh".
         """
-        if self._method.outcomes > _LARGEST_LAW:
+        if self._method.outcomes > LARGEST_LAW:
             raise ValueError(f"a law of more than 2**16 reports is not written out, here {self._method.outcomes}")
         return self._method.law(int(self._codes(record(x))[0]))
 
@@ -332,277 +326,3 @@ class Categorical(ScalarRandomizer):
         rows = np.zeros((len(data) // each, 8 * self.report.shape[0]), np.uint8)
         rows[:, :each] = np.frombuffer(data, np.uint8).reshape(-1, each)
         return rows.view("<u8").astype(np.uint64)
-
-
-class _Method(ABC):
-    """How the record becomes a report, and which categories a report supports.
-
-    Every category but the true one is supported with the same probability q, the true one with p > q.
-    """
-
-    coin: Coin
-    p: Fraction
-    q: Fraction
-    report: np.dtype[Any]
-    outcomes: int
-    packed = False
-
-    def __init__(self, k: int) -> None:
-        self.k = k
-
-    @property
-    def variances(self) -> tuple[Fraction, Fraction]:
-        """Of the decoded entry of the true category, and of any other."""
-        return _variances(self.p, self.q)
-
-    @property
-    def total_variance(self) -> Fraction:
-        return _total_variance(self.k, self.p, self.q)
-
-    @abstractmethod
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None: ...
-
-    @abstractmethod
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of these, of the right shape and dtype, can be sent."""
-
-    @abstractmethod
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
-
-    @abstractmethod
-    def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Shape (n, k): which categories each report supports."""
-
-    @abstractmethod
-    def law(self, code: int) -> FiniteLaw: ...
-
-
-def _variances(p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:
-    return p * (1 - p) / (p - q) ** 2, q * (1 - q) / (p - q) ** 2
-
-
-def _total_variance(k: int, p: Fraction, q: Fraction) -> Fraction:
-    own, other = _variances(p, q)
-    return own + (k - 1) * other
-
-
-class _Response(_Method):
-    """k-ary randomised response."""
-
-    def __init__(self, k: int, epsilon: float) -> None:
-        super().__init__(k)
-        self.coin = coin(epsilon, Fraction(1, k - 1))
-        self.p = self.coin.probability
-        self.q = (1 - self.p) / (k - 1)
-        self.report, self.outcomes = symbols(k), k
-
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        _randomize.fill_windows(source, codes, 1, self.k, self.coin.threshold, out)
-
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(reports < self.k)
-
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        return np.bincount(reports, minlength=self.k)
-
-    def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(reports[:, None] == np.arange(self.k))
-
-    def law(self, code: int) -> FiniteLaw:
-        return FiniteLaw(
-            np.arange(self.k, dtype=self.report), tuple(self.p if z == code else self.q for z in range(self.k))
-        )
-
-
-class _Hadamard(_Method):
-    """One bit of a random row of the Hadamard matrix, whose entry (j, x) is -1 to the number of digits in j & x."""
-
-    def __init__(self, k: int, epsilon: float) -> None:
-        super().__init__(k)
-        self.coin = coin(epsilon)
-        self.p, self.q = self.coin.probability, Fraction(1, 2)
-        self.order = 1 << (k - 1).bit_length()
-        self.report, self.outcomes = symbols(2 * self.order), 2 * self.order
-
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        _randomize.fill_rows(source, codes, self.order - 1, self.coin.threshold, out)
-
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(reports < 2 * self.order)
-
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """Twice a category's count is n plus the transform, at it, of (reports of bit 0) - (of bit 1) in each row."""
-        pairs = np.bincount(reports, minlength=2 * self.order).reshape(-1, 2)
-        signs = pairs[:, 0] - pairs[:, 1]
-        half = 1
-        while half < self.order:
-            blocks = signs.reshape(-1, 2, half)
-            signs = np.stack([blocks[:, 0] + blocks[:, 1], blocks[:, 0] - blocks[:, 1]], axis=1)
-            half *= 2
-        return np.asarray((len(reports) + signs.reshape(-1)[: self.k]) // 2)
-
-    def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(
-            _parity((reports >> 1)[:, None] & np.arange(self.k, dtype=reports.dtype)) == (reports & 1)[:, None]
-        )
-
-    def law(self, code: int) -> FiniteLaw:
-        outcomes = np.arange(2 * self.order, dtype=self.report)
-        kept = self.supported(outcomes)[:, code]
-        return FiniteLaw(outcomes, tuple((self.p if keep else 1 - self.p) / self.order for keep in kept))
-
-
-class _Packed(_Method):
-    """Reports of k bits."""
-
-    packed = True
-
-    def __init__(self, k: int) -> None:
-        super().__init__(k)
-        self.report = np.dtype((np.uint64, (-(-k // 64),)))
-
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return unpadded(reports, self.k)
-
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        counts = np.zeros(64 * reports.shape[1], np.int64)
-        _bits.count_columns(reports, counts)
-        return counts[: self.k]
-
-    def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        octets = reports.astype("<u8", copy=False).view(np.uint8)
-        return np.unpackbits(octets, axis=1, count=self.k, bitorder="little").astype(np.bool_)
-
-
-class _Unary(_Packed):
-    """Optimised unary encoding. The ratio of one report is largest, (1 - q) / q, where x is in it and x' is not."""
-
-    def __init__(self, k: int, epsilon: float) -> None:
-        super().__init__(k)
-        self.coin = coin(epsilon)
-        self.p, self.q = Fraction(1, 2), 1 - self.coin.probability
-        self.outcomes = 2 ** min(k, 64)
-
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        _randomize.fill_unary(source, codes, 2**64 - self.coin.threshold, self.k, out)
-
-    def law(self, code: int) -> FiniteLaw:
-        def probability(z: int) -> Fraction:
-            ones = (z & ~(1 << code)).bit_count()
-            return self.p * self.q**ones * (1 - self.q) ** (self.k - 1 - ones)
-
-        every = np.arange(self.outcomes, dtype=np.uint64)
-        return FiniteLaw(every[:, None], tuple(map(probability, range(self.outcomes))))
-
-
-class _Subset(_Packed):
-    """A set of `width` categories, by the coin with the true one in it or not."""
-
-    def __init__(self, k: int, epsilon: float) -> None:
-        super().__init__(k)
-        best = k * (1 - coin(epsilon).probability)
-        options = {min(max(width, 1), k - 1) for width in (math.floor(best), math.ceil(best))}
-        coins = {width: coin(epsilon, Fraction(width, k - width)) for width in sorted(options)}
-        self.width = min(coins, key=lambda width: self._spread(coins[width].probability, width))
-        self.coin = coins[self.width]
-        self.p = self.coin.probability
-        self.q = self._other(self.p, self.width)
-        self.outcomes = math.comb(k, min(self.width, 64)) if k <= 64 else _LARGEST_LAW + 1
-
-    def _other(self, p: Fraction, width: int) -> Fraction:
-        """The probability that a given other category is in the set."""
-        return (width - p) / (self.k - 1)
-
-    def _spread(self, p: Fraction, width: int) -> Fraction:
-        return _total_variance(self.k, p, self._other(p, width))
-
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        _randomize.fill_subsets(source, codes, self.width, self.k, self.coin.threshold, out)
-
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        right = np.empty(len(reports), np.bool_)
-        _bits.have_ones(reports, self.k, self.width, right)
-        return right
-
-    def law(self, code: int) -> FiniteLaw:
-        inside = self.p / math.comb(self.k - 1, self.width - 1)
-        outside = (1 - self.p) / math.comb(self.k - 1, self.width)
-        sets = sorted(sum(1 << v for v in members) for members in itertools.combinations(range(self.k), self.width))
-        return FiniteLaw(
-            np.array(sets, np.uint64)[:, None], tuple(inside if members >> code & 1 else outside for members in sets)
-        )
-
-
-def _best_edge(k: int, ratio: Fraction) -> int:
-    """The edge of least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E = `ratio`.
-
-    In integers, so the same for client and server. Many categories: q = 1 / (1 + E), and half of the reports support
-    the truth.
-    """
-    c = ratio / (k - 1)
-    square = (c + ratio**2) / (c + 1)
-    root = math.isqrt((square.numerator << 128) // square.denominator)
-    return max(1, (PRIME << 64) // ((1 << 64) + root))
-
-
-class _Lines(_Method):
-    """Lines (slope, offset) over the field of PRIME elements: z supports v if slope v + offset < edge."""
-
-    def __init__(self, k: int, epsilon: float) -> None:
-        super().__init__(k)
-        self.edge = _best_edge(k, coin(epsilon).ratio)
-        self.coin = coin(epsilon, Fraction(self.edge, PRIME - self.edge))
-        self.p, self.q = self.coin.probability, Fraction(self.edge, PRIME)
-        self.report, self.outcomes = np.dtype((np.uint32, (2,))), PRIME**2
-
-    def fill(self, source: BitGenerator, codes: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        _randomize.fill_lines(source, codes, self.edge, self.coin.threshold, out)
-
-    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray((reports[:, 0] < PRIME) & (reports[:, 1] < PRIME))
-
-    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        total = np.zeros(self.k, np.int64)
-        _randomize.count_lines(reports, self.edge, total)
-        return total
-
-    def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        slope, offset = reports.astype(np.uint64).T
-        return np.asarray((slope[:, None] * np.arange(self.k, dtype=np.uint64) + offset[:, None]) % PRIME < self.edge)
-
-    def law(self, code: int) -> FiniteLaw:
-        raise NotImplementedError  # `outcomes` forbids it
-
-
-def _parity(words: NDArray[Any]) -> NDArray[Any]:
-    """The parity of the binary digits of each number."""
-    bits = words.dtype.itemsize * 8
-    while (bits := bits // 2) > 0:
-        words = words ^ (words >> words.dtype.type(bits))
-    return np.asarray(words & words.dtype.type(1))
-
-
-_METHODS: dict[str, Callable[[int, float], _Method]] = {
-    "k-rr": _Response,
-    "subset": _Subset,
-    "oue": _Unary,
-    "olh": _Lines,
-    "hadamard": _Hadamard,
-}
-
-
-@lru_cache(maxsize=256)
-def _method(name: str, k: int, epsilon: float) -> _Method:
-    return _METHODS[name](k, epsilon)
-
-
-@lru_cache(maxsize=256)
-def _least_variance(k: int, epsilon: float) -> str:
-    """The name of the method with the least total variance; in rationals, so the same on every machine."""
-    spreads: dict[str, Fraction] = {}
-    for name in _METHODS:
-        try:
-            spreads[name] = _method(name, k, epsilon).total_variance
-        except ValueError:  # odds that leave too little of epsilon: never those of "oue"
-            continue
-    return min(spreads, key=lambda name: spreads[name])

@@ -137,15 +137,15 @@ class Interval(ScalarRandomizer):
             method = "codebook" if epsilon <= _CODEBOOKS_UP_TO else "piecewise"
         for name, value in (("epsilon", epsilon), ("bounds", (lower, upper)), ("method", method)):
             object.__setattr__(self, name, value)
-        _checks.released_range(lambda: self._plan.ends)
+        _checks.released_range(lambda: self._method.ends)
 
     @property
-    def _plan(self) -> _Plan:
-        return _plan(self.method, self.epsilon, self.bounds)
+    def _method(self) -> _Method:
+        return _method(self.method, self.epsilon, self.bounds)
 
     @property
     def report(self) -> np.dtype[Any]:
-        return self._plan.report
+        return self._method.report
 
     @property
     def grid(self) -> Grid:
@@ -155,18 +155,18 @@ class Interval(ScalarRandomizer):
     @property
     def values(self) -> NDArray[np.float64]:
         """What each symbol decodes to, in data units; none for "laplace"."""
-        return self._plan.values.copy()
+        return self._method.values.copy()
 
     def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
             numbers = np.ascontiguousarray(x, dtype=np.float64)
-        self._plan.fill(source, numbers, out)
+        self._method.fill(source, numbers, out)
 
     def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return self._plan.valid(reports)
+        return self._method.valid(reports)
 
     def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        return self._plan.sums(reports)
+        return self._method.sums(reports)
 
     def law(self, x: ArrayLike) -> FiniteLaw:
         """The exact law of the report of one record. PRIVATE.
@@ -176,24 +176,24 @@ class Interval(ScalarRandomizer):
         ValueError
             The method is "laplace", of infinitely many reports.
         """
-        return self._plan.law(self._clamped(record(x))[0])
+        return self._method.law(self._clamped(record(x))[0])
 
     def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        return self._plan.decode(reports)
+        return self._method.decode(reports)
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
         """Unbiased estimate of the mean of the records, without reports that are refused; may lie outside the bounds.
 
         ``aggregate(reports).refused`` is the number of those.
         """
-        total = self._aggregated(reports, self._plan.size)
-        return self._plan.mean(total)
+        total = self._aggregated(reports, self._method.size)
+        return self._method.mean(total)
 
     def variance(self, x: ArrayLike | None = None) -> Any:
         if x is None:
-            return self._plan.worst_variance
+            return self._method.worst_variance
         values = _containers.numbers("x", x if hasattr(x, "__len__") else [x])
-        variances = self._plan.variance(self._clamped(values.reshape(-1)))
+        variances = self._method.variance(self._clamped(values.reshape(-1)))
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 
     def _clamped(self, x: NDArray[Any]) -> NDArray[np.float64]:
@@ -271,7 +271,7 @@ def codebook(method: str, epsilon: float) -> Codebook:
     return Codebook(max(1, (_PIECES * lie + 2**63) >> 64), range(1, _PIECES, 2), epsilon)
 
 
-class _Plan(ABC):
+class _Method(ABC):
     """A method at its epsilon, in the units of the data; knots are distances from the lower bound."""
 
     report: np.dtype[Any]
@@ -303,7 +303,7 @@ class _Plan(ABC):
     def law(self, x: float) -> FiniteLaw: ...
 
 
-class _Symbols(_Plan):
+class _Symbols(_Method):
     """One codebook, or two of which a public coin of probability first / 2**64 chooses: their symbols in a row."""
 
     def __init__(self, books: Sequence[Codebook], first: int, bounds: tuple[float, float]) -> None:
@@ -373,7 +373,7 @@ class _Symbols(_Plan):
         return FiniteLaw(np.arange(self.size, dtype=self.report), tuple(pmf))
 
 
-class _Laplace(_Plan):
+class _Laplace(_Method):
     """Rounded Laplace noise on the grid points 0.._CELLS, scale _CELLS / epsilon."""
 
     def __init__(self, epsilon: float, bounds: tuple[float, float]) -> None:
@@ -423,7 +423,7 @@ class _Laplace(_Plan):
 
 
 @lru_cache(maxsize=32)
-def _plan(method: str, epsilon: float, bounds: tuple[float, float]) -> _Plan:
+def _method(method: str, epsilon: float, bounds: tuple[float, float]) -> _Method:
     if method == "laplace":
         return _Laplace(epsilon, bounds)
     if method == "hybrid" and epsilon > _HYBRID_FROM:

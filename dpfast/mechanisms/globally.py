@@ -16,7 +16,7 @@ from dpfast.mechanisms.assumptions import Assumed, averaged_noise, code_moments,
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
-from dpfast.streaming import CodeSums, Reading, Records, Sums
+from dpfast.streaming import CodeSums, Reading, RecordCount, Sums
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 
@@ -115,7 +115,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
-            return Records(self.statistic.kept)
+            return RecordCount(self.statistic.kept)
         return Sums(self.grid, squares=self.statistic.squares)
 
     def _check_range(self, n: int) -> int:

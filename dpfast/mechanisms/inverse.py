@@ -295,7 +295,7 @@ differential privacy) for one record replaced (the number of records is public)>
         """The radius in release codes, rounded."""
         if not self.radius:
             return 0
-        codes = self.radius / self.grid.step * self.statistic.records(n)
+        codes = self.radius / self.grid.step * self.statistic.codes_per_step(n)
         return round(min(codes, self.statistic.last(self.grid, n)))
 
 

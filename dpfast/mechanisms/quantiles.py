@@ -114,41 +114,43 @@ differential privacy) for one record replaced (the number of records is public)>
         )
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
-        _, places, plan = self._targets(windows.n)
-        return JointQuantiles(windows, plan, places=places, grid=self.grid)
+        _, places, stages = self._targets(windows.n)
+        return JointQuantiles(windows, stages, places=places, grid=self.grid)
 
     def reading(self) -> Ranks:
         targets = cache(self._targets)
 
         def wanted(n: int) -> list[tuple[int, int]]:
-            ranks, _, plan = targets(n)
-            return [(rank - plan.reach - 1, rank + plan.reach + 1) for rank in ranks.tolist()]
+            ranks, _, stages = targets(n)
+            return [(rank - stages.reach - 1, rank + stages.reach + 1) for rank in ranks.tolist()]
 
         def finish(order: Ordered) -> _Windows:
-            ranks, _, plan = targets(order.n)
+            ranks, _, stages = targets(order.n)
 
             def read(firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.int64]:
                 stretches = zip(firsts.tolist(), lasts.tolist(), strict=True)
                 return np.concatenate([order.window(first, last) for first, last in stretches])
 
-            return _Windows.around(ranks, plan.reach, order.n, self.grid, read)
+            return _Windows.around(ranks, stages.reach, order.n, self.grid, read)
 
         return Ranks(self.grid, wanted, finish)
 
-    def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Plan]:
-        """The ranks of n records, which of them is that of each of the qs, and the plan. Public."""
+    def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
+        """The ranks of n records, which of them is that of each of the qs, and the stages. Public."""
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
-        return ranks, places.reshape(-1), _Plan.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
+        return ranks, places.reshape(-1), _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]
-        ranks, places, plan = self._targets(n)
-        imagined = ImaginedRanks(n, ranks.tolist(), min(plan.reach + 1, n), sobol(len(ranks))[: _imagined(len(ranks))])
+        ranks, places, stages = self._targets(n)
+        imagined = ImaginedRanks(
+            n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[: _imagined(len(ranks))]
+        )
         rng, errors = np.random.Generator(np.random.PCG64(0)), []
         for u in imagined:
             codes = self.grid.encode(assumed.points(u))
-            windows = _Windows.around(ranks, plan.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
-            law = JointQuantiles(windows, plan, places=places, grid=self.grid)
+            windows = _Windows.around(ranks, stages.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
+            law = JointQuantiles(windows, stages, places=places, grid=self.grid)
             errors.append(np.abs(law.value(law.sample(_DRAWS, rng)) - population))
         return np.asarray(np.quantile(np.concatenate(errors), confidence, axis=0, method="inverted_cdf"))
 
@@ -159,7 +161,7 @@ def _imagined(m: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Stages:
     """Public numbers: the targets of each stage, its share of epsilon, and its cap less one."""
 
     coarse: tuple[int, ...]
@@ -168,7 +170,7 @@ class _Plan:
     reach: int
 
     @classmethod
-    def of(cls, m: int, n: int, last: int, epsilon: float, stages: int | None) -> _Plan:
+    def of(cls, m: int, n: int, last: int, epsilon: float, stages: int | None) -> _Stages:
         skewed = m >= _TWO_STAGES and epsilon * n < 60 * (m + 1)
         two = m >= 64 or skewed if stages is None else stages == 2
         block = math.isqrt(m) + 1  # ceil(sqrt(m + 1))
@@ -328,19 +330,19 @@ class JointQuantiles(Law):
     Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), `sample(size)` gives them.
     """
 
-    def __init__(self, windows: _Windows, plan: _Plan, *, places: NDArray[np.intp], grid: Grid) -> None:
+    def __init__(self, windows: _Windows, stages: _Stages, *, places: NDArray[np.intp], grid: Grid) -> None:
         self.grid = grid
-        self._windows, self._plan, self._places = windows, plan, places
+        self._windows, self._stages, self._places = windows, stages, places
         self._all = range(len(windows.ranks))
         self._firsts = [int(np.flatnonzero(places == j)[0]) for j in self._all]
-        if plan.coarse:
-            self._first = _Stage(windows, plan.coarse, plan.epsilon, plan.reach_coarse, {})
+        if stages.coarse:
+            self._first = _Stage(windows, stages.coarse, stages.epsilon, stages.reach_coarse, {})
         else:
-            self._first = _Stage(windows, self._all, plan.epsilon, plan.reach, {})
+            self._first = _Stage(windows, self._all, stages.epsilon, stages.reach, {})
 
     def _second(self, pinned: NDArray[np.int64]) -> _Stage:
-        pins = dict(zip(self._plan.coarse, pinned.tolist(), strict=True))
-        return _Stage(self._windows, self._all, self._plan.epsilon, self._plan.reach, pins)
+        pins = dict(zip(self._stages.coarse, pinned.tolist(), strict=True))
+        return _Stage(self._windows, self._all, self._stages.epsilon, self._stages.reach, pins)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _containers.integers("k", k)
@@ -351,9 +353,9 @@ class JointQuantiles(Law):
         o = vector[self._firsts]
         if np.any(o[self._places] != vector):
             return -math.inf
-        if not self._plan.coarse:
+        if not self._stages.coarse:
             return self._first.logpmf(o)
-        pinned = o[list(self._plan.coarse)]
+        pinned = o[list(self._stages.coarse)]
         first = self._first.logpmf(pinned)
         return first + self._second(pinned).logpmf(o) if first > -math.inf else first
 
@@ -369,7 +371,7 @@ class JointQuantiles(Law):
 
     def _draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
         o = self._first.draw(source, exact=exact)
-        if self._plan.coarse:
+        if self._stages.coarse:
             o = self._second(o).draw(source, exact=exact)
         return np.asarray(o[self._places])
 

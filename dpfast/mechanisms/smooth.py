@@ -77,10 +77,10 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
     values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
-    plan = _plan(statistic, n, grid.size - 1, beta)
-    reading = statistic.reading(grid, lambda _: len(plan.discounts) + 1)
-    _, bound = _bounded(statistic, reading.of(values), plan)
-    return bound * grid.step / statistic.records(n)
+    smooth_bound = _smooth_bound(statistic, n, grid.size - 1, beta)
+    reading = statistic.reading(grid, lambda _: len(smooth_bound.discounts) + 1)
+    _, bound = _bounded(statistic, reading.of(values), smooth_bound)
+    return bound * grid.step / statistic.codes_per_step(n)
 
 
 def _check_kinds(statistic: Any, grid: Any) -> None:
@@ -117,7 +117,7 @@ class _Stretch:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _SmoothBound:
     """What is looked at: public. The bound is the largest over `directions` of the sums of their stretches."""
 
     directions: tuple[tuple[_Stretch, ...], ...]
@@ -135,7 +135,7 @@ class _Plan:
 
 
 @lru_cache(maxsize=16)
-def _plan(statistic: RankStatistic, n: int, last: int, beta: float) -> _Plan:
+def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _SmoothBound:
     """One record changes T by at most x_(H+1) - x_(L) or x_(H) - x_(L-1), and m gaps more at each corner."""
     gaps, ranks = statistic.gaps(n), statistic.ranks(n)
     m = gaps.corner
@@ -148,15 +148,15 @@ def _plan(statistic: RankStatistic, n: int, last: int, beta: float) -> _Plan:
     weight = 1 + 2 * m
     ratio = float(last * weight)
     most = min(n + 2, math.ceil(math.log(ratio) / beta * (1 + 2.0**-16)) + 2)
-    return _Plan(tuple(directions), _gaps.weights(beta, ratio, most), weight)
+    return _SmoothBound(tuple(directions), _gaps.weights(beta, ratio, most), weight)
 
 
-def _bounded(statistic: RankStatistic, summary: Summary, plan: _Plan) -> tuple[int, float]:
+def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBound) -> tuple[int, float]:
     """The exact statistic and its smooth bound, in release codes."""
-    reach = len(plan.discounts)
+    reach = len(smooth_bound.discounts)
     middle = replace(summary, levels=1, windows=tuple(window[reach : reach + 1] for window in summary.windows))
     center, _ = statistic.attack_range(middle)
-    return int(center[0]), plan.bound_up(summary.windows)
+    return int(center[0]), smooth_bound.bound_up(summary.windows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,18 +278,18 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     def _levels(self, n: int) -> int:
         """How far the order statistics reach that are looked at: public."""
-        return len(self._checked_plan(n).discounts) + 1
+        return len(self._checked_bound(n).discounts) + 1
 
-    def _checked_plan(self, n: int) -> _Plan:
-        """The plan for n records; a ValueError, before any of them is read, where there are too many for the grid."""
+    def _checked_bound(self, n: int) -> _SmoothBound:
+        """The smooth bound for n records; raises a ValueError if there are too many for the grid."""
         self.statistic.last(self.grid, n)
-        plan = _plan(self.statistic, n, self.grid.size - 1, self.beta)
-        self._check_scale(plan.weight)
-        return plan
+        smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, self.beta)
+        self._check_scale(smooth_bound.weight)
+        return smooth_bound
 
     def law_of(self, summary: Summary) -> ClampedNoise:
         n = summary.n
-        center, bound = _bounded(self.statistic, summary, self._checked_plan(n))
+        center, bound = _bounded(self.statistic, summary, self._checked_bound(n))
         return ClampedNoise(
             NOISES[self.noise](self.scale * bound),
             center=center,
@@ -300,9 +300,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         population, last = target(statistic, assumed), statistic.last(grid, n)
-        plan = self._checked_plan(n)
-        imagined = summaries(statistic, assumed, grid, n, len(plan.discounts) + 1)
-        centers, bounds = zip(*(_bounded(statistic, summary, plan) for summary in imagined), strict=True)
+        smooth_bound = self._checked_bound(n)
+        imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
+        centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
         cdf = averaged_noise(NOISES[self.noise](1.0), centers, self.scale * np.array(bounds), last)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)

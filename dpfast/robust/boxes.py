@@ -229,7 +229,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         if isinstance(statistic, Huber):
             statistic = replace(statistic, k=statistic.k * scale)
         last = statistic.last(grid, n)
-        radius = round(min(self.radius * scale / grid.step * statistic.records(n), last))
+        radius = round(min(self.radius * scale / grid.step * statistic.codes_per_step(n), last))
         return _Column(statistic, grid, n, last, radius)
 
     def _widths(self, records: NDArray[Any], levels: int) -> Iterator[Sequence[int]]:

@@ -77,7 +77,7 @@ def score(
     threads = _checks.threads(workers)
     values = _containers.vector("x", x)
     n = _checks.records(values.shape[0])
-    unit = Fraction(grid.step) / estimator.records(n)
+    unit = Fraction(grid.step) / estimator.codes_per_step(n)
     center, reach = (_checks.exact(theta) - Fraction(estimator.value(grid, n, 0))) / unit, _checks.exact(radius) / unit
     first, last = math.ceil(center - reach), math.floor(center + reach)
     if last < 0 or first > estimator.last(grid, n):

@@ -84,7 +84,7 @@ class RankStatistic(Statistic):
     def breakdown(self, n: int) -> int:
         """A number of replaced records of n that can move the statistic anywhere, at most n: no level beyond counts."""
 
-    def records(self, n: int) -> int:
+    def codes_per_step(self, n: int) -> int:
         """g, where the release is a mean of g records: one step of the grid is g release codes."""
         return 1
 
@@ -215,17 +215,17 @@ class TrimmedSum(RankStatistic):
     def cut(self, n: int) -> int:
         """m, the records on each side that are not in the sum: 2 m < n."""
 
-    def records(self, n: int) -> int:
+    def codes_per_step(self, n: int) -> int:
         return n - 2 * self.cut(n)
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return self.cut(n) + 1, n - self.cut(n)
 
     def last(self, grid: Grid, n: int) -> int:
-        return _checks.code_range(self.records(n) * (grid.size - 1))
+        return _checks.code_range(self.codes_per_step(n) * (grid.size - 1))
 
     def value(self, grid: Grid, n: int, code: int) -> float:
-        return _mean(grid, code, self.records(n))
+        return _mean(grid, code, self.codes_per_step(n))
 
     def breakdown(self, n: int) -> int:
         return n - self.cut(n)
@@ -305,7 +305,7 @@ class WinsorizedMean(TrimmedSum):
     def cut(self, n: int) -> int:
         return math.floor(self.trim * n)
 
-    def records(self, n: int) -> int:
+    def codes_per_step(self, n: int) -> int:
         return n
 
     def functional(self, distribution: Distribution) -> Any:

@@ -3,7 +3,7 @@
 A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
 
 - `Sums`: exact sums of the codes and of their squares;
-- `Records`: how many there are;
+- `RecordCount`: how many there are;
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, where the law needs them all;
@@ -19,7 +19,7 @@ the same generator.
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
-from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, Records, Sums, Values
+from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.state import State, Streamed
 from dpfast.streaming.wire import Integers
 
@@ -36,7 +36,7 @@ __all__ = [
     "Ordered",
     "Ranks",
     "Reading",
-    "Records",
+    "RecordCount",
     "Selected",
     "State",
     "Streamed",

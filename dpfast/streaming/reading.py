@@ -117,7 +117,7 @@ class Sums(Reading):
         self._total_squares = read_whole(squares, n * last**2)
 
 
-class Records(Reading):
+class RecordCount(Reading):
     """The number of records, which a state holds anyway.
 
     Parameters
@@ -135,7 +135,7 @@ class Records(Reading):
     def add(self, values: Array, threads: int) -> None:
         pass
 
-    def merge(self, other: Records) -> None:
+    def merge(self, other: RecordCount) -> None:
         pass
 
     def summary(self, n: int) -> CodeSums:

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from dpfast import Privacy, audit, local
 from dpfast._kernels import _randomize
 from dpfast.coin import Coin, coin
-from dpfast.local.categories import PRIME
+from dpfast.local.responses import PRIME
 from dpfast.random import BLOCK
 from tests.reference import local as reference
 from tests.scripted import ScriptedBits, words

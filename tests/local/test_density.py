@@ -17,7 +17,7 @@ from scipy.stats import beta, norm
 import dpfast as dpf
 from dpfast import Grid, audit, local
 from dpfast.coin import coin
-from dpfast.local.series import Circle, best_method, circle
+from dpfast.local.waves import Circle, best_method, circle
 from tests.reference import circle as reference
 from tests.reference import local as words_reference
 from tests.scripted import ScriptedBits
@@ -293,7 +293,7 @@ def test_every_bit_flips_both_ways(survey):
         bits = np.unpackbits(octets, axis=1, bitorder="little").mean(axis=0)
         free = {"one-frequency": 17, "majority": survey.terms}.get(survey.method)
         if survey.method == "subset":
-            k = survey._plan._vectors.k
+            k = survey._method._vectors.k
             assert np.all((bits > 0.02) == (np.arange(bits.size) < (bits.size - 64 + k if k < survey.terms else k)))
         elif free:
             assert np.all((bits > 0.1) & (bits < 0.9) == (np.arange(bits.size) < free))

@@ -9,7 +9,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from dpfast import local
-from dpfast.local.categories import PRIME
+from dpfast.local.responses import PRIME
 
 GRID = dpf.Grid(0.0, 1.0)
 SUBSET = local.Categorical(100, 1.0, "subset")

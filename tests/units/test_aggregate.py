@@ -17,7 +17,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import Grid, SampleAndAggregate, audit, families, theory
 from dpfast._kernels import _blocks
-from dpfast.aggregate.laws import WinsorizedMeanLaw as WinsorizedMeanLaw
+from dpfast.aggregate.laws import WinsorizedMeanLaw
 from dpfast.cli import main
 from dpfast.families import AdditiveFamily, BlockFamily, Box, fitted
 from dpfast.families.regression import Regression

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
 from dpfast.laws import score_cap
-from dpfast.mechanisms.quantiles import _Plan, _Stage, _Windows
+from dpfast.mechanisms.quantiles import _Stages, _Stage, _Windows
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -89,7 +89,7 @@ class TestLaw:
     @given(cases())
     def test_two_stages(self, case):
         data, ranks, last, epsilon = case
-        coarse = _Plan.of(len(ranks), len(data), last, epsilon, 2).coarse
+        coarse = _Stages.of(len(ranks), len(data), last, epsilon, 2).coarse
         if not coarse:
             return
         exact = reference.two_stages(data, ranks, last, epsilon, coarse, [len(data) + 1] * 2)
@@ -125,7 +125,7 @@ class TestLaw:
     @pytest.mark.parametrize("size", [2, 1000, 2**52])
     def test_the_same_cap_as_inverse_sensitivity(self, epsilon, size):
         cap = score_cap(epsilon, math.log(size))
-        assert _Plan.of(1, 2**62, size - 1, epsilon, None).reach + 1 == min(cap, 2**62 + 1)
+        assert _Stages.of(1, 2**62, size - 1, epsilon, None).reach + 1 == min(cap, 2**62 + 1)
 
     @given(cases())
     def test_reflection(self, case):
@@ -359,7 +359,7 @@ class TestMechanism:
 
     def test_rule_for_the_stages(self):
         def two(m, n, epsilon):
-            return bool(_Plan.of(m, n, 1000, epsilon, None).coarse)
+            return bool(_Stages.of(m, n, 1000, epsilon, None).coarse)
 
         assert two(64, 10**6, 1.0)
         assert not two(63, 10**6, 1.0)
@@ -451,7 +451,7 @@ class TestWindows:
 
     @pytest.mark.parametrize("epsilon", [5e-324, 1.5e-323, 1e-308])
     def test_the_shares_of_the_least_epsilons(self, epsilon):
-        plan = _Plan.of(3, 9, 287, epsilon, 2)
+        plan = _Stages.of(3, 9, 287, epsilon, 2)
         assert plan.coarse
         assert 2 * Fraction(plan.epsilon) <= Fraction(epsilon)
         quantiles = dpf.Quantiles((0.3, 0.5, 0.99), grid=dpf.Grid(0, 287), epsilon=epsilon, stages=2)

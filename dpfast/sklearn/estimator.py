@@ -1,0 +1,166 @@
+"""The base class of the estimators: data, bounds, `random_state` and the budget of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import (
+    check_array,
+    validate_data,
+)
+
+from dpfast import _checks, _containers
+from dpfast.grid import Grid
+from dpfast.local.randomizer import LocalMechanism
+from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.privacy import Privacy
+from dpfast.spending import Carrier, claim, spending
+
+
+class PrivateEstimator(Carrier, BaseEstimator):
+    """What the estimators share: how they read data, bounds and `random_state`, and who pays for a fit.
+
+    An estimator that is made, cloned, copied or pickled inside `with ledger:` carries the ledger, and so do its clones,
+    and those that are made of the same one while the block is open: scikit-learn makes some of them in threads.
+    """
+
+    bounds: Any
+    epsilon: float
+    random_state: Any
+    privacy_: Privacy
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        made: Self = super().__new__(cls)
+        if (ticket := claim(cls)) is not None:
+            made._ticket = ticket
+        return made
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = super().__sklearn_clone__()
+        if (ticket := claim(self)) is not None:
+            made._ticket = self._lent = ticket
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _privacy(self) -> Privacy:
+        """The guarantee of what `fit` releases, as the parameters are then."""
+        return Privacy(_checks.positive_down("epsilon", self.epsilon))
+
+    def _rows(self, X: ArrayLike, y: Any = "no_validation", *, reset: bool) -> NDArray[Any]:
+        """The records: no error, dtype or shape depends on their values. `y` is looked at for None only."""
+        if issparse(X):
+            raise TypeError("sparse data are not supported: which entries are stored would tell about records")
+        if getattr(getattr(X, "dtype", None), "kind", None) == "c":
+            raise ValueError("Complex data not supported")
+        values: NDArray[Any] = check_array(
+            _containers.numbers("X", X, dimensions=2),
+            dtype=None,
+            ensure_all_finite=False,
+            input_name="X",
+            estimator=self,
+        )
+        validate_data(self, X, y, reset=reset, skip_check_array=True)
+        return values
+
+    def _grids(self, d: int) -> list[Grid]:
+        """A grid for each of d columns."""
+        return self._each(d, "column", _as_grid)
+
+    def _each(self, count: int, part: str, read: Callable[[Any], Any]) -> list[Any]:
+        """What `read` makes of the bounds of each of `count` parts."""
+        if self.bounds is None:
+            raise ValueError("bounds must be given: they are public, chosen without looking at the data")
+        if isinstance(self.bounds, Grid) or all(map(_is_number, self.bounds)):
+            return [read(self.bounds)] * count
+        each = [read(bounds) for bounds in self.bounds]
+        if len(each) != count:
+            raise ValueError(f"bounds must be one pair, or one for each {part}: {count}, not {len(each)}")
+        return each
+
+    def _quantiles(self, qs: list[float], values: NDArray[Any]) -> NDArray[np.float64]:
+        """A release of the quantiles of each column, (len(qs), d)."""
+        d, rng = values.shape[1], self._rng()
+        mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._grids(d)]
+        with self._paid(mechanisms):
+            return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
+
+    def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:
+        """Pays for a whole fit at once: a release of each mechanism, all of one profile."""
+        profile, label = mechanisms[0].privacy_profile, f"{type(self).__name__}: {mechanisms[0]!r}"
+        return spending(profile, times=len(mechanisms), label=label, of=self)
+
+    def _share(self, d: int) -> float:
+        """What each of d columns may spend of epsilon, rounded down."""
+        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        return _checks.positive_down("epsilon / columns", Fraction(epsilon) / d)
+
+    def _rng(self) -> Any:
+        return generator_of(self.random_state)
+
+
+def generator_of(random_state: Any) -> Any:
+    """None is the secure generator; all else is reproducible, hence not private."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state._bit_generator
+    return None if random_state is None else np.random.default_rng(random_state)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, (Grid, Sequence, np.ndarray))
+
+
+def _as_grid(bounds: Any) -> Grid:
+    return bounds if isinstance(bounds, Grid) else Grid(*_checks.pair("bounds", bounds))
+
+
+def checked_classes(classes: Any) -> NDArray[Any]:
+    """The two classes in ascending order: numbers, or strings."""
+    if classes is None:
+        raise ValueError("classes must be given: they are public, chosen without looking at the data")
+    if isinstance(classes, str) or np.ndim(classes) != 1 or len(classes) != 2:
+        raise ValueError(f"classes must be a pair, not {classes!r}")
+    if not all(isinstance(label, str) for label in classes):
+        for label in classes:
+            if not isinstance(label, (bool, np.bool_)):
+                _checks.real("each of classes", label)
+    pair = np.unique(np.asarray(classes))
+    if pair.dtype.kind not in "biufU":
+        raise ValueError(f"classes must be two strings, or numbers of a type of NumPy's, not {classes!r}")
+    if len(pair) != 2:
+        raise ValueError(f"classes must be different, not {classes!r}")
+    return pair
+
+
+def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
+    if classes.dtype.kind != "U":
+        if _containers.is_sequence(y):  # a label that is a list would decide the shape of all
+            y = [None if _containers.is_sequence(label) else label for label in y]
+        values = _containers.numbers("y", y, dimensions=1)
+        zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
+        with np.errstate(all="ignore"):  # a signalling NaN
+            return np.where(values == one, 1.0, np.where(values == zero, 0.0, np.nan))
+    shape: tuple[int, ...]
+    if _containers.is_sequence(y):
+        labels = list(y)
+        shape = (len(labels),)
+    else:
+        array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
+        if array.dtype.kind not in "OTU":
+            raise TypeError(f"y must hold text, as classes do, not dtype {_containers.name_of(array.dtype)}")
+        labels, shape = array.ravel().tolist(), array.shape
+    codes = {str(label): float(code) for code, label in enumerate(classes)}
+    coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]
+    return np.array(coded, dtype=np.float64).reshape(shape)

@@ -1,0 +1,216 @@
+"""Private logistic regression."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from dpfast import _checks
+from dpfast.aggregate import SampleAndAggregate
+from dpfast.families.regression import LogisticRegression
+from dpfast.local.regression import GradientDescent
+from dpfast.privacy import Privacy
+from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
+
+
+class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
+    """A logistic regression of two classes: a private mean of many small fits, or private gradient descent.
+
+    Epsilon-differentially private for one replaced row and label; the number of rows is public. With
+    ``method="local"`` the guarantee is the local one, that each row's own report is private.
+
+    Parameters
+    ----------
+    classes : pair of numbers or of strings
+        Public: which labels occur in `y` would tell about records. A label that is neither counts as missing (Notes).
+    bounds : pair of floats, or one of them for each coefficient, that of the intercept last
+        Public, for "aggregate": where coefficients lie. Noise is proportional to their width; but see `combine`.
+    radius : float
+        Public, for "local": the norm that rows have at most. Longer ones are projected ("l2") or clamped ("linf").
+    epsilon : float
+        Positive, for the whole fit. "aggregate" gives each coefficient an equal share.
+    method : {"aggregate", "local"}
+        `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. Which one is better:
+        docs/guides/sklearn.md.
+    fit_intercept : bool
+    blocks, combine : int or "auto", str
+        For "aggregate", as for `dpfast.SampleAndAggregate`. "auto" needs 40 rows, and 20 more for each coefficient;
+        ``combine="winsorized"`` makes little of wide bounds if there are many more.
+    spread : float or sequence of float
+        Public, for "aggregate" with blocks="auto" or combine="winsorized": assumed standard deviations of the columns.
+    norm, bound : {"l2", "linf"}, float
+        For "local", as for `dpfast.local.GradientDescent`. Coefficients times the radius are confined to a ball of the
+        radius `bound`, 5 by default.
+    shuffle : int, optional
+        Public seed of a permutation of the rows: blocks and steps are made by position, so rows that are sorted, say by
+        label, would spoil them. None: the order they have.
+    random_state : int, RandomState or numpy.random.Generator, optional
+        Makes the fit reproducible, hence not private. Default: the secure generator.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes in ascending order: the second is the one whose probability increases with `decision_function`.
+    coef_ : ndarray of shape (1, d)
+    intercept_ : ndarray of shape (1,)
+        0 without `fit_intercept`.
+    privacy_ : Privacy
+        For "local" of neighbors "local".
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Privacy: one release of the mechanism of `method`, whose proof it has (docs/proofs/sample-and-aggregate.md,
+    docs/proofs/local-glm.md). It is charged to an active `dpfast.Ledger`, "local" to one for "local". There is no
+    ``sample_weight``: weights would multiply what one row may change. No error depends on labels: there may be one
+    class, or more than two.
+    Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one
+    that is a list). For "local" a missing label counts as ``classes_[0]``; a row with NaN has no features ("l2"), or a
+    NaN is 0 ("linf").
+    `predict` takes ``classes_[0]`` for a row with NaN.
+    Accuracy: "aggregate" adds noise of standard deviation ``sqrt(2) p width / (k epsilon)`` to each of p coefficients,
+    k the blocks: at most ``n / (20 + 10 p)`` with "auto", for it takes fits to so many rows, whose bias is small.
+    "local" is as good as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0. No
+    penalty pulls coefficients to 0.
+    Cost: "aggregate" a few Newton steps over each block; "local" d normals for each row.
+
+    References
+    ----------
+    Smith 2008, "Efficient, differentially private point estimators"; Duchi, Jordan and Wainwright 2018, section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast.sklearn import PrivateLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50_000, 2))
+    >>> y = np.where(rng.random(50_000) < 1 / (1 + np.exp(-X @ [2, -1])), "yes", "no")
+    >>> model = PrivateLogisticRegression(classes=("no", "yes"), bounds=(-4, 4), epsilon=1.0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [2, -1]).max() < 1)
+    True
+    >>> bool(model.score(X, y) > 0.7)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        classes: Any = None,
+        bounds: Any = None,
+        radius: float | None = None,
+        epsilon: float = 1.0,
+        method: str = "aggregate",
+        fit_intercept: bool = True,
+        blocks: int | str = "auto",
+        combine: str = "mean",
+        spread: Any = 1.0,
+        norm: str = "l2",
+        bound: float | None = None,
+        shuffle: int | None = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.classes = classes
+        self.bounds = bounds
+        self.radius = radius
+        self.epsilon = epsilon
+        self.method = method
+        self.fit_intercept = fit_intercept
+        self.blocks = blocks
+        self.combine = combine
+        self.spread = spread
+        self.norm = norm
+        self.bound = bound
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _privacy(self) -> Privacy:
+        one = super()._privacy()
+        return Privacy(one.epsilon, neighbors="local") if self.method == "local" else one
+
+    def fit(self, X: ArrayLike, y: Any) -> Self:
+        """Release the coefficients, of X, (n, d), of any number type and the labels y, (n,); spends epsilon once.
+
+        Labels are of a number type if the classes are numbers, text or objects if they are strings.
+        """
+        classes, privacy = checked_classes(self.classes), self._privacy()
+        fit = {"aggregate": self._aggregate, "local": self._descend}[
+            _checks.choice("method", self.method, ("aggregate", "local"))
+        ]
+        intercept = _checks.flag("fit_intercept", self.fit_intercept)
+        values = self._rows(X, y, reset=True)
+        labels = column_or_1d(class_codes(y, classes), warn=True)
+        check_consistent_length(values, labels)
+        theta = fit(values, labels, intercept)
+        self.coef_ = theta[None, : values.shape[1]]
+        self.intercept_ = theta[values.shape[1] :] if intercept else np.zeros(1)
+        self.classes_, self.privacy_ = classes, privacy
+        return self
+
+    def _aggregate(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
+        """The slopes, and the intercept if there is one."""
+        family = LogisticRegression(columns=X.shape[1], intercept=intercept, spread=self.spread)
+        names = (*family.columns, "intercept") if intercept else family.columns
+        ranges = self._each(len(names), "coefficient", partial(_checks.pair, "bounds"))
+        mechanism = SampleAndAggregate(
+            family,
+            bounds=dict(zip(names, ranges, strict=True)),
+            epsilon=self.epsilon,
+            blocks=self.blocks,
+            combine=self.combine,
+            shuffle=self.shuffle,
+        )
+        rng = self._rng()
+        with self._paid([mechanism]):
+            theta: NDArray[np.float64] = np.atleast_1d(mechanism((X, y), rng=rng))
+        return theta
+
+    def _descend(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
+        """The slopes, and the intercept if there is one."""
+        if self.radius is None:
+            raise ValueError("radius must be given: it is public, chosen without looking at the data")
+        protocol = GradientDescent(
+            X.shape[1], self.epsilon, radius=self.radius, norm=self.norm, bound=self.bound, intercept=intercept
+        )
+        if self.shuffle is not None:
+            order = np.random.Generator(np.random.PCG64(_checks.whole("shuffle", self.shuffle))).permutation(len(X))
+            X, y = X[order], y[order]
+        rng = self._rng()
+        with self._paid([protocol]):
+            return protocol(X, y, rng=rng)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The logarithm of the odds of ``classes_[1]`` for each row."""
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        with np.errstate(all="ignore"):  # a row may hold infinities
+            return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The more probable class of each row."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The probabilities of the classes for each row, (n, 2)."""
+        t = self.decision_function(X)
+        return np.column_stack([expit(-t), expit(t)])
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The logarithms of the probabilities of the classes for each row, (n, 2)."""
+        t = self.decision_function(X)
+        return np.column_stack([log_expit(-t), log_expit(t)])
