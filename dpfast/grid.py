@@ -172,6 +172,12 @@ def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
     return step
 
 
+def check_grid(grid: Any) -> None:
+    """Raise a TypeError if this is not a `Grid`."""
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+
+
 def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
     """The grid, or the one that `bounds` stand for: exactly one of the two is given."""
     _checks.bounds_or_grid(bounds, grid)

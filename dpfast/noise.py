@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
@@ -143,8 +143,7 @@ def add_laplace(
     >>> bool((noisy % 0.25 == 0).all())
     True
     """
-    if not isinstance(grid, Grid):
-        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    check_grid(grid)
     steps = _checks.scale(scale, grid.step)
     _checks.threads(workers)
     bit_generator(rng)  # all told before data are looked at

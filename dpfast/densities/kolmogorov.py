@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels._ks import Band, choose, decay, feasible
 from dpfast._kernels._samplers import fill_bernoulli_exp, fill_geometric, fill_uniform, next_word
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -97,8 +97,7 @@ differential privacy) for one record replaced (the number of records is public)>
     epsilon: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        check_grid(self.grid)
         if self.k is not None:
             k = _checks.whole("k", self.k, least=1)
             if k > _MOST_RECORDS:

@@ -20,7 +20,7 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _bins, _series
 from dpfast._threads import each
 from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
-from dpfast.grid import Grid, grid_for
+from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import NoisyIntegers
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy
@@ -95,8 +95,7 @@ class SeriesCoefficients(Mechanism):
 
     def __post_init__(self) -> None:
         terms = _checks.whole("terms", self.terms, least=1)
-        if not isinstance(self.grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        check_grid(self.grid)
         most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")

@@ -20,7 +20,8 @@ from scipy.special import betaincinv, ndtri
 
 from dpfast.grid import Grid
 from dpfast.laws import RoundedNoise, ScalarLaw
-from dpfast.statistics import Codes, Huber, Statistic, Summary
+from dpfast.statistics import Huber, Statistic, Summary
+from dpfast.streaming import Integers
 
 Cdf = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
@@ -230,11 +231,11 @@ def _codes(x: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
     return grid.encode(x).astype(np.float64)
 
 
-def _cut(codes: Codes, spans: list[tuple[int, int]]) -> list[Codes]:
+def _cut(codes: Integers, spans: list[tuple[int, int]]) -> list[Integers]:
     return np.split(codes, np.cumsum([last - first + 1 for first, last in spans])[:-1])
 
 
-def _padded(pieces: dict[tuple[int, int], Codes], rank: int, reach: int, n: int, most: int) -> Codes:
+def _padded(pieces: dict[tuple[int, int], Integers], rank: int, reach: int, n: int, most: int) -> Integers:
     """The codes of ranks rank - reach .. rank + reach; 0 and `most` beyond 1 and n."""
     (first, _), codes = next(item for item in pieces.items() if item[0][0] <= rank <= item[0][1])
     inside = codes[max(rank - reach, 1) - first : min(rank + reach, n) - first + 1]
@@ -244,7 +245,7 @@ def _padded(pieces: dict[tuple[int, int], Codes], rank: int, reach: int, n: int,
 
 def _sum(
     ranks: tuple[int, ...],
-    pieces: dict[tuple[int, int], Codes],
+    pieces: dict[tuple[int, int], Integers],
     u: NDArray[np.float64],
     integral: Callable[[Any], Any],
     of_squares: Callable[[Any], Any],
@@ -325,7 +326,7 @@ def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confide
     cdf : callable
         P(K <= k) for an array of codes k.
     last : int
-        Codes are 0..last.
+        Integers are 0..last.
     ends : pair of floats
         The releases of the codes 0 and last; those between are equally spaced.
     target, confidence : float

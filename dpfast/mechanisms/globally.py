@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from dpfast import _checks
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.laws import ClampedNoise, RoundedLaplace
 from dpfast.mechanisms.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -74,8 +74,7 @@ class GlobalSensitivity(StatisticMechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, MomentStatistic):
             raise TypeError(f"statistic must be Mean(), Sum(), Variance() or Count(), not {self.statistic!r}")
-        if not isinstance(self.grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        check_grid(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self.hides_n and not isinstance(self.statistic, UnboundedStatistic):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels, _select
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.laws import NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -98,8 +98,7 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(
                 f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
             )
-        if not isinstance(self.grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        check_grid(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):

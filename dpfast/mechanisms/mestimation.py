@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
-from dpfast.grid import Grid, grid_for
+from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
@@ -111,8 +111,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         epsilon: float,
         prior: str | Cauchy = "uniform",
     ) -> None:
-        if not isinstance(grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+        check_grid(grid)
         if not isinstance(prior, (str, Cauchy)):
             raise TypeError(f"prior must be 'uniform' or a dpfast.prior.Cauchy, not {type(prior).__name__}")
         if isinstance(prior, str) and prior != "uniform":

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -88,8 +88,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def __post_init__(self) -> None:
         qs = _checks.fractions("qs", self.qs)
-        if not isinstance(self.grid, Grid):
-            raise TypeError(f"grid must be a dpfast.Grid, not {type(self.grid).__name__}")
+        check_grid(self.grid)
         if self.stages not in (None, 1, 2):
             raise ValueError(f"stages must be None, 1 or 2, not {self.stages!r}")
         object.__setattr__(self, "qs", qs)

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _gaps
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, calibrated, privacy_down, valid_region
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.spending import EXACT, refused
-from dpfast.statistics import Codes, OrderStatistic, RankStatistic, Summary
-from dpfast.streaming import Reading
+from dpfast.statistics import OrderStatistic, RankStatistic, Summary
+from dpfast.streaming import Integers, Reading
 
 _MOST_SCALE = 2.0**56
 
@@ -86,8 +86,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
 def _check_kinds(statistic: Any, grid: Any) -> None:
     if not isinstance(statistic, RankStatistic):
         raise TypeError(f"statistic must be a rank statistic of dpfast.statistics, not {type(statistic).__name__}")
-    if not isinstance(grid, Grid):
-        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    check_grid(grid)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ class _SmoothBound:
     discounts: NDArray[np.float64]
     weight: int
 
-    def bound_up(self, windows: tuple[Codes, ...]) -> float:
+    def bound_up(self, windows: tuple[Integers, ...]) -> float:
         """A smooth bound in release codes, at least 1, raised against rounding; each stretch is at least 1 / weight."""
         as_floats = tuple(window.astype(np.float64) for window in windows)
         sums = (

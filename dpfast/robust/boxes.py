@@ -17,8 +17,8 @@ from dpfast.grid import Grid
 from dpfast.laws import Boxes, score_cap
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Codes, Huber, Median, OrderStatistic, RankStatistic, Summary
-from dpfast.streaming import Chunks, Columns, Reading, columns_between, shares
+from dpfast.statistics import Huber, Median, OrderStatistic, RankStatistic, Summary
+from dpfast.streaming import Chunks, Columns, Integers, Reading, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             lower, upper = column.ranges(values, levels)
             yield [*(upper - lower + 1).tolist(), column.last + 1]
 
-    def _box(self, records: NDArray[Any], levels: int, level: int, kept: _Kept) -> tuple[Codes, Codes]:
+    def _box(self, records: NDArray[Any], levels: int, level: int, kept: _Kept) -> tuple[Integers, Integers]:
         n, d = records.shape
         if level in kept.levels:
             i = level - kept.levels.start
@@ -264,8 +264,8 @@ class _Kept:
     """The boxes of the levels that are likely to be drawn, for each column: how many depends on public numbers only."""
 
     levels: range
-    lower: Codes
-    upper: Codes
+    lower: Integers
+    upper: Integers
 
     @classmethod
     def around(cls, likely: float, levels: int, n: int, d: int) -> _Kept:
@@ -284,11 +284,11 @@ class _Column:
     last: int
     radius: int
 
-    def ranges(self, values: NDArray[Any], levels: int) -> tuple[Codes, Codes]:
+    def ranges(self, values: NDArray[Any], levels: int) -> tuple[Integers, Integers]:
         """The attack ranges of all levels, widened by the radius."""
         return self.widened(self.statistic.reading(self.grid, lambda _: levels).of(values))
 
-    def widened(self, summary: Summary) -> tuple[Codes, Codes]:
+    def widened(self, summary: Summary) -> tuple[Integers, Integers]:
         """The attack ranges of a summary, widened by the radius."""
         lower, upper = self.statistic.attack_range(summary)
         return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)

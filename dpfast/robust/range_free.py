@@ -17,8 +17,8 @@ from dpfast.grid import Grid
 from dpfast.laws import TAIL, BehindTest, Boxes
 from dpfast.privacy import Privacy
 from dpfast.rounding import down
-from dpfast.statistics import Codes, OrderStatistic, Summary
-from dpfast.streaming import Columns, Reading
+from dpfast.statistics import OrderStatistic, Summary
+from dpfast.streaming import Columns, Integers, Reading
 
 if TYPE_CHECKING:
     pass
@@ -200,7 +200,7 @@ class Plan:
         """Replacements that must not move the statistic anywhere: T + 2 + m."""
         return self.cap + 2 + self.threshold
 
-    def slack(self, lower: Codes, upper: Codes) -> int:
+    def slack(self, lower: Integers, upper: Integers) -> int:
         """The greatest r with at most `bound` points in box T + 1 + r, or -1: exact, by bisection. PRIVATE."""
         low, high = self.cap, len(lower) - 1  # box `low` counts as within the bound
         while low < high:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _callbacks, _checks, _containers
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_grid
 from dpfast.mechanisms import Selection
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import EXACT, refused, spending
@@ -70,8 +70,7 @@ def score(
     """
     if not isinstance(estimator, RankStatistic):
         raise TypeError(f"estimator must have an attack range, as Median() has, not {estimator!r}")
-    if not isinstance(grid, Grid):
-        raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
+    check_grid(grid)
     _checks.real("theta", theta)
     _checks.nonnegative("radius", radius)
     threads = _checks.threads(workers)

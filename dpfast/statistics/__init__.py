@@ -13,10 +13,9 @@ from dpfast.statistics.rank import (
     TrimmedMean,
     WinsorizedMean,
 )
-from dpfast.statistics.statistic import Codes, Distribution, Statistic
+from dpfast.statistics.statistic import Distribution, Statistic
 
 __all__ = [
-    "Codes",
     "Count",
     "Distribution",
     "Gaps",

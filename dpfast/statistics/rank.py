@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from dpfast import _checks, _containers
 from dpfast._kernels import _levels
 from dpfast.grid import Grid
-from dpfast.statistics.statistic import Codes, Distribution, Statistic, printed, scaled
-from dpfast.streaming import Codes as CodeReading
-from dpfast.streaming import Ordered, Ranks, Reading
+from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
+from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Summary:
     grid: Grid
     n: int
     levels: int
-    windows: tuple[Codes, ...]
+    windows: tuple[Integers, ...]
     total: int = 0
 
 
@@ -89,7 +88,7 @@ class RankStatistic(Statistic):
         return 1
 
     @abstractmethod
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         """Least and greatest T after t = 0..levels - 1 replaced records: nested intervals."""
 
     @abstractmethod
@@ -144,7 +143,7 @@ class OrderStatistic(RankStatistic):
         k = self.rank(n)
         return max(k, n - k + 1)
 
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         [window] = summary.windows
         center = summary.levels - 1
         return window[center::-1], window[center:]
@@ -230,7 +229,7 @@ class TrimmedSum(RankStatistic):
     def breakdown(self, n: int) -> int:
         return n - self.cut(n)
 
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         low, high = summary.windows
         center = summary.levels - 1
         rises = high[center + 1 :] - low[center:-1]  # x_(H+t) - x_(L+t-1), t = 1, 2, ...
@@ -242,7 +241,7 @@ class TrimmedSum(RankStatistic):
         return Gaps(((first, last),))
 
 
-def _running(start: int, steps: Codes) -> Codes:
+def _running(start: int, steps: Integers) -> Integers:
     """The sums start, start + steps[0], start + steps[0] + steps[1], ..."""
     return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
 
@@ -315,7 +314,7 @@ class WinsorizedMean(TrimmedSum):
             return inner
         return inner + share * distribution.quantile(share, above=True) + share * distribution.quantile(1 - share)
 
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         low, high = summary.windows
         center, m = summary.levels - 1, self.cut(summary.n)
         lower, upper = super().attack_range(summary)
@@ -358,7 +357,7 @@ class InterquartileRange(RankStatistic):
         first, last = self.ranks(n)
         return min(n, max(n - last + 1 + first, last - first))
 
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         low, high = summary.windows
         lower, upper = np.empty(summary.levels, np.int64), np.empty(summary.levels, np.int64)
         first, last = self.ranks(summary.n)
@@ -418,18 +417,18 @@ class Huber(RankStatistic):
         return n
 
     def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
-        def finish(codes: Codes) -> Summary:
+        def finish(codes: Integers) -> Summary:
             n = len(codes)
             return Summary(grid, n, levels(n), (np.sort(codes[:, 0]),))
 
-        return CodeReading((grid,), finish)
+        return Codes((grid,), finish)
 
-    def attack_range(self, summary: Summary) -> tuple[Codes, Codes]:
+    def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
         [x] = summary.windows
         n, last, k = summary.n, summary.grid.size - 1, self.corner(summary.grid)
         t, before = np.arange(summary.levels), _running(0, x)
 
-        def clipped(theta: Codes, start: Codes | int, stop: Codes | int) -> Codes:
+        def clipped(theta: Integers, start: Integers | int, stop: Integers | int) -> Integers:
             """sum(clip(theta - x[i], -k, k)) over start <= i < stop, by the sums before the ends of the slope."""
             a = np.clip(np.searchsorted(x, theta - k, side="right"), start, stop)
             b = np.clip(np.searchsorted(x, theta + k, side="left"), start, stop)
@@ -444,7 +443,7 @@ class Huber(RankStatistic):
         raise TypeError("Huber has no gap form: use InverseSensitivity")
 
 
-def _least_root(rising: Callable[[Codes], Codes], size: int, last: int) -> Codes:
+def _least_root(rising: Callable[[Integers], Integers], size: int, last: int) -> Integers:
     """For each of `size` nondecreasing functions at once, the least theta in 0..last with value >= 0; last is one."""
     low, high = np.zeros(size, np.int64), np.full(size, last)
     for _ in range(last.bit_length()):

@@ -7,12 +7,10 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpfast import _containers
 from dpfast.grid import Grid
-
-Codes = NDArray[np.int64]
 
 
 class Distribution(Protocol):

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
 from dpfast.laws import score_cap
-from dpfast.mechanisms.quantiles import _Stages, _Stage, _Windows
+from dpfast.mechanisms.quantiles import _Stage, _Stages, _Windows
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
