@@ -10,7 +10,7 @@ from bench.pages.tables import paragraph
 
 
 def method(quick):
-    """What is public, what is assumed, how it was measured, how to run it again."""
+    """Public parameters, assumptions, how the errors are measured, how to reproduce them."""
     sizes = location_accuracy.QUICK if quick else location_accuracy.DATASETS
     data = "\n".join(
         f"- **{population.name}**: {population.note}, step {population.grid.step:g}" for population in populations()

@@ -1,9 +1,9 @@
-"""What privacy costs in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/guides/sklearn.md.
+"""The cost of privacy in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/guides/sklearn.md.
 
 Logistic regression: d independent standard normal columns, slopes of Euclidean norm 2 in a random direction, intercept
-1/2; fresh people in each run. Right predictions of fresh rows that are lost against scikit-learn's fit without penalty
-to the same people. Scalers: the errors of the center and the scale of columns. Beside diffprivlib's models, where they
-are installed and work with this scikit-learn.
+1/2; new people in each run. The loss is the share of correct predictions of new rows, relative to scikit-learn's fit
+without penalty to the same people. Scalers: the errors of the center and the scale of columns. diffprivlib's models are
+included if they are installed and work with this scikit-learn.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.pages.tables import size, table
 
-# diffprivlib's trees break on new releases of scikit-learn, and nothing here needs them.
+# diffprivlib's trees do not import with new releases of scikit-learn, and are not needed here.
 _TREES = types.ModuleType("diffprivlib.models.forest")
 _TREES.RandomForestClassifier = _TREES.DecisionTreeClassifier = object
 try:
@@ -36,7 +36,7 @@ def people(n, slopes, rng):
 
 
 def methods(d):
-    """How to make an estimator of an epsilon and a source of randomness. The peer's penalty is its default."""
+    """Functions that make an estimator from an epsilon and a random source; the peer keeps its default penalty."""
     from dpfast.sklearn import PrivateLogisticRegression
 
     radius = math.sqrt(d) + 1
@@ -49,12 +49,12 @@ def methods(d):
 
 
 def seeds(name, rng, others):
-    """The source of an estimator: a peer takes a seed, from a generator of its own."""
+    """The random source of an estimator: a seed from a separate generator for a peer."""
     return int(others.integers(2**31)) if name == "diffprivlib" else rng
 
 
 def losses(n, d, runs, rng):
-    """The share that is right without privacy, and the mean loss and its standard error by method and epsilon."""
+    """The accuracy without privacy, and the mean loss and its standard error by method and epsilon."""
     from sklearn.linear_model import LogisticRegression
 
     made, others = methods(d), np.random.default_rng(2)
@@ -72,7 +72,7 @@ def losses(n, d, runs, rng):
 
 
 def points(mean, error):
-    """Hundredths, and the standard error in units of the last digit."""
+    """Percentage points, and the standard error in units of the last digit."""
     return f"{round(100 * mean, 1) + 0.0:.1f}({1000 * error:.0f})"
 
 
@@ -82,7 +82,7 @@ COLUMNS, SPAN = 10, 10.0
 
 
 def contaminated(n, rng):
-    """Normal columns, a hundredth of the records at the upper bound."""
+    """Normal columns with 1 % of the records at the upper bound."""
     X = rng.normal(size=(n, COLUMNS))
     X[rng.random(X.shape) < 0.01] = SPAN
     return X
@@ -92,7 +92,7 @@ DATA = {"normal": lambda n, rng: rng.normal(size=(n, COLUMNS)), "1 % outliers": 
 
 
 def scalers():
-    """How to make a scaler, and where it has its centers."""
+    """Functions that make a scaler, and the attribute that holds its centers."""
     from dpfast.sklearn import PrivateRobustScaler
 
     made = {"robust": (partial(PrivateRobustScaler, unit_variance=True), "center_")}

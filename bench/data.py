@@ -47,7 +47,7 @@ CHUNK = 2**18
 
 
 def streams(n, folder):
-    """n records in chunks: generated for each pass, and of a memmap in a folder."""
+    """n records in chunks: generated for each pass, and from a memmap in a folder."""
 
     def generated():
         for start in range(0, n, CHUNK):
@@ -64,7 +64,7 @@ def streams(n, folder):
 
 
 def organ_pipe(x):
-    """Up, then down."""
+    """First increasing, then decreasing."""
     x = np.sort(x)
     return np.concatenate([x[::2], x[1::2][::-1]])
 
@@ -79,7 +79,7 @@ ORDERS: dict[str, Callable] = {
 
 
 def with_missing(x, share=0.01):
-    """A copy with a share of NaN."""
+    """A copy in which a share of the values is NaN."""
     x = x.copy()
     x[np.random.default_rng(1).random(x.size) < share] = np.nan
     return x
@@ -95,7 +95,7 @@ TYPES: dict[str, Callable] = {
 
 
 def encode_in_numpy(grid, x):
-    """`Grid.encode` as lines of NumPy."""
+    """`Grid.encode` in NumPy."""
     x = np.where(np.isnan(x), grid.missing, x)
     return np.rint(np.clip(x, grid.lower, grid.upper) / grid.step).astype(np.int64) - grid.first
 
@@ -122,27 +122,27 @@ _reproducible = np.random.default_rng(4)
 
 
 def respond_in_numpy(x, k=CATEGORIES, epsilon=EPSILON):
-    """k-ary randomised response as a line of NumPy, with a probability rounded to a double."""
+    """k-ary randomised response in NumPy, with a probability rounded to a double."""
     p = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
     return np.where(_reproducible.random(x.size) < p, x, (x + _reproducible.integers(1, k, x.size)) % k)
 
 
 def encode_unary_in_numpy(x, k=CATEGORIES, epsilon=EPSILON):
-    """Unary encoding as lines of NumPy."""
+    """Unary encoding in NumPy."""
     bits = _reproducible.random((x.size, k)) < 1 / (np.exp(epsilon) + 1)
     bits[np.arange(x.size), x] = _reproducible.random(x.size) < 0.5
     return bits
 
 
 def count_hashes_in_numpy(reports, k=CATEGORIES):
-    """How many of n seeds hash each category below an edge, by the cheapest of hashes, one category at a time."""
+    """For each category, the number of seeds whose hash is below an edge; the cheapest hash, one category at a time."""
     seed, offset = (reports[:, i].astype(np.uint64) for i in (0, 1))
     edge = np.uint64(2**30)
     return np.array([np.count_nonzero((seed * np.uint64(v) + offset) & np.uint64(2**32 - 1) < edge) for v in range(k)])
 
 
 def local_randomizers(n, d):
-    """Lines that randomise n vectors of d numbers, and those of NumPy that draw as much."""
+    """Calls that randomise n vectors of d numbers, and NumPy calls that draw as many random numbers."""
     rng = np.random.default_rng(1)
     x = rng.uniform(-1.0, 1.0, (n, d)) / np.sqrt(d)
     p = (1 + x) / 2
@@ -158,7 +158,7 @@ def local_randomizers(n, d):
 
 
 def unpacked_sums(reports):
-    """How often each bit is 1, one byte for each."""
+    """The number of ones of each bit, unpacked to one byte per bit."""
     return np.unpackbits(reports.view(np.uint8), axis=1, bitorder="little").sum(0)
 
 
@@ -171,7 +171,7 @@ def regression(n, d):
 
 
 def products_and_normals_in_numpy(X, rng):
-    """For each row two scalar products and as many standard normals as it has numbers."""
+    """Two dot products per row, and as many standard normals as there are numbers."""
     theta = np.ones(X.shape[1])
     normals = rng.standard_normal(X.shape)
     return np.einsum("ij,j->i", X, theta), np.einsum("ij,ij->i", X, normals)

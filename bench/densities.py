@@ -1,6 +1,6 @@
 """Histograms and series: ``python -m bench.densities`` writes docs/results/densities.md and .svg (`pages`).
 
-Fixed seeds: the same page from run to run, in a few minutes. It fails where a figure is not what it should be.
+With fixed seeds every run writes the same page, in a few minutes. It fails if a figure differs from the expected one.
 """
 
 from bench import pages

@@ -1,7 +1,7 @@
 """Sample and aggregate: ``python -m bench.efficiency`` writes docs/results/efficiency.md and .svg (`pages`).
 
-Fixed seeds: the same page from run to run, in about half an hour, most of it for the coverages. It fails where a figure
-is not what it should be.
+With fixed seeds every run writes the same page, in about half an hour, most of it for the coverages. It fails if a
+figure exceeds its limit.
 """
 
 from bench import pages

@@ -18,7 +18,7 @@ SECTIONS = {
 
 
 def lines_of(rows, line, x, y):
-    """For each name of a line its points, in the order of the rows."""
+    """The points of each line by its name, in the order of the rows."""
     found = {}
     for row in rows:
         found.setdefault(row[line], []).append((row[x], row[y]))
@@ -26,7 +26,7 @@ def lines_of(rows, line, x, y):
 
 
 def figure(quick, path):
-    """Figures 1, 5, 6 and 7 of the paper: a panel each, errors against what they hang on."""
+    """Figures 1, 5, 6 and 7 of the paper: one panel each."""
     shares, logistic = local_marginals.rows(quick), local_logistic.rows(quick)
     table_of_shares = shares[0][0]
     people, n = max((row[0], row[1]) for row in logistic if row[0] == logistic[-1][0])

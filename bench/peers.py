@@ -1,4 +1,4 @@
-"""What other libraries do for the same job. Each is an optional import and silently absent when it is not installed."""
+"""The same jobs in other libraries. Each is an optional import, and is omitted silently if not installed."""
 
 import contextlib
 import sys
@@ -17,7 +17,7 @@ except ImportError:
     opendp = None
 
 try:
-    # Its models break on new releases of scikit-learn, and nothing here needs them.
+    # Its models do not import with new releases of scikit-learn, and are not needed here.
     sys.modules.setdefault("diffprivlib.models", types.ModuleType("diffprivlib.models"))
     import diffprivlib
 except ImportError:
@@ -37,19 +37,19 @@ except ImportError:
 
 
 def names():
-    """What is installed, as the tables call it."""
+    """Names of the installed libraries, as in the tables."""
     sides = {"OpenDP": opendp, "diffprivlib": diffprivlib, "pydp": pydp}
     return [name for name, module in sides.items() if module is not None]
 
 
 def versions():
-    """The versions of what is installed."""
+    """Versions of the installed libraries."""
     installed = {"opendp": opendp, "diffprivlib": diffprivlib, "python-dp": pydp}
     return {name: version(name) for name, module in installed.items() if module is not None}
 
 
 def medians(x, *, slow=100_000):
-    """A median under epsilon 1 by each peer, of x or, where that takes minutes, of its first `slow` values."""
+    """A median under epsilon 1 by each peer, of x or, if that takes minutes, of its first `slow` values."""
     few = x[:slow]
     label = "" if few.size == x.size else f", n = {few.size:,}"
     return {
@@ -97,7 +97,7 @@ def means(*, n, bounds, epsilon):
 
 
 def _opendp_records(n):
-    """The number of records is known, which allows less noise; one replaced record is a distance of 2."""
+    """The number of records is public, which allows less noise; one replaced record is a distance of 2."""
     return opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=n), opendp.symmetric_distance()
 
 
@@ -106,7 +106,7 @@ def _opendp_quantile(q, n, candidates, epsilon):
         quantile = opendp.m.then_private_quantile(opendp.max_divergence(), candidates=candidates, alpha=q, scale=scale)
         return _opendp_records(n) >> quantile
 
-    few = candidates[:2]  # the scale does not depend on how many there are
+    few = candidates[:2]  # the scale does not depend on the number of records
     return at_scale(
         opendp.binary_search_param(lambda scale: at_scale(scale, few), d_in=2, d_out=epsilon, bounds=(1e-3, 1e6))
     )

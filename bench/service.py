@@ -1,7 +1,7 @@
-"""How long the example service takes to answer many clients: ``python -m bench.service [--clients 16] [--file]``.
+"""The response time of the example service with many clients: ``python -m bench.service [--clients 16] [--file]``.
 
-The service runs in a process of its own, on the loopback; clients keep their connections and ask for medians one after
-the other. With ``--file`` every charge is on disk before the release.
+The service runs in a separate process on the loopback interface; clients keep their connections and request medians one
+after the other. With ``--file`` every charge is on disk before the release.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def client(port, requests):
-    """Seconds of each answer to one client."""
+    """The seconds that each answer to one client takes."""
     connection, seconds = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
     for _ in range(requests):
         start = time.perf_counter()
@@ -48,7 +48,7 @@ def serve(folder, port, *, n, file):
 
 
 def wait_for(process, port):
-    """Until the service listens."""
+    """Wait until the service listens."""
     while process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
@@ -59,7 +59,7 @@ def wait_for(process, port):
 
 
 def releases(port):
-    """How many the service has charged."""
+    """The number of releases that the service has charged."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", "/budget")
     count = json.loads(connection.getresponse().read())["releases"]
@@ -70,7 +70,7 @@ def releases(port):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m bench.service", description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--requests", type=int, default=250, help="of each client")
+    parser.add_argument("--requests", type=int, default=250, help="per client")
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--file", action="store_true", help="keep the ledger in a file")
     options = parser.parse_args(arguments)

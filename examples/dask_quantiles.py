@@ -1,9 +1,9 @@
-"""Private quantiles of data that are nowhere in one piece: a cluster of Dask, two processes of this machine.
+"""Private quantiles of distributed data: a Dask cluster of two processes on this machine.
 
     pip install 'dpfast[dask]'
     python examples/dask_quantiles.py --rows 100000000
 
-Each worker makes its chunks, reads them, and sends what the mechanism keeps of them; no record moves.
+Each worker generates its chunks, reads them, and sends only the states of the mechanism; records stay on the worker.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
+    parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     options = parser.parse_args(arguments)
     mechanism = dpf.Quantiles([0.25, 0.5, 0.75], grid=dpf.Grid(0, 1_000_000), epsilon=options.epsilon)
     pay = da.random.default_rng(1).lognormal(10.8, 0.55, options.rows, chunks=CHUNK)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""A Cython module of another package that uses the kernels of dpfast: docs/guides/c-api.md says how to build it.
+"""A Cython module of another package that uses the kernels of dpfast; docs/guides/c-api.md explains how to build it.
 
-Three private jobs in loops without the GIL; each docstring says what is private about it.
+Three private loops without the GIL; each docstring states the guarantee.
 """
 
 from libc.stdint cimport int64_t
@@ -27,7 +27,7 @@ def add_noise(bit_generator, const int64_t[::1] counts not None, double scale, i
 
 
 def best_of_each(bit_generator, const double[:, ::1] scores not None, double rate, int64_t[::1] out not None):
-    """In each row the index of a high score: epsilon-private for disjoint rows, rate = epsilon / (2 sensitivity)."""
+    """The index of a high score in each row: epsilon-private for disjoint rows, rate = epsilon / (2 sensitivity)."""
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t i
     with bit_generator.lock, nogil:
@@ -36,9 +36,9 @@ def best_of_each(bit_generator, const double[:, ::1] scores not None, double rat
 
 
 def median_code(bit_generator, const double[::1] x not None, Py_ssize_t reach, double epsilon, int64_t last):
-    """The lower median of x, rounded to integers of 0..last: epsilon-private, by inverse sensitivity.
+    """The lower median of x, rounded to integers in 0..last: epsilon-private, by inverse sensitivity.
 
-    `reach` order statistics are looked at on each side; ``InverseSensitivity.cap(n) - 1`` of them leave nothing out.
+    It uses `reach` order statistics on each side; ``InverseSensitivity.cap(n) - 1`` are enough.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t rank = (x.shape[0] + 1) // 2, t

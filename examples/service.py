@@ -1,18 +1,18 @@
 """A small HTTP service that answers private quantiles of one column until its budget is spent.
 
     pip install 'dpfast[examples]'
-    python examples/service.py                  # made-up pay, a budget of 1
+    python examples/service.py                  # made-up pay, budget 1
     python examples/service.py pay.csv --column pay --bounds 0 1000000 --epsilon 1 --ledger pay.ledger
 
     curl -X POST localhost:8000/median -d '{"epsilon": 0.01}'
     curl -X POST localhost:8000/quantiles -d '{"epsilon": 0.05, "q": [0.25, 0.75]}'
     curl localhost:8000/budget
 
-Every release is charged to the ledger before the data are looked at. With a file the budget outlives the process, and
-several processes may share it. An answer is 200; 403 if the budget does not hold it, 400 for a wrong request, and then
-nothing is spent. A request holds the keys above and no others, each once, and its numbers are JSON numbers: no text, no
-booleans. What is said in an error is made of the request and of public numbers only. A release that is charged is spent
-even if its client has gone.
+Every release is charged to the ledger before the data are read. With a file, the budget outlives the process, and
+several processes may share it. The status is 200 for an answer, 403 if the release does not fit into the budget, and
+400 for an invalid request; the last two spend no budget. A request has exactly the keys above, each once, and its
+numbers are JSON numbers, not text or booleans. Error messages contain only the request and public numbers. A charged
+release is spent even if the client has disconnected.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from starlette.routing import Route
 import dpfast as dpf
 from dpfast.tables import read_column
 
-MOST = 10_000  # bytes of a request
-MOST_QUANTILES = 20  # of one answer: its time grows as their square
+MOST = 10_000  # bytes per request
+MOST_QUANTILES = 20  # per answer: its run time grows as the square of their number
 
 
 def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starlette:
-    """The service for the private records x, public bounds and a budget."""
+    """The service for private records x, with public bounds and a budget."""
 
     def median(query: dict[str, Any]) -> dpf.Mechanism:
         [epsilon] = values(query, "epsilon")
@@ -62,7 +62,7 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
                     body += part
                     if len(body) > MOST:
                         return refusal(400, f"a request must have at most {MOST} bytes")
-            except ClientDisconnect:  # the request is not complete: nothing is spent
+            except ClientDisconnect:  # the request is incomplete; no budget is spent
                 return Response(status_code=400)
             return await run_in_threadpool(answer, mechanism_of, body)  # mechanisms release the GIL
 
@@ -92,7 +92,7 @@ def application(x: NDArray[Any], *, grid: dpf.Grid, ledger: dpf.Ledger) -> Starl
 
 
 def parsed(body: bytearray) -> dict[str, Any]:
-    """The request. Decimals are exact: ten releases of 0.1 fit into a budget of 1."""
+    """Parse a request. Decimals are exact: ten releases of 0.1 fit into a budget of 1."""
     query = json.loads(body, parse_float=exact, object_pairs_hook=unique)
     if not isinstance(query, dict):
         raise ValueError("the request must be a JSON object")
@@ -100,7 +100,7 @@ def parsed(body: bytearray) -> dict[str, Any]:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different: of two values of one key, which is meant?"""
+    """A dict of pairs with distinct keys; a repeated key would be ambiguous."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("the request must have each key once")
@@ -108,21 +108,21 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def values(query: dict[str, Any], *keys: str) -> list[Any]:
-    """The values of these keys, which are all that there are."""
+    """The values of these keys; the query must not have others."""
     if set(query) != set(keys):
         raise ValueError(f"the request must have {' and '.join(map(repr, keys))}, and nothing else")
     return [query[key] for key in keys]
 
 
 def number(name: str, value: Any) -> int | float | Fraction:
-    """A JSON number, which Python would also make of text and of true."""
+    """A JSON number; Python would also accept text and booleans."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise TypeError(f"{name} must be a number")
     return value
 
 
 def exact(text: str) -> Fraction | float:
-    """A decimal as a fraction, if it is in the range of doubles: beyond, the digits of a few bytes fill the memory."""
+    """A decimal as a fraction, if it is in the range of doubles; otherwise a short exponent could fill the memory."""
     rounded = float(text)
     if not math.isfinite(rounded):
         raise ValueError("numbers must be finite")
@@ -135,7 +135,7 @@ def refusal(status: int, reason: str) -> JSONResponse:
 
 
 def payroll() -> NDArray[np.float64]:
-    """Pay of a million people who do not exist: of the same ones at each start, as a ledger that is kept needs."""
+    """Made-up pay of a million people; the same at each start, as a ledger in a file requires."""
     return np.random.default_rng(1).lognormal(10.8, 0.55, 1_000_000)
 
 
@@ -145,8 +145,8 @@ def main() -> None:
     parser.add_argument("file", nargs="?", help="CSV or Parquet, with --column, --bounds and --epsilon; or made-up pay")
     parser.add_argument("--column")
     parser.add_argument("--bounds", nargs=2, type=float, metavar=("LOWER", "UPPER"))
-    parser.add_argument("--epsilon", type=Fraction, help="of all answers together")
-    parser.add_argument("--ledger", help="file in which the budget is kept; default: the memory of this process")
+    parser.add_argument("--epsilon", type=Fraction, help="budget for all answers together")
+    parser.add_argument("--ledger", help="file that keeps the budget; default: memory of this process")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
     given = [options.file, options.column, options.bounds, options.epsilon]

@@ -1,9 +1,9 @@
-"""Private quantiles of a column in Spark, by `mapInArrow`: what moves is the states of a mechanism.
+"""Private quantiles of a column in Spark with `mapInArrow`: only the states of the mechanism are moved.
 
     pip install 'dpfast[spark]'                 # and Java 17
     python examples/spark.py --rows 10000000    # made-up pay, on two threads of this machine
 
-`release` is all that is needed elsewhere: executors need dpfast, and nothing else of this file.
+To use it elsewhere, copy `release` and `_states`: executors need only dpfast.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dpfast.random import bit_generator
 from dpfast.spending import spending
 from dpfast.streaming import State
 
-MERGERS = 8  # tasks that merge states: the driver is given one from each
+MERGERS = 8  # tasks that merge states; the driver receives one state from each
 
 
 def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str], rng: Any = None) -> Any:
-    """A release of a mechanism on a column of numbers: that of the same records in one array.
+    """Release a mechanism on a column of numbers, as for the same records in one array.
 
-    For a mechanism of several columns give a list of their names. Nulls are missing, as NaN is. The frame is computed
-    once for each pass of the mechanism, and must have the same records each time: persist it if it is dear, or random.
-    An active `dpfast.Ledger` is charged before anything is computed; the one draw is made here, on the driver.
+    For a mechanism of several columns pass a list of their names. Nulls are missing values, like NaN. The frame is
+    computed once per pass of the mechanism and must have the same records each time: persist it if it is expensive or
+    random. An active `dpfast.Ledger` is charged before anything is computed; the release is drawn here, on the driver.
     """
-    bit_generator(rng)  # a wrong one costs nothing
+    bit_generator(rng)  # reject a bad rng before charging
     state, names = mechanism.start(), [column] if isinstance(column, str) else column
     with spending(mechanism.privacy_profile, label=repr(mechanism), of=mechanism):
         while True:
@@ -47,7 +47,7 @@ def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str],
 
 
 def _states(mechanism: dpf.Mechanism, blank: bytes, rows: DataFrame, several: bool) -> list[bytes]:
-    """The states of `MERGERS` tasks, which have read all rows together."""
+    """The states of `MERGERS` tasks, which together have read all rows."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = State.from_bytes(blank, mechanism)
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # workers import what is installed, not sources where they start
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # workers import installed packages, not their working directory
     spark = SparkSession.builder.master(options.master).config("spark.ui.enabled", "false").getOrCreate()
     try:
         pay = sql.exp(sql.randn(seed=1) * 0.55 + np.log(48_000.0)).alias("pay")

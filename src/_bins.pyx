@@ -1,6 +1,6 @@
 """Counts on a regular grid of bins, in any dimension, and draws from cells; serves dpfast/densities.
 
-The loops are in ``bins.h``. Here are the tables they look at, and the threads.
+The loops are in ``bins.h``. This module builds their tables and runs the threads.
 """
 
 cimport numpy as cnp
@@ -52,16 +52,16 @@ cdef extern from "bins.h" nogil:
 
 cdef enum:
     MOST_DIMENSIONS = 8
-    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
     SHARED_CELLS = 1 << 12      # up to here four tables fit a second-level cache
     PRIVATE_COUNTS = 1 << 24    # of all threads together, 64 MB, unless one table alone is longer
 
 
 cdef class Axis:
-    """The bins of one column: its thresholds, and whether a guess finds them.
+    """The bins of one column: the thresholds, and whether a guess finds the bin.
 
     **Law** the bin of a key is the number of `thresholds` that are not above it; NaN counts as `missing`.
-    **Assumes** increasing finite `thresholds`, one fewer than bins; the grid that they were made for.
+    **Assumes** increasing finite `thresholds`, one fewer than bins, and the grid of these thresholds.
     **Cost** O(bins). **Reference** docs/proofs/histogram-bins.md.
     """
 
@@ -82,14 +82,14 @@ cdef class Axis:
             late = max(late, (table[i] - lower) * scale - i)
         self.table = np.asarray(table)
         self.lower, self.upper, self.step = lower, upper, step
-        # The guess is put so late that no key below a threshold is taken for one above it, with 2**-20 to spare.
+        # The guess is shifted so that no key below a threshold is taken for one above it, with a margin of 2**-20.
         self.axis = bins_axis(&table[0], lower + (late + 2.0 ** -20) / scale if bins > 1 else lower, scale, missing,
                               <int32_t> bins, False)
         self.axis.certified = bins_certified(&self.axis)
 
     @property
     def bins(self):
-        """Their number."""
+        """The number of bins."""
         return self.axis.bins
 
     @property
@@ -133,10 +133,10 @@ cdef class _Records:
 def count(cnp.ndarray values not None, list axes not None, int64_t[::1] out not None, *, Py_ssize_t workers=1):
     """Fill `out` with the number of records in each cell, the bin of the last column varying fastest.
 
-    **Law** deterministic and exact: it depends on the multiset of the records only, not on order, strides, `workers` or
-    machine. **Assumes** `values` 2-d of native byte order, a column for each axis (`Axis`), which nobody writes to
-    meanwhile; len(out) the product of the numbers of bins, below 2**31. **Cost** one pass; private tables of at most 64
-    MB for all threads together, or one table as long as `out`. The GIL is released. **Reference** ``bins.h``.
+    **Law** deterministic and exact: it depends only on the multiset of the records, not on order, strides, `workers` or
+    machine. **Assumes** `values` 2-d of native byte order, a column per axis (`Axis`), not modified meanwhile; len(out)
+    the product of the numbers of bins, below 2**31. **Cost** one pass; private tables of at most 64 MB for all threads
+    together, or one table as long as `out`. The GIL is released. **Reference** ``bins.h``.
     """
     cdef _Records records = _Records(values, axes)
     cdef Py_ssize_t size = out.shape[0], slices
@@ -161,7 +161,7 @@ def _add(total, tables):
 def locate(cnp.ndarray values not None, list axes not None, int32_t[::1] out not None):
     """Fill `out` with the cell of every record.
 
-    **Law**, **Assumes**, **Reference** as `count`; len(out) == len(values). **Cost** one pass.
+    **Law**, **Assumes**, **Reference**: see `count`; len(out) == len(values). **Cost** one pass.
     """
     cdef _Records records = _Records(values, axes)
     cdef Py_ssize_t i = 0
@@ -197,7 +197,7 @@ cdef class Weights:
         self.law = bins_weights(&cumulative[0], &cells[0], &guide[0], shift, total)
 
     def fill(self, bit_generator, int32_t[::1] out not None):
-        """Fill with independent cells, a word each, a further one with probability below total / 2**64."""
+        """Fill with independent cells: one word each, a further word with probability below total / 2**64."""
         cdef bitgen_t *source = unwrap(bit_generator)
         cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
         if out.shape[0]:
@@ -228,7 +228,7 @@ def fill_smoothed(bit_generator, cnp.ndarray values not None, list axes not None
     """Fill with cells: with probability (last + 1) / 2**64 a uniform one, else that of a record chosen at random.
 
     **Law** exact, independent draws. **Assumes** as `count`; at least one record; `cells` the product of the numbers of
-    bins. **Cost** O(1) a draw: two words, always, but for a third with probability below 2**-20.
+    bins. **Cost** O(1) a draw: two words, and a third with probability below 2**-20.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef _Records records = _Records(values, axes)

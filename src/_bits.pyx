@@ -1,7 +1,7 @@
 """Randomised signs of vectors, packed in bits, and the sums of their columns; serves dpfast/local/hypercube.py.
 
 The loops are in ``bits.h``, the proofs in docs/proofs/hypercube.md. Words for a few rows are drawn at once, each row's
-in the order that its function states; the rare further ones come after them, row by row.
+in the order that its function states; the rare further words come after them, row by row.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -34,7 +34,7 @@ cdef Py_ssize_t WORDS = 2 ** 14
 
 def randomize_majority(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
                        uint64_t[:, ::1] out not None):
-    """For each row of x a row of bits: its coordinates rounded to signs, and a random minority or majority flipped.
+    """For each row of x a row of bits: coordinates rounded to signs, of which a random minority or majority is flipped.
 
     **Law** exact: bit j of the rounded row is 1 with probability code_j 2**-48, code_j of (1 + x_j inverse) / 2; then
     those of a mask F are flipped, P(F) proportional to threshold / (2**64 - threshold) where F has fewer ones than
@@ -58,7 +58,7 @@ def randomize_majority(bit_generator, const double[:, ::1] x not None, double in
 
 
 def decide_ones(bit_generator, bint favoured, uint64_t word, inside, outside):
-    """How many ones a mask has, in integers, where the first 64 digits of a uniform number, `word`, do not decide.
+    """The number of ones of a mask, in integers, if the first 64 digits of a uniform number, `word`, do not decide.
 
     **Law** the class of that number and further words among the edges, those of `inside` where `favoured`, else those
     of `outside`, whose classes follow. **Assumes** as `randomize_threshold`. **Cost** once in 2**64 / k masks.
@@ -73,18 +73,18 @@ def decide_ones(bit_generator, bint favoured, uint64_t word, inside, outside):
 
 
 def digits(edges):
-    """The first 64 binary digits of each fraction edges[i] / edges[-1] but the last, as `decide_ones` has edges."""
+    """The first 64 binary digits of each fraction edges[i] / edges[-1] except the last; edges as in `decide_ones`."""
     *inner, total = edges
     return np.array([(edge << 64) // total for edge in inner], np.uint64)
 
 
 def randomize_threshold(bit_generator, const double[:, ::1] x not None, double inverse, uint64_t threshold,
                         Py_ssize_t k, inside, outside, uint64_t[:, ::1] out not None):
-    """As `randomize_majority` for k random coordinates of each row; the favoured masks are those of few enough ones.
+    """Like `randomize_majority` for k random coordinates of each row; the favoured masks are those with few ones.
 
-    A row of `out` is a public seed, which stands for a subset, and the bits of the coordinates in it, in the subset's
-    order; only the bits where k = d. `inside` lists the cumulated numbers of favoured masks of 0, 1, ... ones,
-    `outside` those of the others.
+    A row of `out` is a public seed, which defines a subset, and the bits of the coordinates in it, in the subset's
+    order; only the bits where k = d. `inside` lists the cumulative numbers of favoured masks with 0, 1, ...
+    ones, `outside` those of the other masks.
 
     **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
     subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
@@ -127,9 +127,9 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
 
 
 def subsets(const uint64_t[:] seeds not None, Py_ssize_t d, int64_t[:, ::1] out not None):
-    """For each public seed the subset of 0..d-1 that it stands for, as many as a row of `out` holds.
+    """For each public seed the subset of 0..d-1 that it defines, of the size of a row of `out`.
 
-    **Law** for a uniform seed, uniform as far as SplitMix64 is; no part of any guarantee. **Cost** O(k), d bits.
+    **Law** for a uniform seed, uniform as far as SplitMix64 is; not part of any guarantee. **Cost** O(k), d bits.
     **Reference** R. W. Floyd, in Bentley, Programming pearls, Comm. ACM 30 (1987).
     """
     cdef Py_ssize_t i, k = out.shape[1]

@@ -1,6 +1,6 @@
 """Sums over the records of each block, in exact fixed point, and Newton's method on them; serves dpfast/families.
 
-The loops, and why their sums are exact, are in ``blocks.h``. Here are the states and the threads.
+The loops, and the reason why their sums are exact, are in ``blocks.h``. This module has the states and the threads.
 """
 
 cimport numpy as cnp
@@ -59,7 +59,7 @@ cdef extern from "blocks.h" nogil:
 
 cdef enum:
     MOST_BLOCKS = 1 << 30
-    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 _KINDS = {
     "value": BLOCKS_VALUE,
@@ -88,13 +88,13 @@ def offsets(int64_t n, int64_t blocks):
 
 
 cdef class BlockSums:
-    """The sums of some columns over the records of each block, of those records that it has seen.
+    """The sums of some columns over the records of each block that the state has read.
 
-    It holds all blocks, and its first record is `start`; or those from the first to the last of `part`, the last not
-    included, and its first record is the first of them.
+    It holds all blocks and begins at record `start`, or it holds the blocks from the first to the last of `part`, the
+    last excluded, and begins at the first record of these.
 
-    **Law** deterministic and exact: the sums are integers, functions of the records of their block (and of public
-    numbers) that depend on neither chunks, threads, merges nor machine. **Assumes** 1 <= blocks <= n < 2**60; `kind`,
+    **Law** deterministic and exact: the sums are integers, functions of the records of their block and of public
+    numbers, and do not depend on chunks, threads, merges or machine. **Assumes** 1 <= blocks <= n < 2**60; `kind`,
     `center` and `step` (a power of two) of at most 4 columns, as `dpfast.families.Column`. **Cost** one pass; O(blocks)
     memory; the GIL is released. **Reference** docs/proofs/sample-and-aggregate.md.
     """
@@ -103,9 +103,9 @@ cdef class BlockSums:
     cdef object columns
     cdef uint64_t[::1] counts
     cdef uint64_t[:, :, ::1] cells
-    cdef readonly int64_t position  # how many records of all come before the next one
-    cdef int64_t room               # how many more it can take
-    cdef readonly int64_t seen      # how many it and those merged into it have taken
+    cdef readonly int64_t position  # the position of the next record among all records
+    cdef int64_t room               # the number of further records it can read
+    cdef readonly int64_t seen      # the number of records read, with those of merged states
 
     def __init__(self, int64_t n, int64_t blocks, columns, *, double lower, double upper, int64_t start=0, part=None):
         cdef int c
@@ -131,7 +131,7 @@ cdef class BlockSums:
         self.room = blocks_start(&self.plan, last) - self.position
 
     def restart(self, int64_t first, int64_t last):
-        """Forget all, and hold the blocks from `first` to before `last`: in the same memory if it will do."""
+        """Reset to the blocks from `first` to before `last`, in the same memory if it is large enough."""
         if not 0 <= first < last <= self.plan.blocks:
             raise ValueError("a part of the blocks is a first and a last of them, the last not included")
         if last - first > self.counts.shape[0]:
@@ -145,7 +145,7 @@ cdef class BlockSums:
 
     @property
     def n(self):
-        """All records, seen or not."""
+        """The number of all records, read or not."""
         return self.plan.n
 
     def __reduce__(self):
@@ -153,7 +153,7 @@ cdef class BlockSums:
         return _restored, (*self._arguments(), *numbers, np.asarray(self.counts), np.asarray(self.cells))
 
     def update(self, cnp.ndarray values not None, *, Py_ssize_t workers=1):
-        """Take the next records, one-dimensional, of any native dtype and stride."""
+        """Read the next records, one-dimensional, of any native dtype and stride."""
         cdef select_keys keys
         cdef Py_ssize_t n
         if cnp.PyArray_NDIM(values) != 1:
@@ -181,7 +181,7 @@ cdef class BlockSums:
         return 0
 
     def _beside(self, int64_t position, int64_t room):
-        """A state of the same blocks and columns that has seen nothing: for `room` records from `position` on."""
+        """An empty state of the same blocks and columns, for `room` records from `position` on."""
         counts, cells = np.zeros_like(self.counts), np.zeros_like(self.cells)
         return _restored(*self._arguments(), position, room, 0, counts, cells)
 
@@ -190,7 +190,7 @@ cdef class BlockSums:
         return self.plan.n, self.plan.blocks, self.columns, self.plan.low, self.plan.high, part
 
     def _in_threads(self, values, Py_ssize_t threads):
-        """Each thread has a state of its own; all of them are merged."""
+        """Each thread has its own state; the states are merged."""
         from concurrent.futures import ThreadPoolExecutor
         n = values.shape[0]
         cuts = [n * i // threads for i in range(threads + 1)]
@@ -205,7 +205,7 @@ cdef class BlockSums:
                 self.merge(state)
 
     def merge(self, BlockSums other not None):
-        """Add the sums of a state that has seen other records of the same n, in the same blocks and columns."""
+        """Add the sums of a state of other records among the same n, with the same blocks and columns."""
         cdef Py_ssize_t j
         if (other.plan.n, other.plan.blocks, other.columns, other.plan.low, other.plan.high, other.plan.first,
                 other.counts.shape[0]) != (self.plan.n, self.plan.blocks, self.columns, self.plan.low,
@@ -217,8 +217,8 @@ cdef class BlockSums:
         blocks_add_cells(&self.cells[0, 0, 0], &other.cells[0, 0, 0], self.cells.size // 2)
 
     def totals(self):
-        """For each block: how many records are in the support, as float64; then for each column its sum in the units of
-        the records, centers added again, and with squares the sum of squared deviations from the mean."""
+        """For each block: the number of records in the support, as float64; then per column its sum in the units of the
+        records, centers added again, and with squares the sum of squared deviations from the mean."""
         cdef Py_ssize_t k = self.counts.shape[0]
         cdef int c
         cdef double unit, center
@@ -257,10 +257,10 @@ def _restored(n, blocks, columns, lower, upper, part, position, room, seen, coun
 
 
 def gamma_shapes(const double[::1] mean not None, const double[::1] mean_log not None):
-    """The k > 0 that solve log k - digamma k = log(mean) - mean_log; NaN where there is none.
+    """The k > 0 that solve log k - digamma k = log(mean) - mean_log; NaN if there is no solution.
 
-    **Law** deterministic, each by itself, in doubles: to about 1e-12 relative, or what the difference of the logarithms
-    leaves. **Assumes** equal lengths. **Cost** about 0.3 us each. **Reference** Minka 2002, "Estimating a Gamma
+    **Law** deterministic, elementwise, in doubles: to about 1e-12 relative, or the accuracy of the difference of the
+    logarithms. **Assumes** equal lengths. **Cost** about 0.3 us each. **Reference** Minka 2002, "Estimating a Gamma
     distribution" (the start).
     """
     cdef Py_ssize_t i
@@ -275,9 +275,9 @@ def gamma_shapes(const double[::1] mean not None, const double[::1] mean_log not
 
 
 def normal_corrections(const double[::1] count not None):
-    """E[s] / sigma for s**2 the unbiased variance of so many normal records, at least 2.
+    """E[s] / sigma for s**2 the unbiased variance of the given number of normal records, at least 2.
 
-    **Law** deterministic, each by itself, to about 1e-9. **Cost** about 50 ns where the number changes.
+    **Law** deterministic, elementwise, to about 1e-9. **Cost** about 50 ns whenever the number changes.
     **Reference** mechanisms-b 14.3.
     """
     cdef Py_ssize_t i
@@ -286,7 +286,7 @@ def normal_corrections(const double[::1] count not None):
     cdef double[::1] view = out
     with nogil:
         for i in range(count.shape[0]):
-            if count[i] != size:  # blocks of a few sizes follow one another
+            if count[i] != size:  # consecutive blocks have few different sizes
                 size = count[i]
                 correction = blocks_c4(size)
             view[i] = correction
@@ -295,9 +295,9 @@ def normal_corrections(const double[::1] count not None):
 
 def polygammas(const double[::1] x not None):
     """Rows of log x - digamma x, trigamma x - 1 / x and -1 / x**2 - tetragamma x: positive, without cancellation for
-    large x; NaN for what is not positive and finite.
+    large x; NaN unless x is positive and finite.
 
-    **Law** deterministic, each by itself: to 1e-12 (relative, or of 1, 1 / x and 1 / x**2). **Cost** about 0.1 us each.
+    **Law** deterministic, elementwise: to 1e-12 (relative, or of 1, 1 / x and 1 / x**2). **Cost** about 0.1 us each.
     **Reference** DLMF 5.5.2, 5.11.2, 5.15.8.
     """
     cdef Py_ssize_t i
@@ -314,11 +314,11 @@ def polygammas(const double[::1] x not None):
 
 
 def logs(const double[::1] x not None):
-    """log x as the sums take it: the same number wherever it stands in a vector, which NumPy's does not promise.
+    """log x as in the sums: the same result at every place of a vector, which NumPy does not guarantee.
 
-    -inf for what is not positive and normal, inf for inf, NaN for NaN.
+    -inf unless x is positive and normal, inf for inf, NaN for NaN.
 
-    **Law** deterministic, each by itself: in error by at most 2**-50 (|log x| + 1). **Cost** about 2 ns each.
+    **Law** deterministic, elementwise, with an error of at most 2**-50 (|log x| + 1). **Cost** about 2 ns each.
     """
     out = np.empty(x.shape[0])
     cdef double[::1] view = out

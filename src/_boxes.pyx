@@ -2,7 +2,7 @@
 
 Law, kernel side: boxes t = 0..n-1, each inside the next; box t < n - 1 has weight (1 - q) q**t volume(t), the last
 q**(n-1) volume(n-1), q = exp(-epsilon / 2); then a uniform point of the box. So P(g) is proportional to q**score(g) in
-the last box, score(g) the least t whose box holds g. docs/proofs/nested-boxes.md
+the last box, score(g) the least t whose box contains g. docs/proofs/nested-boxes.md
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -32,10 +32,10 @@ cdef extern from "boxes.h":
 
 
 cdef class Volumes:
-    """The volumes of n boxes, columns multiplied in one by one: mantissa * 2**exponent, relative error columns 2**-52.
+    """The volumes of n boxes, multiplied column by column: mantissa * 2**exponent, relative error columns 2**-52.
 
     **Law** deterministic. **Assumes** boxes nested, widths from 1 to 2**63. **Cost** 16 n bytes; about 1 ns for each
-    box and column, without the GIL. Not to be shared by threads: each makes its own, `merge` multiplies them.
+    box and column, without the GIL. Do not share it between threads: each has its own, and `merge` multiplies them.
     """
 
     cdef readonly object mantissa, exponent
@@ -49,7 +49,7 @@ cdef class Volumes:
         self.columns = 0
 
     def add_ranges(self, const int64_t[::1] lower not None, const int64_t[::1] upper not None):
-        """One more column: box t spans lower[t]..upper[t]."""
+        """Multiply by a column in which box t spans lower[t]..upper[t]."""
         cdef Py_ssize_t n = lower.shape[0]
         if n > self._mantissa.shape[0] or upper.shape[0] != n:
             raise ValueError("ranges for more boxes than there are")
@@ -60,7 +60,7 @@ cdef class Volumes:
     def add_window(self, double[::1] window not None, double radius, int64_t last, double lower, double upper,
                    double step, double first, int64_t[::1] kept_lower not None, int64_t[::1] kept_upper not None,
                    Py_ssize_t kept):
-        """One more column, by the raw values x_(k-m) .. x_(k+m) around an order statistic.
+        """Multiply by a column given by the raw values x_(k-m) .. x_(k+m) around an order statistic.
 
         Box t <= m spans code(x_(k-t)) - radius .. code(x_(k+t)) + radius, kept inside 0..last, the box after them (if
         any) 0..last. Those of the boxes kept, kept + 1, .. are stored in `kept_lower` and `kept_upper`.
@@ -83,7 +83,7 @@ cdef class Volumes:
         self.columns += 1
 
     def merge(self, Volumes other not None):
-        """The columns of another, too."""
+        """Multiply by the columns of another object."""
         cdef Py_ssize_t t, n = self._mantissa.shape[0]
         if other._mantissa.shape[0] != n:
             raise ValueError("volumes of another number of boxes")
@@ -96,8 +96,8 @@ cdef class Volumes:
     def fill_levels(self, bit_generator, double epsilon, columns, int64_t[::1] out not None, *, bint exact=False):
         """Fill with independent levels of the law above.
 
-        **Law** exact. `columns()` iterates over the widths of all boxes, an array of integers for each column: the
-        ball arithmetic asks for them where doubles cannot decide. **Cost** O(n) once, one word and a binary search
+        **Law** exact. `columns()` iterates over the widths of all boxes, an array of integers per column; ball
+        arithmetic uses them if doubles cannot decide. **Cost** O(n) once, one word and a binary search
         each; ball arithmetic, O(n columns), with probability below n 2**-38 (1 + (columns + far) 2**-9), `far` the
         spread of the logarithms of the volumes that matter.
         **Reference** mechanisms-a 5.3, 7.2.
@@ -140,8 +140,9 @@ def fill_points(bit_generator, const int64_t[:, ::1] lower not None, const int64
 def transform(const double[:, ::1] matrix not None, const double[:, ::1] x not None, double[:, :] out not None):
     """Fill column k of `out` with `matrix` times column k of x.
 
-    **Law** deterministic; each column by the same operations in the same order, on every machine, whatever the others
-    hold. **Assumes** `out` with contiguous rows, no overlap. **Cost** d**2 products for each column, vectorised.
+    **Law** deterministic; each column by the same operations in the same order, on every machine, independent of the
+    other columns. **Assumes** `out` with contiguous rows, no overlap. **Cost** d**2 products for each column,
+    vectorised.
     """
     cdef Py_ssize_t d = matrix.shape[0], count = x.shape[1]
     if matrix.shape[1] != d or x.shape[0] != d or out.shape[0] != d or out.shape[1] != count:

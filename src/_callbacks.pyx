@@ -1,6 +1,6 @@
 """Values of a function given as a pointer, in a loop without the GIL; serves dpfast/psi.py and dpfast/robust.py.
 
-The function comes as SciPy's LowLevelCallable keeps it: a capsule, named by the signature, whose context is user_data.
+The function is passed as in SciPy's LowLevelCallable: a capsule, named by the signature, whose context is user_data.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
@@ -16,7 +16,7 @@ def evaluate(capsule, bint rows, bint data, double[:, ::1] points not None, doub
 
     **Law** deterministic. **Assumes**, checked by the caller: the function is ``double (double)``, or with `rows`
     ``double (int, double *)``, called with the length of a row and the row; with `data` it takes a ``void *`` at the
-    end. Without `rows`, points have one column. **Cost** the calls, and a nanosecond each, without the GIL.
+    end. Without `rows`, points have one column. **Cost** the calls plus a nanosecond each, without the GIL.
     """
     cdef void *function = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
     cdef void *user_data = PyCapsule_GetContext(capsule)

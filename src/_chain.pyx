@@ -1,7 +1,7 @@
 """The chain of the joint inverse sensitivity of several order statistics; serves dpfast/quantiles.py.
 
-The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. Here
-are the forward pass, which makes all messages, and the walk back, which draws one output from them.
+The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. This
+module has the forward pass, which computes all messages, and the backward walk, which draws one output from them.
 """
 
 from libc.math cimport fmin
@@ -63,7 +63,7 @@ def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out 
 
 
 cdef class Chain:
-    """All walks through the windows of the targets, weighed: their total, and draws of an output.
+    """All weighted walks through the windows of the targets: the total weight, and draws of an output.
 
     **Law** of a draw: output o with probability weight(o) / total, where each weight is a product of doubles that
     differs from a**cost(o) by a factor in [1 - margin, 1 + margin] for a `certain` draw; never below
@@ -146,7 +146,7 @@ cdef class Chain:
         self.total = self._final_weights()
 
     cdef double _final_weights(self) noexcept:
-        """The weights of the states of the last target, walked to its rank; their sum."""
+        """The weights of the states of the last target, including the step to its rank; returns their sum."""
         cdef const dpfast_target *t = self._targets + self._m
         cdef Py_ssize_t i
         cdef double total = 0.0
@@ -157,7 +157,7 @@ cdef class Chain:
         return total
 
     cdef Py_ssize_t _choose(self, Py_ssize_t n) except -2:
-        """One of the n weights, or -1 where all are zero; in a replay the same as before, and its odds are kept."""
+        """Choose one of the n weights, or -1 if all are zero; a replay repeats the choices and keeps their odds."""
         cdef Py_ssize_t chosen = -1, j
         cdef uint64_t word
         cdef double largest = 0.0
@@ -182,7 +182,7 @@ cdef class Chain:
         return chosen
 
     cdef bint _walk(self, int64_t[::1] out) except -1:
-        """Back from the last target to the start, one choice after the other; False at a dead end."""
+        """Walk back from the last target to the start, one choice at a time; False at a dead end."""
         cdef Py_ssize_t j = self._m, i, r, n, first
         cdef bint only_value = False, is_gap
         cdef int64_t width, start
@@ -224,7 +224,7 @@ cdef class Chain:
         return True
 
     def draw(self, bit_generator, *, bint exact=False):
-        """One output, or None at a dead end; `certain` says whether the margin holds for it.
+        """One output, or None at a dead end; `certain` tells whether the margin holds for it.
 
         **Law** that of the class. **Cost** O(states); two or three words for each target, one for each output in a gap.
         """

@@ -3,8 +3,8 @@
 A candidate of score s has the exponent y = rate (top - s), top the largest score: y >= 0. NaN counts as 0; a score
 equal to the largest has exponent 0, infinite or not; any other has exponent inf where one of the two is infinite.
 
-`scores` and `rate` give the exponents as doubles; ``exponents[i]`` is the exact one, a Fraction or inf, and is asked
-for what doubles leave open only. docs/proofs/selection.md
+`scores` and `rate` give the exponents as doubles; ``exponents[i]`` is the exact one, a Fraction or inf, and is used
+only if doubles do not decide. docs/proofs/selection.md
 """
 
 from libc.math cimport INFINITY, isinf
@@ -39,7 +39,7 @@ ctypedef fused integer:
     int64_t
     uint64_t
 
-cdef Py_ssize_t WORDS = 2 ** 16  # drawn at a time by the coins
+cdef Py_ssize_t WORDS = 2 ** 16  # words drawn at a time for the coins
 
 
 cdef Py_ssize_t draw_choice(bitgen_t *source, object bit_generator, const double *scores, Py_ssize_t n,
@@ -89,9 +89,9 @@ def largest(const double[::1] scores not None):
 
 
 def below_largest(const integer[::1] scores not None):
-    """The scores less the largest one, in doubles.
+    """The scores minus the largest one, in doubles.
 
-    **Law** deterministic; one rounding each: the differences modulo 2**64 are right, none being negative.
+    **Law** deterministic; one rounding each: the differences are exact modulo 2**64, because none is negative.
     **Assumes** at least one score.
     """
     cdef Py_ssize_t i, n = scores.shape[0]
@@ -127,7 +127,7 @@ def fill_choice(bit_generator, const double[::1] scores not None, double rate, e
 
     **Law** exact. **Assumes** at least one score, 2**-900 <= rate <= 2**900, `scores` and `rate` right to 2**-53,
     relative to each exponent. **Cost** one word each; one pass for the largest score and one for the exponentials,
-    the latter's results kept (8 bytes a candidate) where there is more than one choice to fill; ball arithmetic on all
+    whose results are kept (8 bytes per candidate) if there is more than one choice to fill; ball arithmetic on all
     candidates with probability below len(scores) * 2**-38. **Reference** McSherry and Talwar 2007.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
@@ -165,12 +165,13 @@ def fill_choice(bit_generator, const double[::1] scores not None, double rate, e
 
 def fill_permute_and_flip(bit_generator, const double[::1] scores not None, double rate, exponents,
                           int64_t[::1] out not None, *, bint exact=False):
-    """Fill with independent choices of permute-and-flip: uniform among the candidates whose coin exp(-y_i) falls 1.
+    """Fill with independent choices of permute-and-flip: uniform among the candidates whose exp(-y_i) coin is 1.
 
-    **Law** exact: coins do not depend on the order in which they are flipped, so the first 1 in a random order is a
-    uniform one of all. **Assumes** as `fill_choice`. **Cost** a pass for the largest score; for each choice a pass with
-    one word for each candidate, in order, and one word at the end, further ones with small probability; ball arithmetic
-    on one candidate with probability below len(scores) * 2**-46. **Reference** McKenna and Sheldon 2020, algorithm 1.
+    **Law** exact: coins do not depend on the order in which they are flipped, so the first 1 in a random order is
+    uniform among all ones. **Assumes** as `fill_choice`. **Cost** a pass for the largest score; for each choice a pass
+    with one word for each candidate, in order, and one word at the end, further ones with small probability; ball
+    arithmetic on one candidate with probability below len(scores) * 2**-46. **Reference** McKenna and Sheldon 2020,
+    algorithm 1.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = scores.shape[0], i, j = 0, start, count, undecided
@@ -206,7 +207,7 @@ def fill_permute_and_flip(bit_generator, const double[::1] scores not None, doub
 
 cdef Py_ssize_t _complete(object bit_generator, uint64_t[::1] words, object exponents, uint8_t[::1] coins,
                           Py_ssize_t start, bint exact) except? -1:
-    """Flip in ball arithmetic the coins that doubles left open, or all; the number of ones that were not there."""
+    """Decide the undecided coins, or all coins, in ball arithmetic; returns the number of new ones."""
     from dpfast._kernels._balls import below_exp_neg
     cdef Py_ssize_t i, more = 0
     for i in range(coins.shape[0]):

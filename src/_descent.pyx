@@ -21,7 +21,7 @@ cdef extern from "descent.h" nogil:
 
 
 def fill_pushes(uint64_t first, double scale, double decay, double[::1] out not None):
-    """Fill with scale * i**-decay, i = first, first + 1, ...: how far each person's report moves the estimate.
+    """Fill with scale * i**-decay, i = first, first + 1, ...: the step of each person's report.
 
     **Law** deterministic, the same bits on every machine; relative error below 2**-44. **Assumes** first >= 1, decay
     in [0, 1], scale positive and finite. **Cost** about 6 ns each, more for
@@ -33,7 +33,7 @@ def fill_pushes(uint64_t first, double scale, double decay, double[::1] out not 
 
 def descend(bit_generator, uint64_t threshold, const double[::1] x not None, const double[::1] push not None,
             double lower, double upper, double missing, double[::1] theta not None, double[::1] total not None):
-    """Move each theta by one private bit of each person, in order; add to each total the theta before each move.
+    """Move each theta by one private bit per person, in order; add theta to its total before each move.
 
     **Law** person i, asked with theta: g = +1 if theta >= x_i, else -1 (+1 at a tie), x_i clipped to [lower, upper] and
     `missing` for NaN; the report is g with probability threshold / 2**64, exactly, else -g; theta then moves by -report

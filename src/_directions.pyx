@@ -24,7 +24,7 @@ cdef extern from "directions.h" nogil:
 
 cdef uint64_t _answer(uint64_t seed, uint64_t coin, uint64_t rounding, uint64_t threshold, double inner,
                       double length) noexcept nogil:
-    """The report: on which side of the half space the rounded record is, kept or flipped."""
+    """The report: the side of the half space on which the rounded record lies, kept or flipped."""
     cdef bint side = inner >= 0 if dpfast_own_side(rounding, length) else inner <= 0
     cdef bint keep = coin < threshold
     return (seed & ~<uint64_t> 1) | <uint64_t> (side == keep)
@@ -32,11 +32,11 @@ cdef uint64_t _answer(uint64_t seed, uint64_t coin, uint64_t rounding, uint64_t 
 
 def randomize_halfspace(const uint64_t[:, ::1] words not None, const double[:, ::1] x not None, double inverse,
                         uint64_t threshold, uint64_t[::1] reports not None):
-    """For each row of x the seed of a direction, and the side of it on which the row is, kept or flipped by a coin.
+    """For each row of x the seed of a direction, and the side on which the row lies, kept or flipped by a coin.
 
-    **Law** over uniform words: the seed is uniform, the coin keeps with probability threshold 2**-64, exactly; nothing
-    else depends on x. **Assumes** three words and one report for each row: seed, coin, rounding. **Cost** d normals and
-    two passes over the row. **Reference** mechanisms-b 2.2.
+    **Law** over uniform words: the seed is uniform, the coin keeps with probability threshold 2**-64, exactly; all else
+    is independent of x. **Assumes** three words and one report for each row: seed, coin, rounding. **Cost** d normals
+    and two passes over the row. **Reference** mechanisms-b 2.2.
     """
     cdef Py_ssize_t i, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)
@@ -50,7 +50,7 @@ def randomize_halfspace(const uint64_t[:, ::1] words not None, const double[:, :
 
 def randomize_vectors(const uint64_t[:, ::1] words not None, const double[:, ::1] x not None, double inverse,
                       uint64_t threshold, double scale, double[:, ::1] out not None):
-    """The vectors that the reports of `randomize_halfspace` stand for, bit for bit those of `expand`."""
+    """The vectors of the reports of `randomize_halfspace`, bit for bit those of `expand`."""
     cdef Py_ssize_t i, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)
     cdef double length, factor
@@ -75,7 +75,7 @@ def expand(const uint64_t[:] reports not None, double scale, double[:, ::1] out 
 
 
 def add_directions(const uint64_t[:] reports not None, double scale, double[::1] sums not None):
-    """sums += the vectors of `expand`, in order, none of them kept."""
+    """sums += the vectors of `expand`, in order, without storing them."""
     cdef Py_ssize_t i, j, d = sums.shape[0]
     cdef double[::1] u = np.empty(d + 1)
     cdef double factor
@@ -89,7 +89,7 @@ def add_directions(const uint64_t[:] reports not None, double scale, double[::1]
 
 def have_length(const double[:, ::1] vectors not None, double factor, double least, double most,
                 uint8_t[::1] out not None):
-    """Fill with whether the square of each vector, times factor squared, is between least and most; NaN is not."""
+    """Fill with whether the square of each vector times factor squared is between least and most; False for NaN."""
     if vectors.shape[0]:
         with nogil:
             dpfast_have_length(&vectors[0, 0], vectors.shape[0], vectors.shape[1], factor, least, most, &out[0])
@@ -111,10 +111,11 @@ def fill_caps(const uint64_t[:, ::1] words not None, const double[:, ::1] x not 
               const double[::1] heights not None, double scale, double[:, ::1] out not None):
     """scale * V, V on the sphere with <V, r> = heights[i], uniform otherwise, r the row i of x rounded to the sphere.
 
-    **Law** in doubles, over uniform words: V depends on x by its floats, too. A direction within 2**-16 of r or -r is
-    drawn again, from the next seed, which changes no law: what is left of it across r does not depend on that angle,
-    and rounding would decide it. **Assumes** d >= 2, two words for each row: seed, rounding. The zero vector is rounded
-    to the first axis or its opposite. **Cost** d normals and four passes. **Reference** mechanisms-b 4.1.
+    **Law** in doubles, over uniform words: the floating-point digits of V also depend on x. A direction within 2**-16
+    of r or -r is redrawn from the next seed, which does not change the law: its component orthogonal to r does not
+    depend on that angle, and would otherwise be decided by rounding. **Assumes** d >= 2, two words for each row: seed,
+    rounding. The zero vector is rounded to the first axis or its opposite. **Cost** d normals and four passes.
+    **Reference** mechanisms-b 4.1.
     """
     cdef Py_ssize_t i, j, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)

@@ -56,7 +56,7 @@ cdef extern from "regressions.h" nogil:
 
 
 cdef select_keys _keys(cnp.ndarray values) except *:
-    """Where the records lie and of which type they are; of a matrix, the first column."""
+    """The address and type of the records; for a matrix, of the first column."""
     cdef select_kind kind = select_kind_of(values.descr.kind, cnp.PyArray_ITEMSIZE(values))
     if kind == SELECT_UNSUPPORTED:
         raise TypeError(f"no numbers are defined for records of dtype {values.dtype}")
@@ -65,7 +65,7 @@ cdef select_keys _keys(cnp.ndarray values) except *:
 
 
 cdef class _Fits:
-    """The estimates of all blocks; a subclass says what one block's are."""
+    """The estimates of all blocks; a subclass computes those of one block."""
 
     cdef const int64_t[::1] offsets
     cdef double[:, ::1] out
@@ -81,7 +81,7 @@ cdef class _Fits:
         return 0
 
     cdef Py_ssize_t fit(self, Py_ssize_t start, Py_ssize_t stop, double *scratch, double *out) noexcept nogil:
-        """The estimates from records start..stop - 1 to `out`; how many of them were used."""
+        """Write the estimates from records start..stop - 1 to `out`; returns the number of records used."""
         return 0
 
     def slice(self, Py_ssize_t first, Py_ssize_t last):
@@ -94,7 +94,7 @@ cdef class _Fits:
                 self.counts[j] = self.fit(self.offsets[j], self.offsets[j + 1], scratch, &self.out[j, 0])
 
     cdef int run(self, Py_ssize_t workers) except -1:
-        """All blocks, in `workers` slices of them; slices but the first go to threads of their own."""
+        """All blocks in `workers` slices; every slice except the first runs in its own thread."""
         cdef Py_ssize_t blocks = self.counts.shape[0], w
         workers = min(workers, blocks)
         if workers <= 1:
@@ -164,8 +164,8 @@ def weibull(cnp.ndarray values not None, offsets, out, counts, *, Py_ssize_t wor
 
     **Law** deterministic, by doubles, not certified: the maximum of the likelihood over positive records, uncorrected.
     Equal records: an infinite shape. **Assumes** `values` one-dimensional, aligned, native; offsets nondecreasing from
-    0 to at most len(values); as many rows of `out` and `counts` as blocks. **Cost** a logarithm and some 5
-    exponentials a record; memory of the longest block. **Reference** mechanisms-b 14.3.
+    0 to at most len(values); as many rows of `out` and `counts` as blocks. **Cost** one logarithm and about 5
+    exponentials per record; memory of the longest block. **Reference** mechanisms-b 14.3.
     """
     cdef _Weibull fits = _Weibull(offsets, out, counts)
     fits.keys = _keys(values)
@@ -187,8 +187,8 @@ def negative_binomial(cnp.ndarray values not None, offsets, out, counts, *, bint
     """Fill `out` (blocks, 3) with r, p and the mean of counts of failures before the r-th success of probability p.
 
     Records are rounded to integers. **Law** deterministic, by doubles, not certified: the maximum of the likelihood,
-    with `correct` r and p less their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros
-    only: r NaN. **Assumes** as `weibull`. **Cost** some 6 times the greatest count, or 6 digammas a record where that
+    with `correct` r and p minus their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros
+    only: r NaN. **Assumes** as `weibull`. **Cost** about 6 times the greatest count, or 6 digammas per record if that
     is above 4 n + 64; memory of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977.
     """
     cdef _NegativeBinomial fits = _NegativeBinomial(offsets, out, counts)
@@ -201,15 +201,16 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
                bint intercept, bint correct, Py_ssize_t workers=1):
     """Fill `out` (blocks, p) with coefficients of ``"linear"``, ``"logistic"`` or ``"poisson"`` regressions.
 
-    With `intercept` a constant goes first: p is one more than the columns of `design`. A linear regression has the
-    standard deviation of the noise as an additional last column. Rows with a number that is not finite (a label above 0
-    is 1, else 0; NaN is none), or with a negative count, are left out.
+    With `intercept` a constant is the first column: p is one more than the columns of `design`. A linear regression has
+    the standard deviation of the noise as an additional last column. Rows with a number that is not finite (a label
+    above 0 is 1, else 0; NaN is not a label), or with a negative count, are left out.
 
     **Law** deterministic, by doubles, not certified: least squares by Cholesky's factor, refined once; the others by
-    Newton's method, 60 passes at most, with `correct` less their bias to first order. A singular design, or fewer
-    records than p: NaN. A separated block: where Newton's method stopped, beyond any reasonable box. **Assumes** as
-    `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60 operations a
-    record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** mechanisms-b 14.3; Firth 1993.
+    Newton's method, 60 passes at most, with `correct` minus their bias to first order. A singular design, or fewer
+    records than p: NaN. A separated block: the point where Newton's method stopped, beyond any reasonable box.
+    **Assumes** as `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60
+    operations per record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** mechanisms-b 14.3;
+    Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)
     fits.design.x, fits.design.y = _keys(design), _keys(response)

@@ -23,11 +23,11 @@ def weights(double beta, double ratio, Py_ssize_t most):
 
 
 def stretch(const double[::1] lower not None, const double[::1] upper not None, const double[::1] weights not None):
-    """max over u, v of W_u W_v (upper[u] - lower[v]), W = `weights`; 0 where there are no weights.
+    """max over u, v of W_u W_v (upper[u] - lower[v]), W = `weights`; 0 without weights.
 
     **Law** deterministic, at most the exact maximum times 1 + 2**-51 and at least that maximum times 1 - 2**-46.
     **Assumes** `lower` nonincreasing, `upper` nondecreasing, integers below 2**53 with upper[0] >= lower[0];
-    `weights` as made here. Rows and columns beyond the weights are not looked at. **Cost** O(K log K), K =
+    `weights` as made here. Rows and columns beyond the weights are not read. **Cost** O(K log K), K =
     len(weights). **Reference** mechanisms-a 2.3, 4.3.
     """
     cdef Py_ssize_t rows = min(lower.shape[0], weights.shape[0]), columns = min(upper.shape[0], weights.shape[0])

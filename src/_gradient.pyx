@@ -1,9 +1,9 @@
 """Private gradient descent for generalised linear models; serves dpfast/local/regression.py.
 
-Each person computes a gradient at the coefficients that the reports before have led to, and reports it as the
-randomisers of ``_directions`` or ``_bits`` do, word for word; coefficients then move by a public step against the
-report. Leaves are in ``gradient.h``, the proof in docs/proofs/local-glm.md. Words are drawn one report after the other,
-so results do not depend on how records are cut into calls. Coefficients are in units of 1 / radius.
+Each person computes a gradient at the coefficients after the previous reports, and reports it with the same words as
+the randomisers of ``_directions`` or ``_bits``; the coefficients then move by a public step against the report. The
+inner functions are in ``gradient.h``, the proof in docs/proofs/local-glm.md. Words are drawn one report after the
+other, so results do not depend on how records are divided into calls. Coefficients are in units of 1 / radius.
 """
 
 from libc.math cimport fabs, sqrt
@@ -44,7 +44,7 @@ cdef inline uint64_t _next(bitgen_t *source) noexcept nogil:
 
 cdef inline void _step_along(double *theta, double *total, const double *u, double norm, bint positive, double push,
                              double bound, Py_ssize_t d) noexcept nogil:
-    """theta moves by push against +u or -u, then back into the ball; before, it is added to total."""
+    """Add theta to total, move it by push against +u or -u, and project it to the ball."""
     dpfast_add_step(theta, total, u, -push / norm if positive else push / norm, d)
     dpfast_project(theta, bound, d)
 
@@ -62,15 +62,15 @@ cdef inline void _step_signs(double *theta, double *total, const int64_t *subset
 def descend_halfspace(bit_generator, uint64_t threshold, int model, double clip, double inverse, double bound,
                       const double[:, ::1] x not None, const double[::1] y not None, const double[::1] push not None,
                       double[:, ::1] theta not None, double[:, ::1] total not None, uint64_t[::1] reports not None):
-    """Move each row of theta by one private bit of each person, in order; add to total each theta before its move.
+    """Move each row of theta by one private bit per person, in order; add theta to total before each move.
 
-    **Law** over uniform words, three for a person and repetition: a seed, which stands for a direction u; a coin, which
-    keeps with probability threshold 2**-64, exactly; one to round with. Nothing else depends on x and y. The gradient,
-    ``residual * row``, is rounded to the sphere of radius clip, and theta moves by `push` against the side of u on
-    which that is, kept or flipped; then it is projected to the ball of radius `bound`. **Assumes** a column more of
-    theta than of x where there is an intercept, none more else; sizes that agree; clip, bound and pushes between
-    2**-256 and 2**256. `reports`, if not empty, receives those of ``_directions.randomize_halfspace``, in the order of
-    people, then repetitions. **Cost** d normals, three products and four passes of d. **Reference** mechanisms-b 7.
+    **Law** over uniform words, three per person and repetition: a seed, which defines a direction u; a coin, which
+    keeps with probability threshold 2**-64, exactly; one for rounding. All else is independent of x and y. The
+    gradient, ``residual * row``, is rounded to the sphere of radius clip, and theta moves by `push` against the side of
+    u on which it lies, kept or flipped; then theta is projected to the ball of radius `bound`. **Assumes** one column
+    more of theta than of x with an intercept, as many without; consistent sizes; clip, bound and pushes between 2**-256
+    and 2**256. `reports`, if not empty, receives those of ``_directions.randomize_halfspace``, in the order of people,
+    then repetitions. **Cost** d normals, three products and four passes of d. **Reference** mechanisms-b 7.
     """
     cdef Py_ssize_t n = x.shape[0], features = x.shape[1], runs = theta.shape[0], d = theta.shape[1], i, r
     cdef bint intercept = d > features, keep_reports = reports.shape[0] > 0, side
@@ -105,7 +105,7 @@ def descend_halfspace(bit_generator, uint64_t threshold, int model, double clip,
 
 def follow_directions(const uint64_t[:] reports not None, const double[::1] push not None, double bound,
                       double[::1] theta not None, double[::1] total not None):
-    """What the server does with the reports of `descend_halfspace`: the same theta and total, bit for bit."""
+    """The server's computation from the reports of `descend_halfspace`: the same theta and total, bit for bit."""
     cdef Py_ssize_t i, d = theta.shape[0]
     cdef double[::1] u = np.empty(d + 1)
     cdef double norm
@@ -119,10 +119,10 @@ def descend_hypercube(bit_generator, uint64_t threshold, Py_ssize_t k, inside, o
                       double inverse, double bound, const double[:, ::1] x not None, const double[::1] y not None,
                       const double[::1] push not None, double[:, ::1] theta not None, double[:, ::1] total not None,
                       uint64_t[:, ::1] reports not None):
-    """As `descend_halfspace`, by signs of k random coordinates of the gradient, in the cube of radius clip.
+    """Like `descend_halfspace`, with signs of k random coordinates of the gradient, in the cube of radius clip.
 
-    **Law** that of ``_bits.randomize_threshold``, or of ``_bits.randomize_majority`` where `inside` is empty (then k =
-    d), for the reports; each coordinate asked for moves by `push` against its sign. **Assumes** as there and as
+    **Law** that of ``_bits.randomize_threshold``, or of ``_bits.randomize_majority`` if `inside` is empty (then k =
+    d), for the reports; each reported coordinate moves by `push` against its sign. **Assumes** as there and in
     `descend_halfspace`. `reports`, if not empty, receives them. **Cost** ceil(k / 4) + ceil(k / 64) + 1 to 3 words,
     further ones as there, and five passes of d. **Reference** mechanisms-b 3.4, 4.3, 7.
     """
@@ -175,7 +175,7 @@ def descend_hypercube(bit_generator, uint64_t threshold, Py_ssize_t k, inside, o
 
 def follow_signs(const uint64_t[:, ::1] reports not None, Py_ssize_t k, const double[::1] push not None, double bound,
                  double[::1] theta not None, double[::1] total not None):
-    """What the server does with the reports of `descend_hypercube`: the same theta and total, bit for bit."""
+    """The server's computation from the reports of `descend_hypercube`: the same theta and total, bit for bit."""
     cdef Py_ssize_t i, d = theta.shape[0], seeds = k < d
     cdef uint64_t[::1] taken = np.zeros((d + 63) // 64, np.uint64)
     cdef int64_t[::1] subset = np.arange(k)

@@ -27,8 +27,8 @@ def encode(const Number[:] values not None, int64_t[::1] out not None, *,
            double lower, double upper, double step, double missing, double first, int shift):
     """Fill `out` with the code of every value: clamp, scale, round half to even, count from `lower`.
 
-    **Law** a deterministic map of each record by itself. **Assumes** a valid `dpfast.Grid`, len(out) == len(values).
-    **Cost** O(n), memory-bound where `values` is contiguous float64.
+    **Law** a deterministic elementwise map. **Assumes** a valid `dpfast.Grid`, len(out) == len(values).
+    **Cost** O(n), memory-bound if `values` is contiguous float64.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, shift)
     cdef Py_ssize_t i, n = values.shape[0]

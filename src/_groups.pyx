@@ -52,7 +52,7 @@ def by_label(const int64_t[:] labels not None, const double[:] values not None, 
     """Sort the values by their labels 0..G-1, G = len(offsets) - 1: group g is out[offsets[g]:offsets[g + 1]].
 
     **Law** deterministic and stable; other labels are dropped, NaN becomes `missing`. **Assumes** labels, values and
-    out of one length, `offsets` zeros. **Cost** two passes over the labels, one over the values.
+    out of equal length, `offsets` zero. **Cost** two passes over the labels, one over the values.
     """
     cdef Py_ssize_t i, n = labels.shape[0], total = 0
     cdef uint64_t groups = offsets.shape[0] - 1, g
@@ -63,7 +63,7 @@ def by_label(const int64_t[:] labels not None, const double[:] values not None, 
             g = <uint64_t> labels[i]
             if g < groups:
                 offsets[g + 1] += 1
-        # offsets[g + 1] is where group g goes on, and in the end where it ends
+        # offsets[g + 1] is the next place of group g, and finally its end
         for g in range(groups):
             count = offsets[g + 1]
             offsets[g + 1] = total
@@ -87,7 +87,7 @@ def private_ranks(object q, Py_ssize_t n, int64_t[::1] low not None, int64_t[::1
     """Fill with ceil(q n - t c) and floor(q n + t c) + 1 for t = 0, 1, ..., c = max(q, 1 - q).
 
     **Law** deterministic, exact. **Assumes** q = (numerator, shift, above) as in `draw_quantiles`, 0 <= n < 2**61,
-    `low` and `high` of one length, at most n + 1. **Cost** two products of 128 bits an entry.
+    `low` and `high` of equal length, at most n + 1. **Cost** two products of 128 bits per entry.
     **Reference** docs/proofs/add-remove.md.
     """
     cdef dpfast_group_plan plan
@@ -109,8 +109,8 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
     docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). Uniform on 0..last for an empty group.
-    Returns the group that was not drawn, of more than `LARGEST_GROUP` records, or the number of groups.
-    **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, ranks of as many or None, a
+    Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or the number of groups.
+    **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, as many ranks or None, a
     valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
     """
     cdef bitgen_t *source = unwrap(bit_generator)

@@ -1,8 +1,8 @@
 """Bands around an empirical distribution function; serves dpfast/densities/kolmogorov.py.
 
 Synthetic records whose distribution function stays within a level of that of the data: the edges where the bounds on
-their counts change, the weights of all paths of counts between the bounds, and the walk back, which draws one set of
-records. The loops are in ``ks.h``, the proofs in docs/proofs/kolmogorov.md.
+their counts change, the weights of all paths of counts between the bounds, and the backward walk, which draws one set
+of records. The loops are in ``ks.h``, the proofs in docs/proofs/kolmogorov.md.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -62,7 +62,7 @@ def decay(double y, double length):
 
 
 def choose(bit_generator, const double[::1] weights not None, *, bint exact=False):
-    """An index i with probability w_i / sum_j w_j, the doubles taken as the numbers they are.
+    """An index i with probability w_i / sum_j w_j, with the exact values of the doubles.
 
     **Law** exact. **Assumes** weights positive, their sum finite. **Cost** one word, further ones with probability
     2**-47.
@@ -85,17 +85,17 @@ cdef class Band:
 
     With N(c), S(c) the numbers of records and of synthetic records up to code c: ``|k N(c) - n S(c)| <= level`` for
     all c, n and k the numbers of both over their greatest common divisor. `part` * 2**`exponent` is the number of those
-    vectors times ``rate**count / count!``, but for rounding.
+    vectors times ``rate**count / count!``, up to rounding.
 
     **Law** of a draw: a path of counts, each step back chosen with a probability that is a quotient of doubles
-    (`odds`), then codes uniform in their cells, in random order. No path has less probability than its weight over the
-    total, up to the margin of docs/proofs/kolmogorov.md; that of a certain draw is as much.
+    (`odds`), then codes uniform in their cells, in random order. Every path has at least the probability weight /
+    total, up to the margin of docs/proofs/kolmogorov.md, and exactly that, up to the margin, if the draw is certain.
 
     **Assumes** `codes` sorted, in 0..size - 1, at least one; ``1 <= count < 2**13``; the level at least 0 and feasible;
     `keep` for draws.
 
-    **Cost** at most 2 count + 1 rows of one state for each count inside the bounds, about 10 ns for each term that
-    matters, 12 bytes for each state if kept; a draw, O(states).
+    **Cost** at most 2 count + 1 rows of one state for each count inside the bounds, about 10 ns per relevant
+    term, 12 bytes per state if kept; a draw, O(states).
 
     **Reference** mechanisms-b 11; Noe 1972 and Steck 1971 for the recursion.
     """
@@ -145,13 +145,13 @@ cdef class Band:
 
     cdef int _set_bounds(self, const int64_t[::1] codes, int64_t size, Py_ssize_t count, int64_t n, int64_t k,
                          int64_t level) except -1 nogil:
-        """The edges, where a bound changes, with the bounds: below code e are at most U and at least L records, U + 1
-        the first whose least code is e or more, L the last whose greatest code is below e."""
+        """The edges, where a bound changes, with the bounds: below code e there are at most U and at least L records,
+        U + 1 being the first whose least code is e or more, L the last whose greatest code is below e."""
         cdef Py_ssize_t low = 0, high = 1, i = 0
         cdef int64_t least = 0, most = -1, rank
         self._edges[0] = self._lows[0] = self._highs[0] = 0
         while True:
-            # the next edge is the least code of record `high` or just above the greatest of record `low` + 1
+            # the next edge is the least code of record `high`, or one above the greatest code of record `low` + 1
             while high <= count:
                 rank = _lowest_rank(n, k, level, high)
                 least = codes[rank - 1] if rank >= 1 else 0
@@ -233,7 +233,7 @@ cdef class Band:
         return out, path, certain
 
     def odds(self, const int64_t[::1] path not None):
-        """The choices that make a path, from the last edge back: the weight chosen, and all weights.
+        """The choices of a path, from the last edge backwards: the chosen weight and all weights.
 
         The probability of the path is the product of the quotients of the weight and the sum of all weights.
         """

@@ -2,8 +2,8 @@
 
 Law, kernel side: levels t = 0..n-1 with boxes [lower[t], upper[t]], each inside the next, and level n, anywhere in
 0..last; level t has weight (1 - q) q**t (upper[t] - lower[t] + 1), level n has q**n (last + 1), q = exp(-epsilon / 2);
-then a uniform point of the box. So P(g) is proportional to q**min(score(g), n), score(g) the least t whose box holds g.
-docs/proofs/nested-intervals.md
+then a uniform point of the box. So P(g) is proportional to q**min(score(g), n), score(g) the least t whose box contains
+g. docs/proofs/nested-intervals.md
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -70,7 +70,7 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
     **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last.
-    **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, -inf and inf standing for ranks outside 1..N; a
+    **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
     valid grid; epsilon > 0; 0 <= radius <= last. **Cost** O(n); one word for the level and one for the point, further
     ones with small probability; ball arithmetic with probability below n * 2**-38.
     **Reference** mechanisms-a 5.
@@ -122,7 +122,7 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     cdef int64_t[::1] widths = np.subtract(upper, lower) + 1
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
-    with bit_generator.lock:  # to the end: a release takes its words in one piece
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
         with nogil:
             dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
             for i in range(out.shape[0]):

@@ -1,8 +1,9 @@
 """Local randomisers of scalars and categories, and the count of hashed reports; serves dpfast/local/.
 
-Each report takes one exact coin, ``word < threshold``, and choices that are uniform whatever the record
-(docs/proofs/local-categories.md, docs/proofs/local-interval.md). Words are drawn in chunks, a fixed number for each
-report; an exactly uniform integer takes a further one with probability below 2**-32. A record never decides how many.
+Each report takes one exact coin, ``word < threshold``, and choices that are uniform for every record
+(docs/proofs/local-categories.md, docs/proofs/local-interval.md). Words are drawn in chunks, a fixed number per report;
+an exactly uniform integer takes a further word with probability below 2**-32. The number of words never depends on a
+record.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -51,7 +52,7 @@ cdef Py_ssize_t CHUNK = 2**14
 
 
 cdef uint64_t[::1] room(Py_ssize_t reports, Py_ssize_t each):
-    """An array for the words of a chunk of reports: one report at least."""
+    """An array for the words of a chunk of at least one report."""
     return np.empty(each * max(1, min(reports, CHUNK // each)), np.uint64)
 
 
@@ -92,7 +93,7 @@ def fill_rows(
 ):
     """Fill with 2 row + bit: a uniform row of the Hadamard matrix of order last + 1, its entry at x kept or flipped.
 
-    **Law** kept with probability threshold / 2**64, exactly; bit 1 stands for the entry -1. **Assumes** last + 1 a
+    **Law** kept with probability threshold / 2**64, exactly; bit 1 means the entry -1. **Assumes** last + 1 a
     power of two, at most 2**31, x <= last, 2 last + 1 in the range of `out`. **Cost** two words each, always.
     **Reference** mechanisms-b 4.4.
     """
@@ -113,9 +114,9 @@ def fill_dither(
 ):
     """Fill with the index of one of the two knots around each x - lower, so that the mean of the knot is x - lower.
 
-    **Law** the upper knot with probability (x - lower - knot below) / (their distance), a double rounded up to 53
-    binary digits. NaN is 0; distances are clamped to the first and last knot. Not critical for privacy: any index in
-    0..len(knots)-1 would do. **Assumes** at least two knots, strictly increasing. **Cost** one word each, a search.
+    **Law** the upper knot with probability (x - lower - lower knot) / (distance of the knots), a double rounded up to
+    53 binary digits. NaN is 0; distances are clamped to the first and last knot. Not critical for privacy: any index in
+    0..len(knots)-1 is private. **Assumes** at least two knots, strictly increasing. **Cost** one word each, a search.
     """
     cdef Py_ssize_t n = x.shape[0], done = 0, i, m
     cdef uint64_t[::1] words = room(n, 1)
@@ -134,7 +135,7 @@ def fill_unary(
     """Fill each row with `size` packed bits: bit x is fair, the others are 1 with probability threshold / 2**64.
 
     **Law** exact; bits from `size` on are 0. **Assumes** x < size, out.shape == (len(x), ceil(size / 64)). **Cost** 8
-    words for 64 bits, a further one for each of the 2**-8 of the bits that these leave open; one for 64 fair bits.
+    words for 64 bits, a further word for each bit that remains open (2**-8 of them); one for 64 fair bits.
     **Reference** mechanisms-b 4.4.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
@@ -170,9 +171,9 @@ def fill_subsets(
     bit_generator, const uint32_t[::1] x not None, uint32_t width, uint32_t size, uint64_t threshold,
     uint64_t[:, ::1] out not None,
 ):
-    """Add to each row, packed, the bits of a set of `width` of the categories 0..size-1, with x in it or not.
+    """Add to each row, packed, the bits of a set of `width` of the categories 0..size-1 that contains x or not.
 
-    **Law** x is in it with probability threshold / 2**64, the rest is uniform, exactly. **Assumes** `out` zero, of
+    **Law** x is in the set with probability threshold / 2**64, the rest is uniform, exactly. **Assumes** `out` zero, of
     shape (len(x), ceil(size / 64)), 1 <= width < size, x < size. **Cost** width + 1 words each.
     **Reference** Ye and Barg 2018; Floyd's sampling of sets (Bentley and Floyd 1987); mechanisms-b 4.4.
     """
@@ -210,10 +211,10 @@ def fill_lines(
 
 
 def count_lines(const uint32_t[:, ::1] lines not None, uint32_t edge, int64_t[::1] out not None):
-    """Add to out[v] how many lines are below `edge` at category v.
+    """Add to out[v] the number of lines below `edge` at category v.
 
-    **Assumes** lines of shape (n, 2), numbers below the prime 2**32 - 5, as is `edge`. **Cost** n * len(out) steps of a
-    tenth to half a nanosecond; no memory.
+    **Assumes** lines of shape (n, 2); numbers and `edge` below the prime 2**32 - 5. **Cost** n * len(out) steps of 0.1
+    to 0.5 ns; no memory.
     """
     if lines.shape[0] and out.shape[0]:
         with nogil:

@@ -1,11 +1,11 @@
 """Exact draws and array fills; serves dpfast/noise.py, dpfast/laws.py and every mechanism.
 
-A fill draws one word for each entry, decides what doubles with a proved bound can decide (draws.h, certified.h) and
-hands the rest, about one in 2**20, to ball arithmetic (_balls.py) together with its word. ``exact=True`` sends every
-entry there: the output is the same, bit for bit, for the same words.
+A fill draws one word per entry, decides it in doubles where a proved bound allows (draws.h, certified.h), and passes
+the other entries, about one in 2**20, to ball arithmetic (_balls.py) together with their words. ``exact=True`` sends
+every entry there; for the same words the output is the same, bit for bit.
 
-How many words are used depends on the values drawn (further words for the undecided, rejected words of a uniform
-draw), so timing is not part of any guarantee.
+The number of words depends on the values drawn (further words for undecided entries, rejected words of a uniform draw),
+so timing is not part of any guarantee.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -107,7 +107,7 @@ def _words(bit_generator, Py_ssize_t n):
 
 
 def next_word(bit_generator):
-    """One more word, for a decision that 64 bits of a uniform number left open."""
+    """One more word, for a decision that 64 bits of a uniform number do not settle."""
     return int(_words(bit_generator, 1)[0])
 
 
@@ -152,7 +152,7 @@ def fill_bernoulli_dyadic(bit_generator, uint64_t threshold, uint8_t[::1] out no
 def fill_bernoulli_exp(bit_generator, gamma, uint8_t[::1] out not None, *, bint exact=False):
     """Fill with 1 with probability exp(-gamma), else 0.
 
-    **Law** exactly Bernoulli; gamma a float or Fraction, taken as the number it is. **Assumes** gamma finite and >= 0.
+    **Law** exactly Bernoulli; gamma a float or Fraction, with its exact value. **Assumes** gamma finite and >= 0.
     **Cost** one word each, further ones with probability 2**-64; ball arithmetic with probability below 2**-46.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
@@ -172,7 +172,7 @@ def fill_bernoulli_exp(bit_generator, gamma, uint8_t[::1] out not None, *, bint 
 
 
 cdef object _complete(bit_generator, uint64_t[::1] words, int64_t[::1] out, scale, bint symmetric, bint exact):
-    """Decide in ball arithmetic the entries that doubles left open."""
+    """Decide the undecided entries in ball arithmetic."""
     cdef Py_ssize_t i
     for i in range(out.shape[0]):
         if exact or out[i] == UNDECIDED:
@@ -180,7 +180,7 @@ cdef object _complete(bit_generator, uint64_t[::1] words, int64_t[::1] out, scal
 
 
 cdef int64_t _completed(object bit_generator, uint64_t word, object scale, bint symmetric) except? -1:
-    """The value that a word stands for, in ball arithmetic."""
+    """The value of a word, in ball arithmetic."""
     from dpfast._kernels._balls import floor_exponential
     offset = Fraction(1, 2) if symmetric else Fraction(0)
     magnitude = floor_exponential(word, lambda: next_word(bit_generator), scale, offset)
@@ -197,7 +197,7 @@ cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
 def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with floor(scale * E), E standard exponential: P(k) = (1 - e**(-1/scale)) e**(-k/scale), k = 0, 1, ...
 
-    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, taken as the number it is. **Assumes** 0 < scale
+    **Law** exact, saturated at 2**63 - 1; scale a float or Fraction, with its exact value. **Assumes** 0 < scale
     <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
@@ -214,7 +214,7 @@ def fill_geometric(bit_generator, scale, int64_t[::1] out not None, *, bint exac
 def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with round(scale * L), L standard Laplace: P(0) = 1 - e**(-1/2s), P(z) = e**(-|z|/s) sinh(1/2s), s = scale.
 
-    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, taken as the number it is. **Assumes** 0 <
+    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
     **Reference** mechanisms-a 4.1.
     """
@@ -234,7 +234,7 @@ def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bi
 
     P(|T| > t) = 1 - (2 / pi) (a + sin a cos a), tan a = t / sqrt(3); P(|Z| >= k) = P(|T| > (k - 1/2) / scale).
 
-    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, taken as the number it is. **Assumes** 0 <
+    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-42.
     **Reference** mechanisms-a 3.3; docs/proofs/rounded-student.md.
     """
@@ -280,7 +280,7 @@ def neg_log_words(const uint64_t[::1] words not None):
 
 
 def exp_negs(const double[::1] y not None):
-    """exp(-y) as the samplers compute it: each by itself, with a relative error of at most 2**-50 (1 + y)."""
+    """exp(-y) as the samplers compute it: elementwise, with a relative error of at most 2**-50 (1 + y)."""
     cdef Py_ssize_t i
     out = np.empty(y.shape[0])
     cdef double[::1] view = out

@@ -105,8 +105,8 @@ cdef extern from "scores.h" nogil:
 
 
 cdef enum:
-    FEW = 4096                  # up to here the sample is all records
-    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    FEW = 4096                  # up to this size the sample is all records
+    RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 
 cdef object _integer(wide value):
@@ -127,8 +127,8 @@ cdef class Pieces:
     **Law** exact, that of the module. **Assumes**, checked by the caller: knots strictly ascending, at least two,
     inside -last..last; values ascend by slopes times gaps, slopes >= 0, magnitudes below 2**61; reach > 0 and records
     times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
-    ascending; a valid grid. **Cost** one pass and O(n^(2/3)) for a narrow stretch around the root, a sort of the
-    records that bend S there; where the stretch is not narrow (epsilon n small), of all.
+    ascending; a valid grid. **Cost** one pass and O(n^(2/3)) for a narrow interval around the root, and a sort of
+    the records with knots there; of all records if the interval is wide (epsilon n small).
     **Reference** mechanisms-a 6; ``scores.h``.
 
     Parameters
@@ -138,13 +138,13 @@ cdef class Pieces:
     knots, levels, slopes : ndarray of int64
         psi: ``levels[j]`` at ``knots[j]``, then slope ``slopes[j]``.
     reach : int
-        Magnitudes M + reach and beyond count alike.
+        Magnitudes from M + reach on have equal weight.
     rate : Fraction
     last : int
     lower, upper, step, missing, first : float
         The public grid.
     edges : ndarray of int64
-        No piece holds both edge - 1 and edge.
+        No piece contains both edge - 1 and edge.
     center, width : int
         The Cauchy prior; width 0 is the uniform prior.
     workers : int
@@ -194,7 +194,7 @@ cdef class Pieces:
             scores_cumulative(&self._cut, &self._cumulative[0])
 
     cdef object _sample(self):
-        """The codes of all records if they are few, else of one in each stratum."""
+        """The codes of all records if there are few, else of one record per stratum."""
         cdef Py_ssize_t n = self._keys.n
         cdef select_bracket plan
         cdef double[::1] keys
@@ -232,11 +232,11 @@ cdef class Pieces:
         return _integer(total)
 
     cdef int _build(self, reach) except -1:
-        """Guess from the sample where |S| < M + reach; if the scan finds that it was too narrow, guess wider.
+        """Guess from the sample where |S| < M + reach; if the scan shows that the guess was too narrow, widen it.
 
-        The guess is put right at one theta, where S is added up over all records: what it still errs is in proportion
-        to how little psi varies between there and the root. Sums of the sample, `slack`, `limit` and `offset` are in
-        its own units, S size / n.
+        The guess is corrected at one theta, where S is summed over all records: its remaining error is proportional to
+        the variation of psi between that point and the root. Sums of the sample, `slack`, `limit` and `offset` are in
+        units of the sample, S size / n.
         """
         n, last = self._keys.n, int(self._last)
         codes = self._sample()
@@ -259,7 +259,7 @@ cdef class Pieces:
             slack = 8 * slack + limit
 
     cdef object _around(self, const int64_t[::1] codes, low, high):
-        """The narrowest left < right in 0..last with S(left) <= low and S(right) >= high on these codes, if any is."""
+        """The narrowest left < right in 0..last, S(left) <= low and S(right) >= high on these codes if possible."""
         left = min(max(self._least(codes, low + 1) - 1, 0), self._last - 1)
         return left, max(min(self._least(codes, high), self._last), left + 1)
 
@@ -278,7 +278,7 @@ cdef class Pieces:
         return _integer(total)
 
     def scan(self, Py_ssize_t worker, int64_t left, int64_t right):
-        """S(left), S(left + 1) and the codes that bend S between the ends, of one worker's records."""
+        """S(left), S(left + 1) and the codes with knots between the ends, of one worker's records."""
         cdef Py_ssize_t start, stop
         cdef scores_tally tally
         start, stop = self._share(worker)
@@ -291,7 +291,7 @@ cdef class Pieces:
         return each(lambda worker: task(worker, *arguments), range(self._workers), self._workers)
 
     cdef object _bends(self, int64_t[::1] sorted_codes, int64_t left, int64_t right):
-        """Positions strictly between the ends where S bends, ascending, and by how much."""
+        """Positions strictly between the ends where the slope of S changes, ascending, and the changes."""
         codes, knots = np.asarray(sorted_codes), np.asarray(self._knots)
         steps = np.diff(np.asarray(self._slopes), prepend=0, append=0)
         starts, stops = np.searchsorted(codes, left + 1 - knots), np.searchsorted(codes, right - knots)
@@ -354,8 +354,8 @@ cdef class Pieces:
         """Fill with independent draws.
 
         **Law** exact. **Cost** a binary search and two or more words an attempt, on average at most e / (e - 1) = 1.6
-        attempts for the uniform prior and four times as many for Cauchy's; ball arithmetic with probability below
-        pieces * 2**-37. Under a lock, released while ball arithmetic decides.
+        attempts for the uniform prior and four times as many for the Cauchy prior; ball arithmetic with probability
+        below pieces * 2**-37. Holds a lock, released while ball arithmetic decides.
         """
         cdef bitgen_t *source = unwrap(bit_generator)
         cdef scores_draw draw

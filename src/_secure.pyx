@@ -1,6 +1,6 @@
 """The default source of randomness: a NumPy bit generator on an AES-256-CTR keystream keyed by the operating system.
 
-Serves ``dpfast/random.py``. The design, and what is proved about it, is in ``docs/proofs/secure-bit-generator.md``.
+Serves ``dpfast/random.py``. The design and its proofs are in ``docs/proofs/secure-bit-generator.md``.
 """
 
 import os
@@ -51,33 +51,33 @@ cdef bytes ZEROS = bytes(SECURE_WORDS * sizeof(uint64_t))
 cdef Py_ssize_t KEY_BYTES = 32
 cdef Py_ssize_t SEED_BYTES = 48  # the key and the first counter
 
-# A key serves 256 buffers, 16 MiB or 2**20 blocks of AES: a new one costs 10 us, below 1 % of the keystream's time.
+# A key is used for 256 buffers, 16 MiB or 2**20 AES blocks; a new key takes 10 us, below 1 % of the keystream's time.
 cdef int BUFFERS_PER_KEY = 256
 
 
 cdef class Keystream:
-    """The keystream of a `SecureBitGenerator`, and the lock that guards it.
+    """The keystream of a `SecureBitGenerator` and the lock that guards it.
 
-    One object is both, so that the lock knows whether the words drawn under it were random: leaving the lock
-    raises `EntropyError` if one of them was not. It is reentrant and offers what `threading.RLock` offers.
+    One object is both, so that leaving the lock can raise `EntropyError` if a word drawn under it was not random. The
+    lock is reentrant and has the methods of `threading.RLock`.
 
-    **Law** Words are independent and uniform, as far as AES-256 cannot be told from a random permutation; see
+    **Law** Words are independent and uniform, up to the distinguishability of AES-256 from a random permutation; see
     `SecureBitGenerator`.
 
     **Assumes** Words are drawn by the thread that holds the lock (not checked; numpy and the kernels of dpfast do).
 
-    **Cost** 10 us for a key, 1.2 ns for a word, as much as an RLock to enter and leave the lock.
+    **Cost** 10 us for a key, 1.2 ns for a word; entering and leaving the lock costs as much as for an RLock.
 
     **Reference** NIST SP 800-38A, 6.5 (CTR mode).
     """
 
     cdef secure_stream stream
-    cdef object view  # the buffer as a Python object, what the cipher writes to
+    cdef object view  # the buffer as a Python object, to which the cipher writes
     cdef object encryptor  # None: no key, the next refill draws one
     cdef int buffers_left
-    cdef uint64_t turn  # how many times the cipher was asked to write
+    cdef uint64_t turn  # the number of requests to the cipher
     cdef uint64_t placeholder
-    cdef object error  # what stopped a refill, until the lock raises it
+    cdef object error  # the error of a refill, until the lock raises it
     cdef object rlock
     cdef object acquire_rlock
     cdef object release_rlock
@@ -113,20 +113,20 @@ cdef class Keystream:
         self.encryptor = None  # drops the old context, which OpenSSL cleanses; a failure leaves no key
         self.discard()
         seed = os.urandom(SEED_BYTES)
-        # The check also keeps the wipe below away from the bytes that Python shares, those of length 0 and 1.
+        # The check also keeps the wipe below away from bytes objects that Python shares, of length 0 and 1.
         if len(seed) != SEED_BYTES:
             raise OSError(f"os.urandom({SEED_BYTES}) returned {len(seed)} bytes")
         try:
             secret = memoryview(seed)
             self.encryptor = Cipher(AES256(secret[:KEY_BYTES]), CTR(secret[KEY_BYTES:])).encryptor()
         finally:
-            # Bytes are immutable for those who share them; nobody shares these, and OpenSSL has expanded the key.
+            # Writing to this bytes object is safe: it is not shared, and OpenSSL has expanded the key.
             secure_wipe(PyBytes_AS_STRING(seed), SEED_BYTES)
         self.buffers_left = BUFFERS_PER_KEY
         return 0
 
     cdef void discard(self) noexcept:
-        """Forget the words that are still in the buffer."""
+        """Discard the words that are still in the buffer."""
         secure_wipe(self.stream.words, SECURE_WORDS * sizeof(uint64_t))
         self.stream.next = SECURE_WORDS
 
@@ -134,7 +134,7 @@ cdef class Keystream:
         """Write the next `SECURE_WORDS` words of keystream to `destination`, under a key of this process.
 
         The calls below may run other Python code (a signal handler, a finalizer), which may draw from this very stream
-        or fork. Then what was written may have been given, or be known to two processes: it is written anew.
+        or fork. Then the words written may already have been used, or be known to two processes: they are rewritten.
         """
         cdef uint64_t turn, generation
         while True:
@@ -151,7 +151,7 @@ cdef class Keystream:
                 return 0
 
     cdef void refill(self) noexcept:
-        """Fill the buffer, with placeholders and a note of the error if there is no randomness."""
+        """Fill the buffer; without randomness, fill it with placeholders and record the error."""
         try:
             self.write(self.view)
         except BaseException as error:
@@ -165,7 +165,7 @@ cdef class Keystream:
     cdef int fill(self, uint64_t *out, size_t n) except -1:
         """Copy the next `n` words to `out`: those of the buffer first, whole buffers straight from the cipher.
 
-        Raises what stopped the cipher; then `out` is unspecified.
+        Raises the error of the cipher; then `out` is unspecified.
         """
         cdef secure_stream *stream = &self.stream
         cdef size_t count
@@ -189,7 +189,7 @@ cdef class Keystream:
     # The lock
 
     cdef int renew_lock(self) except -1:
-        """In a child, free a lock that is held by a thread of the parent: here nobody would ever release it."""
+        """In a child, free a lock held by a thread of the parent, which no thread here would release."""
         if self.lock_generation != secure_generation():
             if not self.rlock._is_owned():
                 self.rlock._at_fork_reinit()
@@ -209,7 +209,7 @@ cdef class Keystream:
         Raises
         ------
         EntropyError
-            Words were drawn for which there was no randomness. The lock is released, and the words are forgotten.
+            Randomness was unavailable for words drawn under the lock. The lock is released and the words are discarded.
         """
         if self.error is not None and self.rlock._is_owned():
             self.raise_error()
@@ -230,9 +230,9 @@ cdef class Keystream:
     cdef int raise_error(self) except -1:
         error = self.error
         self.error = None
-        self.discard()  # placeholders that are left
+        self.discard()  # remaining placeholders
         self.release_rlock()
-        if self.rlock._is_owned():  # nested in other draws of this thread, which may hold placeholders too
+        if self.rlock._is_owned():  # nested in other draws of this thread, which may also have placeholders
             self.error = error
         if not isinstance(error, Exception):  # KeyboardInterrupt, SystemExit
             raise error
@@ -265,26 +265,26 @@ cdef class SecureBitGenerator(BitGenerator):
     Attributes
     ----------
     lock : Keystream
-        A reentrant lock. Draw while you hold it, as NumPy does: leaving it raises `EntropyError` if there was
-        no randomness for a word drawn under it, so that a number made of other bits is never returned.
+        A reentrant lock. Draw while you hold it, as NumPy does: leaving it raises `EntropyError` if randomness was
+        unavailable for a word drawn under it, so a number made of other bits is never returned.
 
     Raises
     ------
     EntropyError
-        The operating system gave no randomness.
+        The operating system did not provide randomness.
 
     Notes
     -----
     Without randomness there is no fallback to another generator. The functions of the ``ctypes``, ``cffi`` and
-    ``capsule`` interfaces cannot raise: without randomness they give words of a fixed public sequence, until a refill
-    succeeds. Whoever calls them without the lock learns of it only from the next exit of the lock.
+    ``capsule`` interfaces cannot raise: without randomness they return words of a fixed public sequence until a
+    refill succeeds. A caller without the lock is notified only when the lock is next left.
 
-    A double takes a word, and so does what draws 32 bits: it gets the upper half. Words are one stream however they are
-    drawn, in the byte order of the machine.
+    A double takes one word; a draw of 32 bits also takes one word and uses its upper half. All methods draw from one
+    stream of words, in the byte order of the machine.
 
-    An instance may be shared between threads, through its lock. Threads that have one each do not wait for each other;
-    see `dpfast.random.secure_generator`. A process duplicated without the C library's ``fork`` (the ``clone`` system
-    call, ``_Fork``, a snapshot of a virtual machine) is not noticed.
+    An instance may be shared between threads, through its lock. Threads with separate instances do not wait for each
+    other; see `dpfast.random.secure_generator`. A process duplicated without the C library's ``fork`` (the ``clone``
+    system call, ``_Fork``, a snapshot of a virtual machine) is not detected.
 
     **Law** Each word is uniform on [0, 2**64) and independent of the others, up to the advantage of an adversary
     against AES-256 and at most 2**-89 for each 16 MiB drawn (``docs/proofs/secure-bit-generator.md``).
@@ -326,12 +326,12 @@ cdef class SecureBitGenerator(BitGenerator):
         Parameters
         ----------
         out : ndarray of uint64, one-dimensional, C-contiguous
-            What ``random_raw(out.size)`` would have returned.
+            Receives the words that ``random_raw(out.size)`` would have returned.
 
         Raises
         ------
         EntropyError
-            There was no randomness; `out` is unspecified.
+            Randomness was unavailable; `out` is unspecified.
         """
         cdef Keystream keystream = self.keystream
         if out.shape[0] == 0:
@@ -343,7 +343,7 @@ cdef class SecureBitGenerator(BitGenerator):
                 raise entropy_error() from error
 
     def random_raw(self, size=None, output=True):
-        """Return random words, or draw them and return nothing.
+        """Return random words, or draw and discard them.
 
         Parameters
         ----------
@@ -355,12 +355,12 @@ cdef class SecureBitGenerator(BitGenerator):
         Returns
         -------
         int or ndarray of uint64, shape `size`
-            Uniform on [0, 2**64); the words are those that as many calls of ``next_uint64`` would have given.
+            Uniform on [0, 2**64); the same words as from that many calls of ``next_uint64``.
 
         Raises
         ------
         EntropyError
-            There was no randomness.
+            Randomness was unavailable.
         """
         if size is None:
             with self.keystream:
@@ -385,7 +385,7 @@ cdef class SecureBitGenerator(BitGenerator):
         raise AttributeError("a SecureBitGenerator has no seed sequence: its key comes from the operating system")
 
     def spawn(self, n_children):
-        """Not available: make another `SecureBitGenerator`, it is independent of this one."""
+        """Not available: create another `SecureBitGenerator`; it is independent of this one."""
         raise TypeError("a SecureBitGenerator has no seed to spawn from; make another one, it is independent of this")
 
     def __reduce__(self):

@@ -1,7 +1,7 @@
 """Order statistics in a window of ranks, without a full sort; serves the mechanisms on ordered data.
 
-The algorithm, its bracket argument and its loops are in ``select.h``. Here are the steps between the loops: scratch
-memory, recursion on the few keys that are left, and threads. Every pass over the data is free of the GIL.
+The algorithm, its bracket argument and its loops are in ``select.h``. This module has the steps between the loops:
+scratch memory, recursion on the few remaining keys, and threads. Every pass over the data runs without the GIL.
 """
 
 cimport numpy as cnp
@@ -70,15 +70,15 @@ cdef extern from "sums.h" nogil:
 
 
 cdef enum:
-    MERGE_SORTED = 64           # up to here the sort of select.h beats a call of NumPy's
-    SORTED = 4096               # up to here a sort beats a bracket
-    RECORDS_A_WORKER = 1 << 20  # fewer do not pay for waking a thread
-    STRATA_A_WORKER = 1 << 14   # the same of sampled keys, each a cache miss
-    SUMS_PART = 1 << 23         # squares of so many codes add up to less than 2**128
+    MERGE_SORTED = 64           # up to this size the sort of select.h is faster than a NumPy call
+    SORTED = 4096               # up to this size a sort is faster than a bracket
+    RECORDS_A_WORKER = 1 << 20  # with fewer records a second thread does not pay off
+    STRATA_A_WORKER = 1 << 14   # the same for sampled keys, each a cache miss
+    SUMS_PART = 1 << 23         # the squares of this many codes sum to less than 2**128
 
 
 cdef inline cnp.ndarray _scratch(Py_ssize_t n):
-    """n doubles (or 64-bit counts), not initialised, freed with the array; pages never touched stay virtual."""
+    """n uninitialised doubles (or 64-bit counts), freed with the array; untouched pages are never allocated."""
     return cnp.PyArray_EMPTY(1, <cnp.npy_intp *> &n, cnp.NPY_DOUBLE, 0)
 
 
@@ -87,7 +87,7 @@ cdef inline double *_doubles(cnp.ndarray scratch) noexcept nogil:
 
 
 cdef class _Pass:
-    """One pass over the records, in a slice for each worker; a subclass says what is done with one slice."""
+    """One pass over the records, one slice per worker; a subclass processes a slice."""
 
     cdef const select_keys *keys
     cdef Py_ssize_t workers
@@ -152,7 +152,7 @@ cdef class _DoubleScan(_Pass):
 
 
 cdef select_tally _together(list tallies, double *room, Py_ssize_t capacity):
-    """The counts of all slices, whose keys are moved together at the front of the room."""
+    """The counts of all slices; their keys are moved to the front of the buffer."""
     cdef select_tally total, tally
     total.not_below = total.not_above = total.inside = total.at_low = total.collected = 0
     total.overflow = False
@@ -168,7 +168,7 @@ cdef select_tally _together(list tallies, double *room, Py_ssize_t capacity):
 
 
 cdef class _Sums(_Pass):
-    """Adds up codes; a slice gives the low and high words of the sum and of the sum of squares."""
+    """Sums codes; a slice gives the low and high words of the sum and of the sum of squares."""
 
     cdef dpfast_grid grid
     cdef double low, high
@@ -195,7 +195,7 @@ cdef object _integer(wide value):
 
 
 cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
-    """The window of a few keys, by the sort of select.h: no array is made, no lock given back."""
+    """The window of a few keys, by the sort of select.h, without allocating an array or releasing the GIL."""
     cdef Py_ssize_t room = select_sort_room(keys.n)
     cdef double *x = <double *> malloc(2 * room * sizeof(double))
     if x == NULL:
@@ -207,7 +207,7 @@ cdef int _merge_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t las
 
 
 cdef int _numpy_sorted(const select_keys *keys, Py_ssize_t first, Py_ssize_t last, double *out) except -1:
-    """The window of all keys sorted by NumPy, whose vector sort is the better one for many keys."""
+    """The window of all keys sorted by NumPy, whose vectorised sort is faster for many keys."""
     cdef cnp.ndarray scratch = _scratch(keys.n)
     cdef double *x = _doubles(scratch)
     with nogil:
@@ -229,12 +229,12 @@ cdef cnp.ndarray _sampled(const select_keys *keys, const select_bracket *plan, P
 
 
 cdef int _ends(cnp.ndarray sample, const select_bracket *plan, double *low, double *high) except -1:
-    """The ends of the bracket: two order statistics of the sample, or infinities where it is open."""
+    """The ends of the bracket: two order statistics of the sample, or infinities where it is unbounded."""
     cdef cnp.ndarray ends
     cdef select_keys sampled = select_keys_of_doubles(_doubles(sample), plan.strata)
     cdef Py_ssize_t first = plan.first, last = plan.last
 
-    # Both ends in one window; an open side has no end to find.
+    # Both ends in one window; an unbounded side has no end to find.
     if plan.first < 1:
         first = last
     if plan.last > plan.strata:
@@ -248,7 +248,7 @@ cdef int _ends(cnp.ndarray sample, const select_bracket *plan, double *low, doub
 
 cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_t capacity, Py_ssize_t first,
                      Py_ssize_t last, double *out, Py_ssize_t workers) except -1:
-    """One scan between two ends, and the window from its counts; False if the bracket missed it or ran over."""
+    """One scan between two ends, and the window from its counts; False if the bracket missed it or overflowed."""
     cdef Py_ssize_t room = min(capacity, keys.n // workers + 1 + SELECT_CHUNK)
     cdef cnp.ndarray scratch = _scratch(room * workers)
     cdef double *inside = _doubles(scratch)
@@ -263,7 +263,7 @@ cdef bint _bracketed(const select_keys *keys, double low, double high, Py_ssize_
 
 cdef bint _counted(const select_keys *keys, double low, double high, select_tally *tally, double *inside,
                    Py_ssize_t room, Py_ssize_t first, Py_ssize_t last, double *out, Py_ssize_t *below) except -1:
-    """The window from the counts of a scan, NaN given its place; False if the bracket missed it or ran over."""
+    """The window from the counts of a scan, with NaN in its place; False if the bracket missed it or overflowed."""
     cdef Py_ssize_t at_high, missing, i
     if tally.overflow:
         return False
@@ -341,7 +341,7 @@ cdef void _pad(double *out, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n) noe
 
 
 cdef cnp.ndarray _padded(Py_ssize_t first, Py_ssize_t last, Py_ssize_t n):
-    """Room for the keys of ranks first..last, with infinities for the ranks outside 1..n."""
+    """An array for the keys of ranks first..last, with infinities for the ranks outside 1..n."""
     cdef cnp.ndarray result = _scratch(last - first + 1)
     _pad(_doubles(result), first, last, n)
     return result
@@ -362,12 +362,12 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     """Order statistics of the keys of `values`, from rank `first` to rank `last`.
 
     **Law**: deterministic. The key of a float is its value, exact as a double, NaN being `missing` and -0.0 being 0.0;
-    bounds and step do not matter to it. The key of a 64-bit integer is rounded half to even to a multiple of `step`
-    where `step` > 1, in integers, and clamped to [`lower`, `upper`]; the key of a shorter integer or a boolean is its
+    it does not depend on bounds and step. The key of a 64-bit integer is rounded half to even to a multiple of `step`
+    if `step` > 1, in integers, and clamped to [`lower`, `upper`]; the key of a shorter integer or a boolean is its
     value. Keys are a monotone map of the records, so encoding the window gives the window of the encoded records.
-    The result depends on the multiset of the keys and on nothing else: not on order, strides, `workers` or machine.
+    The result depends only on the multiset of the keys, not on order, strides, `workers` or machine.
 
-    **Assumes**, checked by the caller: `values` is 1-d, of native byte order, and nobody writes to it meanwhile;
+    **Assumes**, checked by the caller: `values` is 1-d, of native byte order, and not modified meanwhile;
     `first` <= `last`; `step` is a positive power of two, `lower` <= `upper` are multiples of it with
     max(|`lower`|, |`upper`|) / max(`step`, 1) <= 2**53; `missing` is not NaN; `workers` >= 1.
 
@@ -388,7 +388,7 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     missing : float
         The key of NaN.
     workers : int
-        Threads to share the passes, when there are records enough to pay.
+        Threads that share the passes, if there are enough records.
 
     Returns
     -------
@@ -398,11 +398,11 @@ def window(cnp.ndarray values not None, Py_ssize_t first, Py_ssize_t last, *, do
     Raises
     ------
     TypeError
-        The dtype is none of those.
+        The dtype is not supported.
     MemoryError
-        There is no memory for the scratch or the result.
+        Memory for the scratch or the result is not available.
     RuntimeError
-        Somebody wrote to `values` meanwhile and the counts contradict each other; memory stays safe all the same.
+        `values` was modified meanwhile and the counts are inconsistent; memory access is safe in any case.
     """
     cdef select_keys keys
     cdef cnp.ndarray result
@@ -422,8 +422,8 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
                      Py_ssize_t workers):
     """Ranks first..last and next..final, all in 1..n, and the sum of the codes between (or 0); None if the scan failed.
 
-    The scan adds up the codes clamped between the brackets; those of the keys in and beyond the brackets are then put
-    right, to be clamped between x_(last) and x_(next).
+    The scan sums the codes clamped between the brackets; the contributions of the keys in and beyond the brackets are
+    then corrected, to be clamped between x_(last) and x_(next).
     """
     cdef Py_ssize_t n = keys.n, room, lower_side, upper_side, below, below_high
     cdef select_bracket low_plan, high_plan
@@ -468,7 +468,7 @@ cdef object _windows(const select_keys *keys, const dpfast_grid *grid, Py_ssize_
 
 
 cdef object _times(Py_ssize_t count, int64_t code):
-    """The sum of as many equal codes, of any size: it takes records of both sides, more than a release adds up."""
+    """The sum of the given number of equal codes, of any size: it can exceed the sum of a release."""
     return <object> count * <object> code
 
 
@@ -485,8 +485,8 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
     **Law**: deterministic; each window as by `window`, the sum exact, of any size.
 
     **Assumes**: as `window`; the last of `low_ranks` is below the first of `high_ranks`; `first` is `lower` / `step`.
-    **Cost**: as `window`, in one pass for both windows and the sum; three passes or more where they are wide or close
-    together. **Reference**: docs/proofs/exact-sums.md.
+    **Cost**: as `window`, in one pass for both windows and the sum; three or more passes if the windows are wide or
+    close together. **Reference**: docs/proofs/exact-sums.md.
     """
     cdef select_keys keys
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
@@ -509,7 +509,7 @@ def windows(cnp.ndarray values not None, low_ranks, high_ranks, *, double lower,
         return low, high, 0
     left, right = _doubles(low)[last - low_first], _doubles(high)[0]
     total, _ = moments(values, first=first, low=left, high=right, **options)
-    # Clamped to x_(last)..x_(next), ranks up to `last` all count as the one, from `next` on as the other.
+    # Clamped to x_(last)..x_(next): ranks up to `last` count as x_(last), ranks from `next` on as x_(next).
     below, above = min(max(last, 0), n), n - min(max(next - 1, 0), n)
     return low, high, total - _times(below, dpfast_encode(&grid, left)) - _times(above, dpfast_encode(&grid, right))
 
@@ -518,7 +518,7 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
             double low=-INFINITY, double high=INFINITY, bint squares=False, Py_ssize_t workers=1):
     """The sum of the codes of all records, clamped to [`low`, `high`] first, and the sum of their squares (or 0).
 
-    **Law**: deterministic, exact: integers of any size. It depends on the multiset of the codes only, not on order,
+    **Law**: deterministic, exact: integers of any size. It depends only on the multiset of the codes, not on order,
     strides, `workers` or machine.
 
     **Assumes**: as `window`; `first` is `lower` / `step`; `low` <= `high`. **Cost**: one pass, memory-bound for
@@ -536,7 +536,7 @@ def moments(cnp.ndarray values not None, *, double lower, double upper, double s
 
 
 def sample_positions(Py_ssize_t n, uint64_t secret):
-    """Indices of the records that a selection among `n` looks at first, after it drew a secret.
+    """Indices of the records that a selection among `n` reads first, given its secret.
 
     **Law**: one index in each stratum of about n^(1/3) / 2 records, ascending; for a secret that is uniform, uniform in
     its stratum.
@@ -545,14 +545,14 @@ def sample_positions(Py_ssize_t n, uint64_t secret):
 
     **Cost**: O(n^(2/3)).
 
-    **Reference**: ``select.h``. It lets a test, or an auditor, write the orders for which a bracket fails.
+    **Reference**: ``select.h``. It lets a test or an auditor construct orders for which a bracket fails.
 
     Parameters
     ----------
     n : int
         Number of records.
     secret : int
-        What `dpfast.random.secret_word` gave.
+        The value of `dpfast.random.secret_word`.
 
     Returns
     -------

@@ -15,7 +15,7 @@ cdef extern from "series.h":
 def add_counts(const int64_t[::1] codes not None, uint64_t multiplier, int64_t[::1] counts not None):
     """Count each code at its node, floor(code * multiplier / 2**63).
 
-    **Law** deterministic, each record by itself. **Assumes** 0 <= code < size, multiplier <= 2**63 len(counts) / size.
+    **Law** deterministic, elementwise. **Assumes** 0 <= code < size, multiplier <= 2**63 len(counts) / size.
     **Cost** O(n).
     """
     cdef Py_ssize_t i
@@ -28,8 +28,8 @@ def sums(const int64_t[::1] counts not None, const int32_t[::1] table not None, 
          const int64_t[::1] strides not None, int64_t[::1] out not None):
     """Fill out[j] with sum_i counts[i] * table[(starts[j] + i * strides[j]) mod len(table)].
 
-    **Law** exact integers. **Assumes** starts and strides in [0, len(table)), equally many of them and of `out`; sum
-    |counts| times max |table| below 2**63. **Cost** len(counts) * len(out). **Reference** mechanisms-b 12.
+    **Law** exact integers. **Assumes** starts and strides in [0, len(table)), as many as `out`; sum |counts| times max
+    |table| below 2**63. **Cost** len(counts) * len(out). **Reference** mechanisms-b 12.
     """
     cdef Py_ssize_t i, j
     cdef int64_t place, period = table.shape[0], total
@@ -48,7 +48,7 @@ def evaluate(const double[::1] cosines not None, const double[::1] sines not Non
              const double[::1] points not None, double[::1] out not None):
     """Fill `out` with sum_l (cosines[l] cos(l w u) + sines[l] sin(l w u)), w the frequency, at each point u.
 
-    **Law** in doubles, not certified: for what is public. **Assumes** equal lengths, at least 1, of `cosines` and
+    **Law** in doubles, not certified: for public data only. **Assumes** equal lengths, at least 1, of `cosines` and
     `sines`, and of `points` and `out`; sines[0] is not read. **Cost** O(len(points) len(cosines)). **Reference**
     Clenshaw 1955.
     """
@@ -64,7 +64,7 @@ def fill_density(bit_generator, const int32_t[::1] cells not None, const double[
                  double[::1] out not None):
     """Fill with grid points whose cells hold draws from the density max(s, 0) / total, s the sum of `evaluate`.
 
-    Returns how many: the others were rejected.
+    Returns the number of points; the other draws were rejected.
 
     **Law** of a position in [0, 1), as of s in doubles: one in each of `cells`, drawn in proportion to the envelope,
     accepted with probability s / envelope; out is (first_code + floor(position * size)) * step. **Assumes** 2**10 to

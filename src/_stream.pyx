@@ -1,6 +1,6 @@
 """Counts of leading digits of grid codes, and the codes in a few cells; serves dpfast/streaming.py.
 
-The loops are in ``stream.h``; which cells to look at is decided in Python. The GIL is released.
+The loops are in ``stream.h``; the choice of cells is made in Python. The GIL is released.
 """
 
 cimport numpy as cnp
@@ -36,7 +36,7 @@ def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift,
           double step, double missing, double first):
     """Add each record to counts[code >> shift].
 
-    **Law** deterministic, each record by itself: its code is that of `Grid.encode`. **Assumes** a valid grid, at most
+    **Law** deterministic, elementwise: the code is that of `Grid.encode`. **Assumes** a valid grid, at most
     2**31 counts, each below 2**32 in the end; a 1-d array in native byte order. **Cost** one pass.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)
@@ -52,7 +52,7 @@ def count(cnp.ndarray values not None, uint32_t[::1] counts not None, int shift,
 def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, list levels not None,
            uint32_t[:, ::1] counts not None, int64_t[::1] room not None, int shift, *, double lower, double upper,
            double step, double missing, double first):
-    """Count digits of the records in some cells, and copy the codes of those in others; how many are copied.
+    """Count digits of the records in some cells, and copy the codes of those in others; returns the number copied.
 
     `levels` holds pairs (marks, shift), marks an array of int32 of shape (tables, digits): the mark of a cell is 0, or
     1 for its codes to be copied to `room`, or 2 + i for the next digit of its records to be looked up in table i of the
@@ -60,8 +60,8 @@ def refine(cnp.ndarray values not None, const unsigned char[::1] any not None, l
     which marks of the first level are not 0.
 
     **Law** deterministic; copies stop where `room` ends. **Assumes** as `count`; entries of `any` 0 or 1; marks within
-    the tables of the next level; digits powers of two but for the first level; one digit after another down to `shift`;
-    less than 2**32 counts, each below 2**32 in the end. **Cost** one pass, with a few steps more for the records in
+    the tables of the next level; digits powers of two but for the first level; consecutive digits down to `shift`;
+    fewer than 2**32 counts, each below 2**32 in the end. **Cost** one pass, with a few steps more for the records in
     marked cells.
     """
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, missing, first, 0)

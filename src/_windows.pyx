@@ -1,7 +1,7 @@
-"""Many windows of order statistics at once, in a pass over the data and a bit; serves dpfast/quantiles.py.
+"""Many windows of order statistics in little more than one pass over the data; serves dpfast/quantiles.py.
 
-The loops are in ``windows.h``. Here are the steps between them: which buckets to mark, and where each rank lies among
-the keys that were copied.
+The loops are in ``windows.h``. This module has the steps between them: it marks buckets and finds the place of each
+rank among the copied keys.
 """
 
 cimport numpy as cnp
@@ -40,12 +40,12 @@ cdef extern from "windows.h" nogil:
 
 
 cdef enum:
-    SORTED = 4096               # up to here a sort beats a pass
-    RECORDS_A_WORKER = 1 << 18  # fewer do not pay for waking a thread
+    SORTED = 4096               # up to this size a sort is faster than a pass
+    RECORDS_A_WORKER = 1 << 18  # with fewer records a second thread does not pay off
 
 
 cdef class _Records:
-    """The records, and what is asked about them."""
+    """The records and the requested ranks."""
 
     cdef cnp.ndarray values
     cdef select_keys keys
@@ -70,7 +70,7 @@ cdef class _Records:
         return np.clip(keys[ranks - 1], self.lower, self.upper)
 
     cdef object sample(self):
-        """Sorted keys, one of each stratum, inside the bounds."""
+        """Sorted keys, one per stratum, inside the bounds."""
         cdef select_bracket plan = select_plan(self.keys.n, 1, self.keys.n)
         keys = np.empty(plan.strata)
         cdef double[::1] view = keys
@@ -149,8 +149,8 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     **Assumes**, checked by the caller: 1 <= firsts[0] <= lasts[0] < firsts[1] <= ... <= n; otherwise as
     ``_select.window``.
 
-    **Cost**: one pass and O(n^(2/3)), two bytes for each record, a sort of about w + 2 n / 2^14 keys for each window of
-    w ranks; a sort of everything where windows cover more than n / 4 ranks, or keys are crowded in few buckets of a
+    **Cost**: one pass and O(n^(2/3)), two bytes per record, and a sort of about w + 2 n / 2^14 keys per window of w
+    ranks; a sort of all keys if windows cover more than n / 4 ranks, or if keys are concentrated in few buckets of a
     wide grid. No sort on a grid of fewer than 2^14 points.
 
     **Reference**: mechanisms-c 4.2; ``windows.h``.

@@ -1,10 +1,10 @@
 /* Exact counts in the cells of a regular grid of bins, and uniform draws from cells. docs/proofs/histogram-bins.md
  *
- * A bin of an axis is a stretch of codes, and encoding is monotone: so bin i holds the keys from a threshold on, the least
- * double whose code is the bin's first. No key is encoded. A guess by one product is bin i or the one below it for every
- * key of bin i, which `bins_certified` checks where the thresholds change, and so everywhere, the guess being monotone;
- * one comparison with the next threshold decides. Where the check fails (bounds far from 0 for their width, or bins of
- * barely more than one code) a search decides instead.
+ * A bin of an axis is a range of codes, and encoding is monotone: bin i holds the keys from a threshold on, the least
+ * double whose code is the first code of the bin. Keys are not encoded. One product gives a guess, which is bin i or i
+ * - 1 for every key of bin i; `bins_certified` checks this at the thresholds, which is enough because the guess is
+ * monotone. One comparison with the next threshold decides. If the check fails (bounds far from 0 relative to their
+ * width, or bins of barely more than one code), a search decides instead.
  */
 #ifndef DPFAST_BINS_H
 #define DPFAST_BINS_H
@@ -13,14 +13,14 @@
 #include "select.h"
 
 #define BINS_BLOCK SELECT_BLOCK
-#define BINS_LANES 4 /* tables that take turns, so that equal cells in a row do not wait for one another */
+#define BINS_LANES 4 /* tables used in turn, so that increments of equal consecutive cells do not wait for one another */
 
 struct bins_axis {
     const double *thresholds; /* of bin i at [i], -inf at [0] and NaN at [bins] */
     double origin, scale;     /* the guess: (key - origin) * scale */
     double missing;           /* the key of a NaN */
     int32_t bins;
-    int certified;            /* whether guesses are right or one too low */
+    int certified;            /* whether every guess is right or one too low */
 };
 
 /* Clamped as a double, so that the conversion is defined; NaN to 0. */
@@ -44,7 +44,7 @@ static int bins_certified(const struct bins_axis *axis)
     return 1;
 }
 
-/* cells[i] = cells[i] * bins + the bin of keys[i], by a guess. */
+/* cells[i] = cells[i] * bins + the bin of keys[i], from a guess. */
 DPFAST_CLONES
 static void bins_locate_by_guess(const double *keys, ptrdiff_t count, const double *thresholds, double origin,
                                  double scale, double missing, int32_t bins, int32_t *cells)
@@ -114,7 +114,7 @@ static void bins_count(const struct select_keys *keys, const struct bins_axis *a
     }
 }
 
-/* Uniform on 0..n-1 from a word that is drawn already; further words where Lemire's method rejects it (draws.h). */
+/* Uniform on 0..n-1 from a word already drawn; takes further words if Lemire's method rejects it (draws.h). */
 static inline uint64_t bins_uniform(bitgen_t *source, uint64_t word, uint64_t n)
 {
     unsigned __int128 product = (unsigned __int128)word * n;
@@ -126,7 +126,7 @@ static inline uint64_t bins_uniform(bitgen_t *source, uint64_t word, uint64_t n)
     return (uint64_t)(product >> 64);
 }
 
-/* A law on cells by integer weights: item i of the list has those ranks below cumulative[i] that i - 1 has not. */
+/* A law on cells with integer weights: item i has the ranks cumulative[i - 1]..cumulative[i] - 1. */
 struct bins_weights {
     const uint64_t *cumulative; /* increasing; the last is the total, below 2^63 */
     const int32_t *cells;
@@ -144,14 +144,14 @@ static void bins_draw_cells(bitgen_t *source, const struct bins_weights *law, co
     for (ptrdiff_t i = 0; i < n; i++) {
         uint64_t rank = bins_uniform(source, words[i], law->total);
         int32_t item = law->guide[rank >> shift];
-        item += rank >= cumulative[item];  /* no branch for what one time in four decides */
+        item += rank >= cumulative[item];  /* branch-free: the condition holds one time in four */
         while (rank >= cumulative[item])
             item++;
         cells[i] = law->cells[item];
     }
 }
 
-/* A uniform grid point of bin b: codes edges[b]..edges[b+1]-1, of the last bin edges[bins] too. */
+/* A uniform grid point of bin b: codes edges[b]..edges[b+1]-1; the last bin includes edges[bins]. */
 static inline double bins_point(bitgen_t *source, uint64_t word, const int64_t *edges, int32_t b, int32_t bins,
                                 int64_t first, double step)
 {

@@ -1,5 +1,5 @@
-/* Rows of bits in 64-bit words, bit j of a row in word j / 64 at place j % 64: rounding of vectors to signs, random masks of
- * given weight, sums of columns. docs/proofs/hypercube.md
+/* Rows of bits in 64-bit words, bit j of a row in word j / 64 at place j % 64: rounding of vectors to signs, random
+ * masks of given weight, sums of columns. docs/proofs/hypercube.md
  */
 #ifndef DPFAST_BITS_H
 #define DPFAST_BITS_H
@@ -17,11 +17,11 @@
 #define DPFAST_TOP 0x000FFFFFFFFFFFFFu
 #define DPFAST_STRIP 32     /* words whose columns are counted together */
 #define DPFAST_PLANES 8     /* bits of the counters of a strip */
-#define DPFAST_MOST_ROWS 248  /* rows that these counters hold, a multiple of 8 */
+#define DPFAST_MOST_ROWS 248  /* rows that these counters can count, a multiple of 8 */
 
 static inline ptrdiff_t dpfast_words_of(ptrdiff_t bits) { return (bits + 63) / 64; }
 
-/* The ones of a row of d bits that belong to its word w. */
+/* The mask of the bits of a row of d bits that lie in its word w. */
 static inline uint64_t dpfast_inside(ptrdiff_t d, ptrdiff_t w)
 {
     ptrdiff_t left = d - 64 * w;
@@ -38,7 +38,7 @@ static inline uint64_t dpfast_up_code(double x, double inverse)
     return dpfast_bits((y + 1.0) * 0x1p47 + 0x1p52) & DPFAST_TOP;     /* rounded by the addition, half to even */
 }
 
-/* For 64 coordinates, those whose 16 random bits are below the first 16 of their code, and those where they are equal. */
+/* For 64 coordinates: where the 16 random bits are below the first 16 bits of the code, and where they are equal. */
 DPFAST_CLONES static void dpfast_round_word(const double *x, double inverse, const uint16_t *lanes, const uint64_t *one,
                                             uint64_t *below, uint64_t *open)
 {
@@ -54,8 +54,8 @@ DPFAST_CLONES static void dpfast_round_word(const double *x, double inverse, con
     *open = equal;
 }
 
-/* Law: bit j is 1 with probability code_j 2^-48, independently: 16 random bits for each, from ceil(n / 4) words, and a
- * further word where they equal the first 16 bits of the code, once in 2^16. Bits beyond n are zero. */
+/* Law: bit j is 1 with probability code_j 2^-48, independently: 16 random bits each, from ceil(n / 4) words, and a
+ * further word if they equal the first 16 bits of the code, with probability 2^-16. Bits beyond n are zero. */
 static inline void dpfast_round_bits(bitgen_t *source, const double *x, ptrdiff_t n, double inverse, const uint64_t *words,
                                      const uint64_t *one, uint64_t *out)
 {
@@ -143,7 +143,7 @@ DPFAST_CLONES static void dpfast_have_ones(const uint64_t *rows, ptrdiff_t n, pt
         dpfast_rows_have_ones(rows, n, words, beyond, weight, right);
 }
 
-/* A uniform mask of `weight` ones among k bits, made of k random bits by flipping random ones of those too many. */
+/* A uniform mask of `weight` ones among k bits, made from k random bits by flipping random bits of the surplus value. */
 static inline void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, ptrdiff_t k, ptrdiff_t weight)
 {
     ptrdiff_t length = dpfast_words_of(k);
@@ -159,8 +159,8 @@ static inline void dpfast_fix_weight(bitgen_t *source, uint64_t *mask, ptrdiff_t
     }
 }
 
-/* The class of a word: how many of the n edges are not above the uniform number that it begins, or -1 where it equals one of
- * their first 64 binary digits. Edges are nondecreasing. */
+/* The class of a word: the number of the n edges that are not above the uniform number with these first digits, or -1 if
+ * the word equals the first 64 binary digits of an edge. Edges are nondecreasing. */
 static inline ptrdiff_t dpfast_class(uint64_t word, const uint64_t *digits, ptrdiff_t n)
 {
     ptrdiff_t low = 0, high = n;
@@ -174,8 +174,8 @@ static inline ptrdiff_t dpfast_class(uint64_t word, const uint64_t *digits, ptrd
     return low < n && digits[low] == word ? -1 : low;
 }
 
-/* Law: how many ones a mask has, of the favoured ones with probability threshold / 2^64, else of the others; -1 where more
- * digits must decide. words: the coin, the class. `few` and `many` are the first digits of the edges of both. */
+/* Law: the number of ones of a mask, a favoured number with probability threshold / 2^64, else another; -1 if more digits
+ * must decide. words: the coin, the class. `few` and `many` are the first digits of the edges of both. */
 static inline ptrdiff_t dpfast_ones(const uint64_t *words, uint64_t threshold, const uint64_t *few, ptrdiff_t favoured,
                                     const uint64_t *many, ptrdiff_t others)
 {
@@ -193,7 +193,7 @@ static inline void dpfast_flip_weight(bitgen_t *source, uint64_t *mask, ptrdiff_
         out[w] ^= mask[w];
 }
 
-/* The k-subset of 0..d-1 that a public seed stands for, uniform for uniform words (Floyd's algorithm). `taken` has d bits,
+/* The k-subset of 0..d-1 that a public seed defines, uniform for uniform words (Floyd's algorithm). `taken` has d bits,
  * all zero before and after. */
 static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64_t *taken, int64_t *out)
 {
@@ -210,7 +210,7 @@ static inline void dpfast_subset(uint64_t seed, ptrdiff_t d, ptrdiff_t k, uint64
         taken[out[i] >> 6] = 0;
 }
 
-/* Three words of equal weight into one of that weight and one of twice it: carry-save addition. */
+/* Carry-save addition: three words of equal weight become one of that weight and one of twice that weight. */
 #define DPFAST_ADD3(low, high, a, b, c) \
     do { \
         uint64_t a_ = (a), b_ = (b), c_ = (c), u_ = a_ ^ b_; \

@@ -1,10 +1,10 @@
 /* Sums over the records of each block, in exact fixed point. docs/proofs/sample-and-aggregate.md
  *
- * Record i of n is in block floor(i k / n): a function of its place, never of its value. What is summed of a record is a
- * function of that record and public numbers, rounded to an integer; so the sums are integers that depend on the records
- * of their block only, not on chunks, threads or machine, and states that have seen different records merge by addition.
- * Doubles are rounded to integers by adding 1.5 * 2^52: the bits of that sum are those of 1.5 * 2^52 plus the integer, and
- * are added up as they stand. Only + - * / of doubles, each correctly rounded: every machine computes the same bits.
+ * Record i of n is in block floor(i k / n): a function of its position, never of its value. A term is a function of one
+ * record and public numbers, rounded to an integer. The sums are therefore integers that depend only on the records of
+ * their block, not on chunks, threads or machine, and states of different records merge by addition. Doubles are
+ * rounded to integers by adding 1.5 * 2^52: the bits of the sum are those of 1.5 * 2^52 plus the integer, and are added
+ * directly. Only + - * / of doubles, each correctly rounded: every machine computes the same bits.
  */
 #ifndef DPFAST_BLOCKS_H
 #define DPFAST_BLOCKS_H
@@ -23,13 +23,13 @@ enum blocks_kind { /* the logarithms last */
     BLOCKS_VALUE, BLOCKS_SQUARE, BLOCKS_WIDE, BLOCKS_LOG, BLOCKS_LOG_SQUARE, BLOCKS_LOG1M
 };
 
-/* What is summed: of (x - center) / step, clamped to +-most; step is a power of two, `scale` its reciprocal. */
+/* The terms: functions of (x - center) / step, clamped to +-most; step is a power of two, `scale` its reciprocal. */
 struct blocks_column {
     enum blocks_kind kind;
     double center, scale, most;
 };
 
-/* The records, all in all; the block that the first cells belong to; which records count: low <= x <= high. Each column
+/* The total number of records; the block of the first cells; the range of records that count: low <= x <= high. Each column
  * has a sum, a cell of two words, and if any has squares each has a second cell: `words` is 2 or 4. */
 struct blocks_plan {
     int64_t n, blocks, first;
@@ -53,7 +53,7 @@ static inline int64_t blocks_of(const struct blocks_plan *plan, int64_t i)
     return (int64_t)((blocks_wide)i * (blocks_wide)plan->blocks / (blocks_wide)plan->n);
 }
 
-/* A block, where it ends, and the remainder of that division: the next one takes no division. */
+/* A block, its end, and the remainder of that division, so that the next block needs no division. */
 struct blocks_cursor {
     int64_t block, end, rest;
 };
@@ -78,13 +78,13 @@ static inline double blocks_clamp(double x, double low, double high)
     return x < high ? x : high;
 }
 
-/* A value in steps from the center, before it is rounded. */
+/* A value in steps from the center, before rounding. */
 static inline double blocks_steps(double x, double center, double scale, double most)
 {
     return blocks_clamp((x - center) * scale, -most, most);
 }
 
-/* How many records of a part are in the support, and all ones for those. */
+/* The number of records of a part that are in the support, and a mask of them. */
 DPFAST_CLONES static uint64_t blocks_count(const double *x, ptrdiff_t count, double low, double high)
 {
     uint64_t total = 0;
@@ -112,7 +112,7 @@ DPFAST_CLONES static void blocks_values(const double *x, ptrdiff_t count, const 
         first[i] = dpfast_bits(blocks_steps(x[i], center, scale, most) + BLOCKS_MAGIC);
 }
 
-/* Whole steps, and 2^-50 of them: what is left of a rounded double is exact. */
+/* Whole steps, and units of 2^-50 of a step: the remainder of a rounded double is exact. */
 DPFAST_CLONES static void blocks_wides(const double *x, ptrdiff_t count, const struct blocks_column *column,
                                        uint64_t *restrict first, uint64_t *restrict second)
 {
@@ -125,7 +125,8 @@ DPFAST_CLONES static void blocks_wides(const double *x, ptrdiff_t count, const s
     }
 }
 
-/* Logarithms of x clamped to what has one, in steps. In two loops: with constants for bounds, one would be made of branches. */
+/* Logarithms, in steps, of x clamped to positive normal doubles. Two loops: with constant bounds, gcc would branch
+ * in one. */
 DPFAST_CLONES static void blocks_logs(const double *x, ptrdiff_t count, double *restrict steps)
 {
     for (ptrdiff_t i = 0; i < count; i++)
@@ -203,7 +204,7 @@ static void blocks_add_cells(uint64_t *cells, const uint64_t *other, ptrdiff_t n
         blocks_add(cells + 2 * i, (__int128)blocks_cell(other + 2 * i));
 }
 
-/* What a part of the records has become: up to four terms of each, and a mask where not all are in the support. */
+/* The terms of a part of the records: up to four each, and a mask if not all records are in the support. */
 struct blocks_terms {
     uint64_t term[4][BLOCKS_PART], mask[BLOCKS_PART];
     int terms, masked;
@@ -271,7 +272,7 @@ static void blocks_spread(const struct blocks_plan *plan, const struct blocks_te
     }
 }
 
-/* The same of one column of values, from contiguous doubles, without a stop for terms: a sum that memory bounds. */
+/* The same for one column of contiguous doubles, without storing terms: the speed is bounded by memory. */
 DPFAST_CLONES
 static void blocks_scan_values(const struct blocks_plan *plan, const double *x, ptrdiff_t count, int64_t position,
                                uint64_t *counts, uint64_t *cells)
@@ -326,7 +327,7 @@ static void blocks_scan(const struct blocks_plan *plan, const struct select_keys
     }
 }
 
-/* The nearest double; most numbers are short, and their conversion is one instruction. */
+/* The nearest double; most numbers fit into 64 bits and take one instruction. */
 static inline double blocks_double(blocks_wide value)
 {
     __int128 number = (__int128)value;
@@ -361,10 +362,10 @@ static void blocks_totals(const struct blocks_plan *plan, const uint64_t *counts
     }
 }
 
-/* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, nothing private decided ---- */
+/* ---- the shape of a gamma distribution, the bias of a standard deviation: doubles, without private decisions ---- */
 
-/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: after a step below 1e-7
- * there is nothing left to gain. */
+/* The k > 0 with log k - digamma k = s, s > 0, by Newton's method from a start within 1.5 %: it stops after a step
+ * below 1e-7, when the error is below rounding. */
 static inline double blocks_gamma_shape(double s)
 {
     double k = (3.0 - s + __builtin_sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s);

@@ -79,8 +79,8 @@ static double dpfast_box_cumulative(const double *mantissa, const int64_t *expon
     return 0x1p-40 + 0x1p-49 * ((double)columns + far + 2.0);
 }
 
-/* y = matrix x for a tile of `count` records; x and y hold one row of `count` numbers for each coordinate. Every record goes
- * through the same operations in the same order, so the result for one does not depend on the others. */
+/* y = matrix x for a tile of `count` records; x and y hold one row of `count` numbers for each coordinate. Every
+ * record goes through the same operations in the same order, so the result for one does not depend on the others. */
 DPFAST_CLONES static void dpfast_transform(const double *matrix, const double *restrict x, double *restrict y,
                                            ptrdiff_t d, ptrdiff_t count, ptrdiff_t stride)
 {

@@ -1,7 +1,7 @@
 /* Doubles with proved error bounds. docs/proofs/certified-doubles.md
  *
- * Nothing here trusts libm: only + - * / of IEEE 754 doubles, each correctly rounded, and integer operations. Every
- * machine computes the same bits; a decision is taken only where the bound below leaves no doubt.
+ * libm is not used: only + - * / of IEEE 754 doubles, each correctly rounded, and integer operations. Every machine
+ * computes the same bits; callers decide only where the stated bound leaves no doubt.
  */
 #ifndef DPFAST_CERTIFIED_H
 #define DPFAST_CERTIFIED_H
@@ -31,7 +31,7 @@ static inline int64_t dpfast_to_int(double x)
     return (int64_t)(dpfast_bits(x + 0x1.8p52) - 0x4338000000000000u);
 }
 
-/* (atanh(s) / s - 1) / v, v = s^2: 1/3 + v/5 + ... to v^9/21. For |s| < 0.1716 what is left out is < 2^-60 of atanh(s). */
+/* (atanh(s) / s - 1) / v, v = s^2: 1/3 + v/5 + ... to v^9/21. For |s| < 0.1716 the rest is < 2^-60 of atanh(s). */
 static inline double dpfast_atanh_tail(double v)
 {
     double p = 1.0 / 21;
@@ -53,7 +53,7 @@ static inline double dpfast_atanh_tail(double v)
  */
 static inline double dpfast_log(double x)
 {
-    uint64_t b = dpfast_bits(x), k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1023) << 52)) >> 52; /* 1023 more than meant */
+    uint64_t b = dpfast_bits(x), k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1023) << 52)) >> 52; /* biased by 1023 */
     double f = dpfast_double(b - ((k - 1023) << 52)) - 1.0;
     double s = f / (2.0 + f), v = s * s;
     double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1023.0);
@@ -81,12 +81,12 @@ static inline double dpfast_neg_log_word(uint64_t w, double *two_to_minus_k)
 
 /* exp(-y) for 0 <= y; 0 for y > 708. Bound: relative error <= 2^-50 (1 + y).
  *
- * y = j log 2 + r, |r| <= 0.35, by the Taylor series of exp to r^13 (the rest is < 2^-57); the argument itself
- * may carry a relative error of 2^-53 from its caller: that is inside the y 2^-50.
+ * y = j log 2 + r, |r| <= 0.35, by the Taylor series of exp to r^13 (the rest is < 2^-57); the argument
+ * may have a relative error of 2^-53 from the caller, which the term y 2^-50 includes.
  */
 static inline double dpfast_exp_neg(double y)
 {
-    uint64_t inside = -(uint64_t)(y < 708.0);           /* masks, not branches: loops of it run on vectors */
+    uint64_t inside = -(uint64_t)(y < 708.0);           /* masks instead of branches, so that loops vectorise */
     double top = dpfast_double(dpfast_bits(y) & inside);
     double j = (top * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;           /* nearest integer, 0..1022 */
     double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1);  /* log 2 in two pieces: j * high is exact */
@@ -120,7 +120,8 @@ static inline double dpfast_one_minus_exp_neg(double y)
     return p * y;
 }
 
-/* atan(z) for 0 <= z <= 1, by two half angles and the Taylor series to z^23 (the rest is < 2^-60). Relative error <= 2^-49. */
+/* atan(z) for 0 <= z <= 1, by two half angles and the Taylor series to z^23 (the rest is < 2^-60). Relative error <=
+ * 2^-49. */
 static inline double dpfast_atan(double z)
 {
     double half = z / (1.0 + __builtin_sqrt(1.0 + z * z));

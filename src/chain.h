@@ -9,7 +9,7 @@
  * A pinned target is one whose outputs are lower..upper with lower = upper; free targets lie between pins.
  *
  * Floors. Weights of states that exist are kept above 2^-880 of the largest (2^-960 for arrivals, 2^-1020 for a choice):
- * nothing is lost to underflow, and what is weighed too high is put right by the coin at the end.
+ * no state is lost to underflow, and the coin at the end corrects weights that were raised.
  */
 #ifndef DPFAST_CHAIN_H
 #define DPFAST_CHAIN_H
@@ -26,14 +26,14 @@ static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
 
 typedef struct {
     ptrdiff_t rank, first, last;        /* k; the window of indices, inside 0..n */
-    int64_t lower, upper;               /* where the output may lie */
+    int64_t lower, upper;               /* allowed range of the output */
     const int64_t *x;                   /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
     double *value, *gap, *arrival;      /* message of index i at i - first, in units of 2^exponent */
     int64_t exponent;
     ptrdiff_t free;                     /* free targets since the last pin, this one included; 0 if pinned */
 } dpfast_target;
 
-/* Whether a step from gap i to gap i is one of the chain: at the ends of a run of free targets. */
+/* Whether the chain has a step from gap i to gap i: at the ends of a run of free targets. */
 static inline int dpfast_meets(const dpfast_target *t) { return t->free <= 1; }
 
 static inline int dpfast_allowed(const dpfast_target *t, ptrdiff_t i)
@@ -42,7 +42,7 @@ static inline int dpfast_allowed(const dpfast_target *t, ptrdiff_t i)
     return i >= 1 && t->lower <= x && x <= t->upper;
 }
 
-/* Whether x_i is the first, the last of its equals. */
+/* Whether x_i is the first (last) of its equal values. */
 static inline int dpfast_is_first(const dpfast_target *t, ptrdiff_t i)
 {
     return t->x[i - t->first] < t->x[i - t->first + 1];
@@ -92,7 +92,7 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
 }
 
 /* Terms of the runs of r = 1, 2, ... targets that end with t in gap i of w integers: C(w+r-1, r) sorted places, the
- * arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns how many. */
+ * arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their number. */
 static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, double arrival, const double *power,
                              int64_t unit, double *terms)
 {
@@ -181,8 +181,8 @@ static inline double dpfast_weight(double mass, double power)
     return mass > 0.0 ? dpfast_larger(mass * power, DPFAST_CHOICE_FLOOR) : 0.0;
 }
 
-/* The weights of the sources of state (i, kind) of target t. Returns how many; *source is the index of the first.
- * A last source at index i itself counts with its value only, *only_value, unless gaps may meet. */
+/* The weights of the sources of state (i, kind) of target t. Returns their number; *source is the index of the first.
+ * A last source at index i itself counts only as a value (*only_value), unless a gap may follow the same gap. */
 static ptrdiff_t dpfast_sources(const dpfast_target *t, ptrdiff_t i, int is_gap, double a, const double *power,
                                 double *weights, ptrdiff_t *source, int *only_value)
 {

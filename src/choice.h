@@ -2,7 +2,7 @@
  *
  * A score has the exponent y = rate (top - score), top the largest score: the exponential mechanism chooses with weight
  * e^-y, permute-and-flip flips a coin of probability e^-y. NaN counts as 0; an infinite score equal to the largest has
- * exponent 0. Weights are added up by blocks, so that a draw needs one pass and the memory of the block sums.
+ * exponent 0. Weights are summed by blocks, so that a draw needs one pass and memory only for the block sums.
  */
 #ifndef DPFAST_CHOICE_H
 #define DPFAST_CHOICE_H
@@ -12,17 +12,17 @@
 #define CHOICE_BLOCK 1024
 #define CHOICE_LANES 8
 
-/* Twice the error of an edge / total: a weight is right to 2^-50 (1 + y), where y > 75 all together are below 2^-58 of the
- * total; a block sum rounds by 130 2^-53, the sums of sums by 2^-51. */
+/* Twice the error of an edge / total: a weight has relative error 2^-50 (1 + y), all weights with y > 75 together
+ * are below 2^-58 of the total; a block sum rounds by 130 2^-53, the sums of sums by 2^-51. */
 #define CHOICE_ERROR 0x1p-40
 
-/* The score, 0 for NaN: a mask, not a branch, so that the loops below run on vectors. */
+/* The score, 0 for NaN; a mask instead of a branch, so that the loops below vectorise. */
 static inline double choice_number(double score)
 {
     return dpfast_double(dpfast_bits(score) & -(uint64_t)(score == score));
 }
 
-/* The exponent, relative error <= 3 2^-53 where it is normal; 2^60 stands for all beyond. Assumes 2^-900 <= rate <= 2^900. */
+/* The exponent, relative error <= 3 2^-53 where it is normal; larger ones become 2^60. Assumes 2^-900 <= rate <= 2^900. */
 static inline double choice_exponent(double score, double top, double rate)
 {
     double number = choice_number(score);
@@ -31,7 +31,7 @@ static inline double choice_exponent(double score, double top, double rate)
     return dpfast_double(((dpfast_bits(y) & inside) | (dpfast_bits(0x1p60) & ~inside)) & below);
 }
 
-/* The largest score. Lanes, because a running maximum is no vector operation. */
+/* The largest score, in lanes, because a running maximum does not vectorise. */
 DPFAST_CLONES static double choice_largest(const double *scores, ptrdiff_t n)
 {
     double most[CHOICE_LANES], largest;
@@ -102,8 +102,8 @@ static void choice_cumulative(const double *scores, ptrdiff_t count, double top,
     }
 }
 
-/* The candidate whose stretch of the total holds the uniform number that starts with this word, or -1 for undecided.
- * `cumulative` holds those of all blocks, or is room for the one that is needed (`filled` = 0). */
+/* The candidate whose part of the total holds the uniform number with these first digits, or -1 for undecided.
+ * `cumulative` holds the sums of all blocks, or is scratch for the one block that is needed (`filled` = 0). */
 static ptrdiff_t choice_locate(uint64_t word, const double *scores, ptrdiff_t n, double top, double rate,
                                const double *totals, double *cumulative, int filled)
 {

@@ -1,14 +1,14 @@
 /* One macro: compile a function once per vector width and let the loader choose.
  *
- * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same thing bit for
- * bit as long as the loops hold only exact operations (the build has no -ffast-math and no contraction).
- * It needs ifunc, so GCC with glibc on x86-64; elsewhere, and under AddressSanitizer, whose runtime is not yet up when
- * the resolvers run, it is empty and the plain function remains.
+ * Put DPFAST_CLONES before a function whose plain C loops gcc vectorises. Every clone computes the same bits
+ * as long as the loops contain only exact operations (the build has no -ffast-math and no contraction).
+ * It needs ifunc, that is GCC with glibc on x86-64. Elsewhere, and under AddressSanitizer, whose runtime is not yet
+ * initialised when the resolvers run, the macro is empty and the plain function remains.
  */
 #ifndef DPFAST_CLONES_H
 #define DPFAST_CLONES_H
 
-#include <limits.h>  /* by way of features.h it defines __GLIBC__ */
+#include <limits.h>  /* defines __GLIBC__ through features.h */
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__)

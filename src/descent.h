@@ -1,4 +1,4 @@
-/* Private gradient descent for the median, one report of one bit from each person. docs/proofs/median-descent.md */
+/* Private gradient descent for the median from a one-bit report per person. docs/proofs/median-descent.md */
 #ifndef DPFAST_DESCENT_H
 #define DPFAST_DESCENT_H
 
@@ -17,11 +17,11 @@ static void dpfast_split_lanes(const uint64_t *words, uint16_t *lanes, ptrdiff_t
             lanes[4 * i + j] = (uint16_t)(words[i] >> (16 * j));
 }
 
-/* Decide the coins whose 16 bits equal those of the threshold, with 48 bits of a further word: one in 2^16. Afterwards a
- * coin shows "keep" if its lane is below the first 16 bits of the threshold.
+/* Decide the coins whose 16 bits equal those of the threshold, with 48 bits of a further word: one coin in 2^16.
+ * Afterwards a coin means "keep" if its lane is below the first 16 bits of the threshold.
  *
- * Law, over uniform lanes and words: P(keep) = t1 / 2^16 + t2 / 2^48 / 2^16 = threshold / 2^64, t1 the first 16 bits of the
- * threshold and t2 its last 48. Assumes t1 > 0. */
+ * Law, over uniform lanes and words: P(keep) = t1 / 2^16 + t2 / 2^48 / 2^16 = threshold / 2^64, t1 the first 16 bits
+ * of the threshold and t2 its last 48. Assumes t1 > 0. */
 static void dpfast_settle(bitgen_t *source, uint64_t threshold, uint16_t *lanes, ptrdiff_t n)
 {
     const uint16_t top = (uint16_t)(threshold >> 48);
@@ -39,7 +39,7 @@ static void dpfast_settle(bitgen_t *source, uint64_t threshold, uint16_t *lanes,
     }
 }
 
-/* push, or -push where the coin says "lie". */
+/* push, or -push if the coin means "lie". */
 static inline double dpfast_signed_push(double push, uint16_t lane, uint16_t top)
 {
     return dpfast_double(dpfast_bits(push) ^ ((uint64_t)(lane >= top) << 63));
@@ -52,8 +52,8 @@ static inline double dpfast_record(double x, double lower, double upper, double 
     return x < upper ? x : upper;
 }
 
-/* Away from x by push, a tie counted as above; back into the bounds. The sign of theta - x is exact, and no branch. Assumes
- * theta and lower are not -0, so that a tie is +0; theta stays so. */
+/* Move theta away from x by push (a tie counts as above) and clamp it to the bounds. The sign of theta - x is exact and
+ * branch-free. Assumes that theta and lower are not -0, so that a tie is +0; theta remains so. */
 static inline double dpfast_moved(double theta, double x, double push, double lower, double upper)
 {
     const uint64_t below = dpfast_bits(theta - x) & ((uint64_t)1 << 63);
@@ -62,9 +62,9 @@ static inline double dpfast_moved(double theta, double x, double push, double lo
     return moved < upper ? moved : upper;
 }
 
-/* One person after the other: `total` grows by theta, then theta moves down if it is at least x, else up, or, at a lie, the
- * other way. Every one of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only: the same bits on
- * every machine. */
+/* For each person in turn: add theta to `total`, then move theta down if it is at least x, else up, or the opposite after a
+ * lie. Each of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only, so every
+ * machine computes the same bits. */
 DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n,
                                          ptrdiff_t runs, uint16_t top, double lower, double upper, double missing,
                                          double *theta, double *total)
@@ -79,7 +79,7 @@ DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, co
     }
 }
 
-/* The same of one repetition: theta stays in a register. */
+/* The same for one repetition, with theta in a register. */
 static void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n, uint16_t top,
                                 double lower, double upper, double missing, double *theta, double *total)
 {
@@ -100,9 +100,9 @@ static double dpfast_decayed(uint64_t i, double decay)
     return dpfast_exp_neg(exponent > 0.0 ? exponent : 0.0);
 }
 
-/* scale * i^-decay, i = first, first + 1, ..., to a relative error of 2^-44, decay in [0, 1]; the same bits on every machine
- * and for every `first`. From 2^13 on one power serves 16 neighbours, a + j for j < 16: (1 + z)^-decay, z = j / a < 2^-9, by
- * its series to z^4 (the rest is < z^5 < 2^-45). */
+/* scale * i^-decay, i = first, first + 1, ..., to a relative error of 2^-44, decay in [0, 1]; the same bits on every
+ * machine and for every `first`. From 2^13 on one power is shared by 16 neighbours, a + j for j < 16: (1 +
+ * z)^-decay, z = j / a < 2^-9, by its series to z^4 (the rest is < z^5 < 2^-45). */
 static void dpfast_pushes(uint64_t first, double scale, double decay, double *out, ptrdiff_t n)
 {
     const double c2 = -(decay + 1.0) / 2.0, c3 = -(decay + 2.0) / 3.0, c4 = -(decay + 3.0) / 4.0;

@@ -1,6 +1,6 @@
-/* Directions of R^d from public seeds, and what a half space asks about a vector. docs/proofs/reflection.md
+/* Directions of R^d from public seeds, and the half-space bit of a vector. docs/proofs/reflection.md
  *
- * Nothing here decides a privacy event: directions do not depend on data, and of the data only a sign enters, which an
+ * This file decides no privacy event: directions do not depend on data, and the data enter only through a sign, which an
  * exact coin keeps or flips. Only + - * / and square roots in a fixed order, so every machine computes the same bits.
  */
 #ifndef DPFAST_DIRECTIONS_H
@@ -16,8 +16,8 @@
 
 #define DPFAST_LANES 8  /* partial sums of a reduction */
 
-/* Pairs of independent standard normals (Box and Muller) at out[i] and out[i + pairs], from one mixed word each: its upper 32
- * bits give the radius, the lower 32 the angle: a swap, a sign, and an angle in (-pi / 4, pi / 4). */
+/* Pairs of independent standard normals (Box and Muller) at out[i] and out[i + pairs], from one mixed word each: the
+ * upper 32 bits give the radius, the lower 32 the angle, as a swap, a sign and an angle in (-pi / 4, pi / 4). */
 DPFAST_CLONES static void dpfast_normals(uint64_t seed, double *out, ptrdiff_t pairs)
 {
     uint64_t base = dpfast_mix(seed + DPFAST_GOLDEN);
@@ -62,8 +62,9 @@ DPFAST_CLONES static double dpfast_dot(const double *a, const double *b, ptrdiff
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-/* The direction that a seed stands for, unscaled, in a buffer of d rounded up to even; its length is returned, never 0: no
- * radius is 0, and no multiple of the angle's unit is at an axis. In one dimension it is +1 or -1. */
+/* The direction that a seed defines, not normalised, in a buffer of d rounded up to even. Returns its length, which
+ * is never 0: the radius is not 0, and no multiple of the angle's unit lies on an axis. In one dimension it is +1 or
+ * -1. */
 static inline double dpfast_direction(uint64_t seed, double *out, ptrdiff_t d)
 {
     dpfast_normals(seed, out, (d + 1) / 2);
@@ -89,8 +90,8 @@ DPFAST_CLONES static void dpfast_scale(const double *x, double factor, double *o
         out[i] = x[i] * factor;
 }
 
-/* The record that is meant by a row: a multiple of it in `out`, squares of which do not overflow, and its length in units
- * of the radius, at most 1. A row with NaN means the zero vector; one with infinities the limit: they are +-1, all else 0. */
+/* The record of a row: a multiple of it in `out`, whose squares do not overflow, and its length in units of the radius, at
+ * most 1. A row with NaN is the zero vector; a row with infinities is the limit: +-1 for these, 0 for the others. */
 static inline double dpfast_record(const double *x, ptrdiff_t d, double inverse, double *out)
 {
     double largest = dpfast_largest(x, d), factor = 1.0, length;
@@ -108,17 +109,17 @@ static inline double dpfast_record(const double *x, ptrdiff_t d, double inverse,
     return length < 1.0 ? length : 1.0;
 }
 
-/* Law, over a uniform word: whether a record of this length, at most 1, is rounded to the sphere at its own side and not
- * at the antipode: probability (1 + length) / 2, in units of 2^-63. */
+/* Law, over a uniform word: whether a record of this length, at most 1, is rounded to the sphere on its own side rather
+ * than to the antipode: probability (1 + length) / 2, in units of 2^-63. */
 static inline int dpfast_own_side(uint64_t word, double length)
 {
     return word >> 1 < (uint64_t)((1.0 + length) * 0x1p62);
 }
 
-/* Whether a vector's square, times factor^2, is between two ends: not if it holds a NaN or an infinity. */
+/* Whether a vector's square times factor^2 lies between two bounds; false if the vector has a NaN or an infinity. */
 static inline int dpfast_has_length(const double *x, ptrdiff_t d, double factor, double least, double most)
 {
-    enum { ABREAST = 32 };  /* more than there are of any register, so that no addition waits for the one before */
+    enum { ABREAST = 32 };  /* enough independent additions that none waits for the previous one */
     double sums[ABREAST] = {0}, square;
     ptrdiff_t i = 0;
     for (; i + ABREAST <= d; i += ABREAST)
@@ -141,8 +142,8 @@ DPFAST_CLONES static void dpfast_have_length(const double *rows, ptrdiff_t n, pt
         right[i] = (uint8_t)dpfast_has_length(rows + i * d, d, factor, least, most);
 }
 
-/* sums += the rows of that length, in order; returns how many there are. Four at a time where all are, which is the rule: sums
- * are then read and written once. */
+/* sums += the rows of that length, in order; returns their number. If four rows in a row qualify, which is the common case,
+ * sums are read and written once for all four. */
 DPFAST_CLONES static ptrdiff_t dpfast_add_vectors(const double *rows, ptrdiff_t n, ptrdiff_t d, double factor, double least,
                                                   double most, double *restrict sums)
 {

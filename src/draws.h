@@ -1,8 +1,8 @@
-/* Exact draws, one word at a time where possible. Each states its law; docs/proofs/ has the proofs.
+/* Exact draws, one word at a time where possible. Each states its law; the proofs are in docs/proofs.
  *
- * A draw that doubles cannot decide returns "undecided" and leaves its word to the caller, who decides it in ball
- * arithmetic (src/_samplers.pyx) from that word and, if need be, more words. So the fast and the slow path give the
- * same output for the same words.
+ * If doubles cannot decide a draw, it returns "undecided" and leaves its word to the caller, which decides in ball
+ * arithmetic (src/_samplers.pyx) from that word and, if necessary, more words. The fast and the slow path therefore give
+ * the same output for the same words.
  */
 #ifndef DPFAST_DRAWS_H
 #define DPFAST_DRAWS_H
@@ -12,8 +12,8 @@
 
 #include "certified.h"
 
-/* Law: uniform on 0..n-1, n >= 1, `word` being the first word drawn. Lemire's multiplication method: of the words, 2^64
- * mod n give a low half below that number and are drawn again, which leaves n equal shares. */
+/* Law: uniform on 0..n-1, n >= 1, `word` being the first word drawn. Lemire's multiplication method: the
+ * 2^64 mod n words whose low half is below that number are rejected, which leaves n equal shares. */
 static inline uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
 {
     unsigned __int128 product = (unsigned __int128)word * n;
@@ -25,7 +25,7 @@ static inline uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)
     return (uint64_t)(product >> 64);
 }
 
-/* Law: uniform on 0..last (inclusive, so that the whole word range can be named). */
+/* Law: uniform on 0..last (inclusive, so that the full range of words is possible). */
 static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
 {
     uint64_t word = source->next_uint64(source->state);
@@ -36,7 +36,7 @@ static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
  * undecided. offset is 0 (rounding) or -1/2 (floor).
  *
  * y is computed at the middle of the interval of U; the margin bounds |y - exact| for every U in it and every real scale
- * that rounds to `scale`. Below 2^12 (probability 2^-52) a word says too little about its logarithm. */
+ * that rounds to `scale`. A word below 2^12 (probability 2^-52) does not determine its logarithm well enough. */
 static inline int64_t dpfast_round_exponential(uint64_t word, double scale, double offset)
 {
     double two_to_minus_k;
@@ -44,7 +44,7 @@ static inline int64_t dpfast_round_exponential(uint64_t word, double scale, doub
     double y = scale * e + offset;
     double margin = scale * ((e + 1.0) * 0x1p-49 + 2.0 * two_to_minus_k) + 0x1p-50;
     double nearest = (y + 0x1.8p52) - 0x1.8p52;
-    /* masks, not branches: the loops below run on vectors */
+    /* masks instead of branches, so that the loops below vectorise */
     uint64_t decided = -(uint64_t)(__builtin_fabs(y - nearest) < 0.5 - margin);
     uint64_t telling = -(uint64_t)(word >> 12 != 0);
     uint64_t mask = decided & telling;
@@ -52,7 +52,7 @@ static inline int64_t dpfast_round_exponential(uint64_t word, double scale, doub
 }
 
 /* Law: Bernoulli(numerator / denominator), 0 <= numerator <= denominator, denominator > 0: a uniform number is compared
- * with the fraction 64 binary digits at a time. One word but for one time in 2^64. */
+ * with the fraction 64 binary digits at a time. It takes one word except with probability 2^-64. */
 static inline int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator)
 {
     while (numerator < denominator) {
@@ -74,7 +74,8 @@ DPFAST_CLONES static void dpfast_geometric(const uint64_t *words, int64_t *out, 
         out[i] = dpfast_round_exponential(words[i], scale, -0.5);
 }
 
-/* Law, likewise: round(scale * Laplace(1)): magnitude floor(scale * Exp(1) + 1/2), the word's last bit the sign. */
+/* Law, under the same conditions: round(scale * Laplace(1)): magnitude floor(scale * Exp(1) + 1/2), the word's last
+ * bit the sign. */
 DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, ptrdiff_t n, double scale)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -84,11 +85,11 @@ DPFAST_CLONES static void dpfast_rounded_laplace(const uint64_t *words, int64_t 
     }
 }
 
-/* Law, likewise: round(scale * T), T Student's t with 3 degrees of freedom: the magnitude is the k with
+/* Law, under the same conditions: round(scale * T), T Student's t with 3 degrees of freedom: the magnitude is the k with
  * tail((k + 1/2) / s) <= U < tail((k - 1/2) / s), s = scale sqrt(3), U the uniform whose first 63 bits are the word's; the
  * word's last bit is the sign. docs/proofs/rounded-student.md
  *
- * The candidate k comes from libm and Newton's method and proves nothing; the two comparisons with its edges do. */
+ * The candidate k comes from libm and Newton's method without proof; the two comparisons with its edges are certified. */
 static int64_t dpfast_rounded_student3(uint64_t word, double scale)
 {
     double u = dpfast_from_word(word | 1) * 0x1p-64, s = scale * 0x1.bb67ae8584caap0;
@@ -107,8 +108,8 @@ static int64_t dpfast_rounded_student3(uint64_t word, double scale)
     return word & 1 ? -(int64_t)k : (int64_t)k;
 }
 
-/* Law, likewise: Bernoulli(exp(-gamma)): is the uniform number that starts with this word below exp(-gamma)?
- * 1, 0 or undecided; gamma may carry a relative error of 3 2^-53. */
+/* Law, under the same conditions: Bernoulli(exp(-gamma)): whether the uniform number with these first digits is below
+ * exp(-gamma): 1, 0 or undecided; gamma may have a relative error of 3 2^-53. */
 static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
 {
     double p = dpfast_exp_neg(gamma) * 0x1p64;
@@ -118,7 +119,7 @@ static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
     return (int64_t)((below & 1) | ((uint64_t)DPFAST_UNDECIDED & ~(below | above)));
 }
 
-/* The first index whose entry of a nondecreasing array is above the target; the last one, if none is. */
+/* The first index whose entry in a nondecreasing array is above the target; the last index if there is no such entry. */
 static inline ptrdiff_t dpfast_first_above(double target, const double *cumulative, ptrdiff_t n)
 {
     ptrdiff_t low = 0, high = n - 1;
@@ -132,7 +133,7 @@ static inline ptrdiff_t dpfast_first_above(double target, const double *cumulati
     return low;
 }
 
-/* The index i with cumulative[i-1] <= u * total < cumulative[i], u the uniform number that starts with this word, or -1.
+/* The index i with cumulative[i-1] <= u * total < cumulative[i], u the uniform number with these first digits, or -1.
  *
  * Assumes: `cumulative` nondecreasing, its last entry the total, and every entry / total within `error` / 2 of the exact
  * fraction (error >= 2^-50). */
@@ -161,7 +162,7 @@ static inline double dpfast_add(dpfast_sum *sum, double term)
     return high + sum->low;
 }
 
-/* Running sums of the weights, and the index that the word chooses, or -1 where doubles leave it open. */
+/* Running sums of the weights, and the index that the word chooses, or -1 if doubles do not decide it. */
 static ptrdiff_t dpfast_choose_weight(uint64_t word, const double *weights, ptrdiff_t n, double *cumulative)
 {
     dpfast_sum sum = {0.0, 0.0};

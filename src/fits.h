@@ -1,10 +1,11 @@
 /* Maximum-likelihood estimates of one block that need all its records. docs/proofs/block-estimates.md
  *
- * Estimates are doubles, not certified: the mechanism clamps each to a public box and rounds it to a grid, and one record
- * moves one estimate only, whatever it does to it. So nothing here can break privacy; but it must end, and answer: every
- * iteration is capped, and what does not exist is NaN, or an infinity where the likelihood rises towards one.
+ * Estimates are doubles, not certified: the mechanism clamps each to a public box and rounds it to a grid, and one
+ * record changes one estimate only, by any amount. Errors here therefore cannot break privacy, but the code must
+ * terminate: every iteration is capped, and an estimate that does not exist is NaN, or infinite if the likelihood
+ * increases towards infinity.
  *
- * Sums run in four lanes, in a fixed order: each clone computes the same bits.
+ * Sums are taken in four lanes in a fixed order, so each clone computes the same bits.
  */
 #ifndef DPFAST_FITS_H
 #define DPFAST_FITS_H
@@ -33,7 +34,7 @@ static struct select_keys fits_keys(const char *data, ptrdiff_t n, ptrdiff_t str
         .data = data, .n = n, .stride = stride, .kind = kind, .scale = 1.0, .lower = -DBL_MAX, .upper = DBL_MAX};
 }
 
-/* The finite records from `least` on, in their order; how many there are. */
+/* Copy the finite records >= `least` in order; returns their number. */
 static ptrdiff_t fits_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop, double least, double *out)
 {
     ptrdiff_t kept = 0;
@@ -46,18 +47,18 @@ static ptrdiff_t fits_load(const struct select_keys *keys, ptrdiff_t start, ptrd
     return kept;
 }
 
-/* 1 or 0, by a mask and no branch, which vectors could not take. */
+/* 1 or 0, by a mask instead of a branch, so that loops vectorise. */
 static inline double fits_one_if(int condition)
 {
     return dpfast_double(-(uint64_t)condition & 0x3FF0000000000000u);
 }
 
-/* log x of a finite x > 0: x = 2^k z, log z = 2 atanh(s), as in certified.h. Relative error of some 2^-51, also near 1. */
+/* log x of a finite x > 0: x = 2^k z, log z = 2 atanh(s), as in certified.h. Relative error about 2^-51, also near 1. */
 static inline double fits_log(double x)
 {
     double small = fits_one_if(x < 0x1p-1022);
     uint64_t b = dpfast_bits(x * (small * 0x1p54 + 1.0)); /* by 2^54, to which 2^54 + 1 is rounded, or by 1 */
-    uint64_t k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1024) << 52)) >> 52; /* 1024 more than meant: positive */
+    uint64_t k = (b - 0x3FE6A09E667F3BCDu + (UINT64_C(1024) << 52)) >> 52; /* biased by 1024: positive */
     double exponent = dpfast_double(k | 0x4330000000000000u) - (0x1p52 + 1024.0) - 54.0 * small;
     double f = dpfast_double(b - (k << 52) + (UINT64_C(1024) << 52)) - 1.0;
     double s = f / (2.0 + f), v = s * s, p = dpfast_atanh_tail(v);
@@ -65,12 +66,12 @@ static inline double fits_log(double x)
 }
 
 /* exp(-y) for y >= 0; 0 for y > 708 and for NaN. As dpfast_exp_neg, but by a shorter series (the rest is < 2^-47 of it) in
- * Estrin's order, whose chain of dependent steps, which loops of it wait for, is a third as long. */
+ * Estrin's order, whose chain of dependent steps is a third as long. */
 FITS_INLINE double fits_exp_neg(double y)
 {
     uint64_t inside = -(uint64_t)(y < 708.0);
     double top = dpfast_double(dpfast_bits(y) & inside);
-    double rounded = top * 0x1.71547652b82fep0 + 0x1.8p52, j = rounded - 0x1.8p52; /* j is also in the last bits of it */
+    double rounded = top * 0x1.71547652b82fep0 + 0x1.8p52, j = rounded - 0x1.8p52; /* its last bits also hold j */
     double r = j * 0x1.ef35793c7673p-45 - (top - j * 0x1.62e42fefa38p-1);
     double two = r * r, four = two * two;
     double a = (r + 1.0) + (r * (1.0 / 6) + 0.5) * two;
@@ -139,7 +140,7 @@ static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
     ptrdiff_t count = n;
     while (count % FITS_LANES)
         x[count++] = 1e300;
-    k = 1.2825498301618641 / sqrt(square / n); /* pi / sqrt(6): exact for a Weibull sample without end */
+    k = 1.2825498301618641 / sqrt(square / n); /* pi / sqrt(6): exact for an infinite Weibull sample */
     for (int pass = 0; pass < FITS_PASSES; pass++) {
         struct fits_sums sums = fits_tilt(x, count, k);
         double tilted = sums.one / sums.zero, value = (mean - tilted) - 1 / k;
@@ -151,7 +152,7 @@ static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
             high = k;
         if (!(next > low && next < high))
             next = high == INFINITY ? 2 * low : low == 0 ? high / 2 : sqrt(low) * sqrt(high);
-        int done = fabs(next - k) <= 1e-9 * k; /* the next is within the square of that, and rounding */
+        int done = fabs(next - k) <= 1e-9 * k; /* the next error is the square of that, plus rounding */
         k = next;
         if (done)
             break;
@@ -162,7 +163,7 @@ static void fits_weibull(double *x, ptrdiff_t n, double *shape, double *scale)
 
 /* ---- Laplace: location, mean absolute deviation ---- */
 
-/* sorted x. Halves, so that nothing overflows. */
+/* x is sorted. Halves avoid overflow. */
 static void fits_laplace(const double *x, ptrdiff_t n, double *location, double *deviation)
 {
     double half, sum = 0;
@@ -182,7 +183,7 @@ static void fits_laplace(const double *x, ptrdiff_t n, double *location, double 
 struct fits_counts {
     const double *x;     /* the counts */
     ptrdiff_t n;
-    const double *above; /* above[j], j < top: the part of the counts that are > j; NULL where top is too great */
+    const double *above; /* above[j], j < top: the share of the counts that are > j; NULL if top is too large */
     ptrdiff_t top;
     double mean;
 };
@@ -218,7 +219,7 @@ static double fits_binomial_bias(const struct fits_counts *counts, double r, dou
     ptrdiff_t steps = counts->above ? counts->top + 1 : counts->n;
     for (ptrdiff_t i = 0; i < steps; i++) {
         double x = i, part;
-        if (counts->above) { /* the value i, held by part of the records */
+        if (counts->above) { /* the value i, which a share `part` of the records has */
             double stays = i < counts->top ? counts->above[i] : 0;
             part = left - stays, left = stays;
         } else {
@@ -240,7 +241,7 @@ static double fits_binomial_bias(const struct fits_counts *counts, double r, dou
     return ((third / 2 + mixed) / information + m * t / (2 * r)) / information;
 }
 
-/* A positive estimate less its bias to first order, and positive. */
+/* A positive estimate minus its bias to first order, kept positive. */
 static double fits_less(double estimate, double bias)
 {
     return bias > 0 ? estimate / (1 + bias / estimate) : estimate - bias;
@@ -291,7 +292,7 @@ static void fits_binomial(double *x, ptrdiff_t n, double *above, int correct, do
             low = r;
         else
             high = r;
-        next = slope < 0 ? r * exp(fmin(fmax(-score / (r * slope), -2), 2)) : INFINITY; /* Newton's in log r, shortened */
+        next = slope < 0 ? r * exp(fmin(fmax(-score / (r * slope), -2), 2)) : INFINITY; /* Newton step in log r, limited */
         if (!(next > low && next < high))
             next = high == INFINITY ? 4 * low : low == 0 ? high / 4 : sqrt(low) * sqrt(high);
         int done = fabs(next - r) <= 1e-9 * r;

@@ -2,9 +2,9 @@
  *
  *     stretch = max over u, v >= 0 of  weights[v] * (weights[u] * (upper[u] - lower[v]))
  *
- * A row v is a maximum over lines in lower[v] whose slopes -weights[u] ascend with u; as v grows, lower[v] falls, so the
- * best u does not grow: half of the columns leave at each level of a divide and conquer. Rounding may resolve a near tie
- * wrongly; that costs a factor 1 + 2^-52 for each level, no more. */
+ * A row v is a maximum over lines in lower[v] whose slopes -weights[u] ascend with u; as v increases, lower[v]
+ * decreases, so the best u does not increase: each level of a divide and conquer drops half of the columns. Rounding
+ * may resolve a near tie wrongly, which costs a factor of at most 1 + 2^-52 per level. */
 #ifndef DPFAST_GAPS_H
 #define DPFAST_GAPS_H
 
@@ -19,7 +19,7 @@ static inline double dpfast_discount_up(double beta)
     return 1.0 - dpfast_one_minus_exp_neg(beta) * (1.0 - 0x1p-46) + 0x1p-52;
 }
 
-/* weights[0] = 1, weights[j + 1] >= exp(-beta) weights[j], while weights[j] * ratio > 1 and j < n; returns how many. */
+/* weights[0] = 1, weights[j + 1] >= exp(-beta) weights[j], while weights[j] * ratio > 1 and j < n; returns their number. */
 static ptrdiff_t dpfast_gap_weights(double beta, double ratio, double *weights, ptrdiff_t n)
 {
     double q = dpfast_discount_up(beta), weight = 1.0;
@@ -31,7 +31,7 @@ static ptrdiff_t dpfast_gap_weights(double beta, double ratio, double *weights, 
     return j;
 }
 
-/* Rows first..last, whose best columns lie in left..right. `lower` does not ascend, `upper` does not descend. */
+/* Rows first..last, whose best columns lie in left..right. `lower` is nonincreasing, `upper` is nondecreasing. */
 static double dpfast_stretch(const double *lower, ptrdiff_t first, ptrdiff_t last, const double *upper, ptrdiff_t left,
                              ptrdiff_t right, const double *weights)
 {

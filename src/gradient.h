@@ -1,7 +1,7 @@
-/* What one person tells a gradient descent for a generalised linear model. docs/proofs/local-glm.md
+/* The report of one person in gradient descent for a generalised linear model. docs/proofs/local-glm.md
  *
- * Nothing here decides a privacy event: of the record only a sign enters, which an exact coin keeps or flips, or signs that
- * an exact mask flips. Only + - * / and square roots in a fixed order, so every machine computes the same bits.
+ * This file decides no privacy event: the record enters only through a sign, which an exact coin keeps or flips, or through
+ * signs that an exact mask flips. Only + - * / and square roots in a fixed order, so every machine computes the same bits.
  */
 #ifndef DPFAST_GRADIENT_H
 #define DPFAST_GRADIENT_H
@@ -11,7 +11,7 @@
 
 enum { DPFAST_LOGISTIC, DPFAST_LINEAR, DPFAST_POISSON };
 
-/* A' of the linear predictor t, less the label that y stands for, clipped, in units of the clip: in [-1, 1] whatever y is.
+/* A' of the linear predictor t minus the label of y, clipped, in units of the clip: in [-1, 1] for any y.
  * Assumes t finite. */
 static inline double dpfast_residual(int model, double t, double y, double clip)
 {
@@ -28,8 +28,8 @@ static inline double dpfast_residual(int model, double t, double y, double clip)
     return residual < 1.0 ? residual : 1.0;
 }
 
-/* The features that a row means, in units of the radius, are the result times *row, which is x or `room`; their Euclidean
- * norm, at most 1, is *length. */
+/* The features of a row, in units of the radius, are the result times *row, which is x or `room`; their Euclidean norm, at
+ * most 1, is *length. */
 static inline double dpfast_meant(const double *x, ptrdiff_t n, double inverse, double *room, const double **row,
                                   double *length)
 {

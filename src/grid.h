@@ -1,5 +1,5 @@
-/* The door: values to grid codes. A per-record map, monotone but for NaN, exact: scaling by a power of two, one rounding
- * to an integer (half to even), one exact subtraction. */
+/* From values to grid codes: an exact map of each record, monotone except for NaN. It scales by a power of two, rounds once
+ * to an integer (half to even), and subtracts exactly. */
 #ifndef DPFAST_GRID_H
 #define DPFAST_GRID_H
 
@@ -10,7 +10,7 @@
 
 typedef struct {
     double lower, upper, step;  /* step a power of two; both bounds multiples of it, at most 2^53 steps from 0 */
-    double missing;             /* where NaN goes: any number */
+    double missing;             /* the value for NaN: any number */
     double first;               /* lower / step */
     int shift;                  /* step = 2^shift */
 } dpfast_grid;
@@ -29,7 +29,7 @@ static inline int64_t dpfast_encode(const dpfast_grid *g, double x)
     return (int64_t)dpfast_code(x, g->lower, g->upper, g->step, g->missing, g->first);
 }
 
-/* The clones name the fields, so that the compiler may keep them in registers across the stores. */
+/* The clones copy the fields to locals, so that the compiler can keep them in registers across the stores. */
 DPFAST_CLONES static void dpfast_encode_array(const dpfast_grid *g, const double *x, int64_t *out, ptrdiff_t n)
 {
     const double lower = g->lower, upper = g->upper, step = g->step, missing = g->missing, first = g->first;
@@ -39,7 +39,7 @@ DPFAST_CLONES static void dpfast_encode_array(const dpfast_grid *g, const double
     }
 }
 
-/* v / 2^shift rounded to an integer, half to even: for 64-bit integers, which a double may not hold. shift >= 1.
+/* v / 2^shift rounded to an integer, half to even: for 64-bit integers, which doubles may not represent. shift >= 1.
  * The result may be 2^63: the greatest uint64 rounded to a multiple of 2. */
 static inline __int128 dpfast_round_shift(__int128 v, int shift)
 {
@@ -54,7 +54,7 @@ static inline __int128 dpfast_round_shift(__int128 v, int shift)
 /* The code of a 64-bit integer. Rounding before clamping gives the same code: the bounds are multiples of the step. */
 static inline int64_t dpfast_encode_integer(const dpfast_grid *g, __int128 v)
 {
-    if (g->shift <= 0)              /* the bounds are within 2^53 of 0: a conversion that rounds is clamped anyway */
+    if (g->shift <= 0)              /* the bounds are within 2^53 of 0: rounded conversions are clamped anyway */
         return dpfast_encode(g, (double)v);
     return dpfast_encode(g, (double)dpfast_round_shift(v, g->shift) * g->step);
 }

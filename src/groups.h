@@ -1,4 +1,5 @@
-/* The levels of the nested-interval law of one quantile of a small group. docs/proofs/groups.md, docs/proofs/add-remove.md */
+/* The levels of the nested-interval law of one quantile of a small group. docs/proofs/groups.md,
+ * docs/proofs/add-remove.md */
 #ifndef DPFAST_GROUPS_H
 #define DPFAST_GROUPS_H
 
@@ -48,10 +49,10 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
     }
 }
 
-/* Boxes and running weights of the levels of n sorted codes, n >= 1; the number of levels, after which comes "anywhere".
+/* Boxes and running weights of the levels of n sorted codes, n >= 1. Returns the number of levels before "anywhere".
  *
- * Where both ranks are outside 1..n a level is anywhere, and so are those after it: they are one. That is so from a t <= n
- * on, so `lower` and `widths` have room for n levels, `cumulative` and `plan->powers` for n + 1. */
+ * If both ranks are outside 1..n, the level is "anywhere", and so are all later levels, which are merged into one. This
+ * holds from some t <= n on, so `lower` and `widths` need room for n levels, `cumulative` and `plan->powers` for n + 1. */
 static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, ptrdiff_t n, int64_t *lower,
                                      int64_t *widths, double *cumulative)
 {

@@ -1,10 +1,11 @@
-/* Paths between bands, docs/proofs/kolmogorov.md. Edges e_0 = 0 < e_1 < ... < e_m = size cut the codes into cells; S_i is the
- * number of synthetic records below e_i, low_i <= S_i <= high_i, both bounds nondecreasing, S_m = k. A path has weight
+/* Paths between bands, docs/proofs/kolmogorov.md. Edges e_0 = 0 < e_1 < ... < e_m = size cut the codes into cells;
+ * S_i is the number of synthetic records below e_i, low_i <= S_i <= high_i, both bounds nondecreasing, S_m = k. A
+ * path has weight
  *
  *     prod over cells of c_i^j_i / j_i!,    j_i = S_i - S_(i-1),    c_i = rate * (e_i - e_(i-1)).
  *
- * Q_i(s), the weight of all paths to S_i = s, is log-concave in s. Every number is a double in [1/2, 1) with an exponent of
- * its own: bands of ties span thousands of binary orders, all of which may matter. */
+ * Q_i(s), the weight of all paths to S_i = s, is log-concave in s. Every number is a double in [1/2, 1) with a
+ * separate exponent: bands of ties span thousands of binary orders of magnitude, all of which may matter. */
 #ifndef DPFAST_KS_H
 #define DPFAST_KS_H
 
@@ -13,7 +14,7 @@
 /* Terms below this power of two of the peak are left out of a sum: with 2^13 of them 2^-63 of it. */
 #define DPFAST_NEGLIGIBLE (-78)
 
-/* What a choice weighs that exists but falls more than 990 binary orders below the largest: no less than its true weight. */
+/* The weight of a possible choice more than 990 binary orders below the largest: not less than its true weight. */
 #define DPFAST_BAND_FLOOR 0x1p-990
 
 typedef struct { const double *part; const int32_t *exponent; ptrdiff_t low, high; } dpfast_row;
@@ -44,7 +45,7 @@ static void dpfast_jump_weights(double c, ptrdiff_t last, double *part, int32_t 
 }
 
 /* Q_i(s), s = low..high, into (part, exponent), from Q_(i-1) in q: the sum over r of Q_(i-1)(r) p_(s-r). The terms are
- * log-concave in r and their peak never falls as s grows: it is followed, and the sum runs from it to both sides. */
+ * log-concave in r and their peak does not decrease as s increases: the code tracks it and sums from it to both sides. */
 static void dpfast_next_row(dpfast_row q, const double *p, const int32_t *pe, ptrdiff_t low, ptrdiff_t high, double *part,
                             int32_t *exponent)
 {

@@ -9,8 +9,8 @@
 
 #include "draws.h"
 
-/* Twice the error of cumulative / total: a weight is right to 2^-50 (1 + y) + 2^-46, y <= rate n, and where y > 127 the
- * weight is below 2^63 e^-127 of the total. (rate n <= log(total) + 42 + rate by the choice of the window.) */
+/* Twice the error of cumulative / total: a weight has relative error 2^-50 (1 + y) + 2^-46, y <= rate n, and for y >
+ * 127 the weight is below 2^63 e^-127 of the total. (rate n <= log(total) + 42 + rate by the choice of the window.) */
 #define DPFAST_LEVEL_ERROR 0x1p-40
 
 /* The weights of the levels 0..n-1; loss = 1 - q. */

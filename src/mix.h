@@ -1,5 +1,6 @@
-/* Public pseudorandom words from a seed, on every machine the same: SplitMix64 (Steele, Lea and Flood 2014). Not secure and
- * never a privacy decision: it says which public subset or direction a seed stands for, or where a selection reads first. */
+/* Public pseudorandom words from a seed, the same on every machine: SplitMix64 (Steele, Lea and Flood 2014). Not
+ * secure and never used for a privacy decision: it defines the public subset or direction of a seed, or where a
+ * selection reads first. */
 #ifndef DPFAST_MIX_H
 #define DPFAST_MIX_H
 

@@ -1,8 +1,8 @@
-/* Local randomisers of scalars and categories: one exact coin for each report, the rest uniform whatever the record.
+/* Local randomisers of scalars and categories: one exact coin per report; all else is uniform, independent of the record.
  * docs/proofs/local-categories.md, docs/proofs/local-interval.md
  *
- * Words come in arrays, a fixed number for each report; `source` gives the further words that an exactly uniform integer
- * needs once in 2^32 reports or less.
+ * Words come in arrays, a fixed number per report; `source` gives the further words that an exactly uniform integer needs,
+ * with probability at most 2^-32 per report.
  */
 #ifndef DPFAST_RANDOMIZE_H
 #define DPFAST_RANDOMIZE_H
@@ -23,8 +23,8 @@ static inline uint32_t dpfast_window(bitgen_t *source, const uint64_t *words, ui
     return place + offset;
 }
 
-/* Law: 2 row + bit, row uniform on 0..2^m-1, bit the parity of the digits that row and x share with probability
- * threshold / 2^64, else its opposite. words: the coin, the row. `last` is 2^m - 1. */
+/* Law: 2 row + bit, row uniform on 0..2^m-1, bit the parity of the digits common to row and x with probability
+ * threshold / 2^64, else the opposite. words: the coin, the row. `last` is 2^m - 1. */
 static inline uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t last, uint64_t threshold)
 {
     uint32_t row = (uint32_t)words[1] & last;
@@ -32,10 +32,10 @@ static inline uint32_t dpfast_row(const uint64_t *words, uint32_t x, uint32_t la
     return 2 * row + bit;
 }
 
-/* The knots s and s + 1 around the distance of a number from `lower`, and the upper one with probability (distance - knot
- * s) / (theirs), rounded up to 53 binary digits: for a number between the ends the mean is its distance. A NaN is 0; then the
- * distance is clamped to the ends. Assumes at least two knots, strictly increasing and finite. Whatever x, the result is in
- * 0..n-1. */
+/* Round the distance of a number from `lower` to one of the knots s and s + 1 around it, to the upper one with
+ * probability (distance - knot s) / (knot s + 1 - knot s), rounded up to 53 binary digits: the mean is the distance
+ * for a number between the ends. A NaN is 0; then the distance is clamped to the ends. Assumes at least two knots,
+ * strictly increasing and finite. Whatever x, the result is in 0..n-1. */
 static inline uint32_t dpfast_dither(double x, double lower, uint64_t word, const double *knots, ptrdiff_t n)
 {
     x = (x == x ? x : 0.0) - lower;
@@ -51,10 +51,10 @@ static inline uint32_t dpfast_dither(double x, double lower, uint64_t word, cons
     return (uint32_t)(low - knots) + ((double)(word >> 11) * 0x1p-53 < part);
 }
 
-/* How many binary digits of a threshold are compared in 64 lanes at once. Of the lanes 2^-8 are still open after them. */
+/* The number of binary digits of a threshold that are compared in 64 lanes at once; 2^-8 of the lanes remain open. */
 #define DPFAST_DIGITS 8
 
-/* Law: bits that are 1 with probability threshold / 2^64, in 64 lanes for each of n words of `bits`, but for the lanes
+/* Law: bits that are 1 with probability threshold / 2^64, in 64 lanes for each of n words of `bits`, except the lanes
  * set in `open`, whose random number agrees with the threshold in its first DPFAST_DIGITS digits.
  * words: n for the first digit, n for the second, ... */
 DPFAST_CLONES static void dpfast_threshold_bits(const uint64_t *words, uint64_t threshold, uint64_t *bits, uint64_t *open,
@@ -71,7 +71,7 @@ DPFAST_CLONES static void dpfast_threshold_bits(const uint64_t *words, uint64_t 
     }
 }
 
-/* Law, with dpfast_threshold_bits: the lanes left open are decided by the other digits of the threshold, one word each. */
+/* Law, with dpfast_threshold_bits: the open lanes are decided by the remaining digits of the threshold, one word each. */
 static inline uint64_t dpfast_close_lanes(bitgen_t *source, uint64_t bits, uint64_t open, uint64_t threshold)
 {
     uint64_t rest = threshold << DPFAST_DIGITS >> DPFAST_DIGITS;
@@ -83,7 +83,7 @@ static inline uint64_t dpfast_close_lanes(bitgen_t *source, uint64_t bits, uint6
 
 /* Law: with probability threshold / 2^64 a uniform set of `width` of the categories 0..size-1 with x in it, else one
  * without x; its indicator, packed, is added to `out`, which is zero. words: the coin, then `width` places.
- * Floyd's algorithm on the categories but x, numbered by skipping x. Assumes 1 <= width < size, x < size. */
+ * Floyd's algorithm on the categories other than x, numbered by skipping x. Assumes 1 <= width < size, x < size. */
 static inline void dpfast_subset(bitgen_t *source, const uint64_t *words, uint32_t x, uint32_t width, uint32_t size,
                                  uint64_t threshold, uint64_t *out)
 {
@@ -115,15 +115,15 @@ static inline void dpfast_line(bitgen_t *source, const uint64_t *words, uint32_t
     out[1] = (uint32_t)((height + DPFAST_PRIME - slope * x % DPFAST_PRIME) % DPFAST_PRIME);
 }
 
-/* counts[v] += how many of the n lines are below `edge` at v, for v = 0..size-1. Lines advance side by side, one category
- * at a time. Assumes numbers below PRIME, edge < PRIME. */
+/* counts[v] += the number of the n lines below `edge` at v, for v = 0..size-1. Lines advance in parallel, one category at a
+ * time. Assumes numbers below PRIME, edge < PRIME. */
 DPFAST_CLONES static void dpfast_count_lines(const uint32_t *lines, ptrdiff_t n, uint32_t edge, int64_t *counts,
                                              ptrdiff_t size)
 {
     enum { ABREAST = 256 };
     uint32_t height[ABREAST], slope[ABREAST];
     for (ptrdiff_t first = 0; first < n; first += ABREAST) {
-        for (ptrdiff_t i = 0; i < ABREAST; i++) {  /* the last ones are made up by lines that stay above every edge */
+        for (ptrdiff_t i = 0; i < ABREAST; i++) {  /* padding: lines that stay above every edge */
             slope[i] = first + i < n ? lines[2 * (first + i)] : 0;
             height[i] = first + i < n ? lines[2 * (first + i) + 1] : DPFAST_PRIME - 1;
         }

@@ -19,12 +19,12 @@
 
 #define FITS_ROWS 128 /* of a tile: a multiple of the lanes */
 #define FITS_PANEL 2  /* columns multiplied by others, */
-#define FITS_WIDE 5   /* so many at once: 10 sums stay in registers */
+#define FITS_WIDE 5   /* this many at once: 10 sums stay in registers */
 
-#define FITS_SINGULAR 0x1p-40 /* the least part of a column that others leave unexplained */
-/* What may be missing, in squares of a standard error: */
-#define FITS_CLOSE 1e-14 /* in the end */
-#define FITS_NEAR 1e-2   /* where Newton's method believes in its own convergence */
+#define FITS_SINGULAR 0x1p-40 /* least share of a column that the others must leave unexplained */
+/* Tolerances, in squared standard errors: */
+#define FITS_CLOSE 1e-14 /* at the end */
+#define FITS_NEAR 1e-2   /* where Newton's method converges quadratically */
 
 enum fits_model { FITS_LINEAR, FITS_LOGISTIC, FITS_POISSON };
 
@@ -35,13 +35,13 @@ struct fits_design {
     struct select_keys x, y;  /* the first column, the response */
     ptrdiff_t column_stride;  /* bytes from one column to the next */
     ptrdiff_t columns;        /* of x */
-    int intercept;            /* whether a column of ones goes before them */
+    int intercept;            /* whether a column of ones precedes them */
     enum fits_model model;
     int correct;
 };
 
 /* Memory of one thread. A tile has `padded` columns of FITS_ROWS doubles, then the response: tile t is at
- * tiles + t (padded + 1) FITS_ROWS, its rows side by side in every column. */
+ * tiles + t (padded + 1) FITS_ROWS, with the rows contiguous in every column. */
 struct fits_room {
     ptrdiff_t parameters, padded; /* columns with the intercept; rounded up to a multiple of FITS_PANEL */
     ptrdiff_t count;              /* tiles */
@@ -99,7 +99,7 @@ static double *fits_tile(const struct fits_room *room, ptrdiff_t tile)
     return room->tiles + tile * (room->padded + 1) * FITS_ROWS;
 }
 
-/* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that squares of them would
+/* A power of two near the size of numbers up to `greatest`; 0 unless they are so large or small that their squares would
  * leave the range of doubles. */
 static int fits_exponent(double greatest)
 {
@@ -113,7 +113,7 @@ static void fits_divide(double *x, ptrdiff_t count, int exponent)
         x[i] = ldexp(x[i], -exponent);
 }
 
-/* Rows with a number that is not finite become zero; how many they are. */
+/* Set rows with a number that is not finite to zero; returns their number. */
 static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
 {
     ptrdiff_t cleared = 0;
@@ -128,7 +128,7 @@ static ptrdiff_t fits_clear(double *x, ptrdiff_t columns, ptrdiff_t rows)
     return cleared;
 }
 
-/* The greatest magnitude in a column of a tile, infinity and then NaN above all: their bits have the same order. */
+/* The greatest magnitude in a column of a tile, with infinity and then NaN as the greatest: bits have the same order. */
 DPFAST_CLONES static double fits_greatest(const double *x)
 {
     fits_places top[4] = {0};
@@ -147,7 +147,7 @@ DPFAST_CLONES static double fits_greatest(const double *x)
     return dpfast_double((uint64_t)greatest);
 }
 
-/* That of every column; whether all are finite. */
+/* The greatest magnitude of every column; returns whether all are finite. */
 static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
 {
     int finite = 1;
@@ -158,7 +158,7 @@ static int fits_sizes(const double *x, ptrdiff_t columns, double *sizes)
     return finite;
 }
 
-/* Rows of doubles side by side become columns of a tile, four by four. */
+/* Transpose rows of doubles into columns of a tile, in 4 x 4 blocks. */
 DPFAST_CLONES static void fits_transpose(const char *data, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns,
                                          double *restrict out)
 {
@@ -193,8 +193,8 @@ DPFAST_CLONES static void fits_labels(double *y, ptrdiff_t rows)
         y[i] = y[i] > 0 ? 1.0 : y[i] <= 0 ? -1.0 : NAN;
 }
 
-/* Rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero, which adds
- * nothing to any sum. Returns how many rows are left; the exponent of the response goes to `response`. */
+/* Load rows start..stop - 1 into tiles; a row with a number that is not finite, or a negative count, becomes zero and so
+ * does not change any sum. Returns the number of other rows; the exponent of the response goes to `response`. */
 static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design *design, ptrdiff_t start, ptrdiff_t stop,
                                 int *response)
 {
@@ -207,7 +207,7 @@ static ptrdiff_t fits_load_rows(struct fits_room *room, const struct fits_design
     for (ptrdiff_t t = 0; t < room->count; t++) {
         double *tile = fits_tile(room, t), *y = tile + padded * FITS_ROWS;
         ptrdiff_t first = start + t * FITS_ROWS, rows = stop - first < FITS_ROWS ? stop - first : FITS_ROWS;
-        ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns that need no zeros */
+        ptrdiff_t filled = rows < FITS_ROWS ? 0 : parameters; /* columns without padding */
         memset(tile + filled * FITS_ROWS, 0, (padded + 1 - filled) * FITS_ROWS * sizeof *tile);
         select_load(&design->y, first, rows, y);
         if (design->intercept)
@@ -258,7 +258,7 @@ FITS_INLINE void fits_predictor(const double *tile, const double *beta, ptrdiff_
     }
 }
 
-/* By address: how vectors are passed by value depends on the target. */
+/* By address, because passing vectors by value depends on the target. */
 FITS_INLINE double fits_across(const fits_lanes *sum) { return ((*sum)[0] + (*sum)[1]) + ((*sum)[2] + (*sum)[3]); }
 
 /* out[r stride + k] += the product, over one tile, of columns u_r and x_k, in lanes. */
@@ -316,7 +316,7 @@ FITS_INLINE double fits_logistic(double margin, double *slope)
 {
     double e = fits_exp_neg(fabs(margin)), q = 1.0 / (1.0 + e);
     *slope = e * q * q;
-    return q * (margin < 0 ? 1.0 : e); /* both sides exist already: a blend, not a branch */
+    return q * (margin < 0 ? 1.0 : e); /* both values are already computed: a blend instead of a branch */
 }
 
 /* exp(eta); 0 or infinity where |eta| > 708. */
@@ -353,8 +353,8 @@ DPFAST_CLONES static void fits_weigh_counts(const double *restrict y, const doub
     }
 }
 
-/* For counts Newton starts at the fitted values y + 1/2, whatever predictor would give them; there its first step is a
- * weighted regression of what is here residual / weight. */
+/* For counts Newton's method starts at the fitted values y + 1/2, without a predictor; its first step is then a weighted
+ * regression of residual / weight. */
 DPFAST_CLONES static void fits_weigh_start(const double *restrict y, double *restrict weight, double *restrict residual)
 {
     for (ptrdiff_t i = 0; i < FITS_ROWS; i++) {
@@ -399,8 +399,8 @@ DPFAST_CLONES static void fits_pass(struct fits_room *room, enum fits_model mode
     room->square = fits_across(&square);
 }
 
-/* The lower factor of the Hessian with rows and columns divided to a unit diagonal, in its lower triangle; the divisors
- * go to `unit`. 0 where a column is, to rounding, a combination of those before it. */
+/* The lower Cholesky factor of the Hessian scaled to a unit diagonal, in its lower triangle; the scales go to `unit`.
+ * Returns 0 if a column is, up to rounding, a combination of the previous ones. */
 static int fits_factor(struct fits_room *room)
 {
     const ptrdiff_t p = room->parameters, padded = room->padded;
@@ -500,8 +500,8 @@ DPFAST_CLONES static void fits_tilt_residuals(const double *restrict h, const do
         residual[i] += h[i] * weight[i] * (constant + slope * residual[i] - half * y[i]);
 }
 
-/* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: what the first-order bias of the score is made of,
- * w h being the leverage of a row. H^-1 X'r is then what to add to the maximum (Cox and Snell 1968, Firth 1993). Without
+/* gradient = X'(residual + r) at beta, r = w h (1/2 - pi) or w h / 2: r gives the first-order bias of the score,
+ * w h being the leverage of a row. H^-1 X'r is then the correction of the maximum (Cox and Snell 1968, Firth 1993). Without
  * `correct`, r = 0. */
 DPFAST_CLONES static void fits_pass_last(struct fits_room *room, enum fits_model model, int correct)
 {
@@ -532,8 +532,9 @@ static double fits_dot(const double *a, const double *b, ptrdiff_t count)
     return sum;
 }
 
-/* Whether one more step of Newton's method, and then one by the same Hessian, will leave little missing. With a and b for
- * the roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times that, 2 b (b / a)^4. */
+/* Whether one more Newton step, followed by a step with the same Hessian, is close enough to the maximum. With a and
+ * b for the square roots of `before` and `decrement`, b = c a^2: the first leaves c b^2, the second 2 c b times
+ * that, 2 b (b / a)^4. */
 static int fits_is_near(double decrement, double before)
 {
     double ratio = decrement / before;
@@ -541,15 +542,15 @@ static int fits_is_near(double decrement, double before)
         || (decrement <= FITS_NEAR && 4 * decrement * (ratio * ratio) * (ratio * ratio) <= FITS_CLOSE);
 }
 
-/* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if it is `warm`, else
- * at 0, or at the start of counts. A step is halved while the likelihood falls at its end half as steeply as it rose at
- * its beginning. It ends, and 1 is returned, with the step after which `fits_pass_last` will find what is missing, or, if
- * `rough`, with one of at most a standard error. Else `beta` is where it stopped, NaN if the design is singular. */
+/* Newton's method on a concave log-likelihood. It begins at `beta` with the factor of another Hessian if `warm`, else at 0,
+ * or at the start for counts. A step is halved while the likelihood decreases at its end at least half as steeply as it
+ * increases at its beginning. Returns 1 after the step from which `fits_pass_last` can finish, or, if `rough`, after a step
+ * of at most a standard error. Otherwise `beta` is where it stopped, NaN if the design is singular. */
 static int fits_newton(struct fits_room *room, enum fits_model model, int warm, int rough, int passes)
 {
     const ptrdiff_t p = room->parameters;
     double *beta = room->beta, *step = room->step, length = 1;
-    double decrement, before = 0; /* before: that of the step to here, if it was a whole one of Newton's, else 0 */
+    double decrement, before = 0; /* before: the decrement of the previous step if it was a full Newton step, else 0 */
     int exact = !warm;
     memset(step, 0, room->padded * sizeof *step);
     memset(room->trial, 0, room->padded * sizeof *beta);
@@ -596,8 +597,8 @@ static int fits_newton(struct fits_room *room, enum fits_model model, int warm, 
     return 0;
 }
 
-/* Of a long block, an eighth first, or more where that is few records a parameter: a start for the whole, and a Hessian
- * for its first step, at an eighth of the cost. */
+/* For a long block, first fit an eighth of it, or more if that has few records per parameter: this gives a start for the
+ * whole block, and a Hessian for its first step, at an eighth of the cost. */
 static int fits_maximum(struct fits_room *room, enum fits_model model)
 {
     const ptrdiff_t count = room->count, least = (24 * room->parameters + FITS_ROWS - 1) / FITS_ROWS;
@@ -631,7 +632,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
         if (!fits_factor(room))
             return used;
         fits_solve(room, room->gradient, room->beta);
-        /* the same again on the residuals: as exact as an orthogonal factor would be */
+        /* once more on the residuals: as accurate as an orthogonal factorisation */
         fits_pass(room, FITS_LINEAR, room->beta, 0);
         fits_solve(room, room->gradient, room->step);
         for (ptrdiff_t j = 0; j < p; j++)
@@ -642,7 +643,7 @@ static ptrdiff_t fits_regression(struct fits_room *room, const struct fits_desig
         if (design->correct)
             fits_invert(room);
         fits_pass_last(room, design->model, design->correct);
-        /* a correction longer than the standard errors is none: of a separated block, whose leverages are all 1 */
+        /* no correction beyond the standard errors: such a block is separated, with all leverages 1 */
         if (fits_solve(room, room->gradient, room->step) <= p)
             for (ptrdiff_t j = 0; j < p; j++)
                 room->beta[j] += room->step[j];

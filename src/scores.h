@@ -1,8 +1,8 @@
 /* Score laws of M-estimators: P(theta) proportional to w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
  * psi(theta - x) over the records, M its least magnitude on the grid. docs/proofs/score-laws.md
  *
- * psi is an integer table, linear between knots, so S is linear between the positions x + knot: `scores_scan` adds up S
- * where a stretch around its root begins and copies the few records that bend it inside, `scores_sweep` cuts the grid
+ * psi is an integer table, linear between knots, so S is linear between the positions x + knot: `scores_scan` sums S at the
+ * start of an interval around its root and copies the few records with knots inside, `scores_sweep` cuts the grid
  * into pieces on which the weight is nearly constant, `scores_attempt` draws a piece and a point of it.
  */
 #ifndef DPFAST_SCORES_H
@@ -22,13 +22,13 @@ typedef __int128 scores_wide;
 typedef struct {
     const int64_t *knots, *values, *slopes;
     ptrdiff_t count;
-    const int32_t *guide; /* where to look for a difference among many knots: `scores_bucket` */
+    const int32_t *guide; /* search index for a difference among many knots: `scores_bucket` */
 } scores_psi;
 
-#define SCORES_FEW 4 /* up to so many slopes a loop over all, on vectors, beats a search */
+#define SCORES_FEW 4 /* up to this many slopes a vectorised loop is faster than a search */
 
-/* The search for a difference begins at the guide's entry for its bucket: 0 is one, then there are 32 for every doubling
- * of the magnitude, so that below 64 each difference has its own. Ascending; magnitudes below 2^54. */
+/* The search for a difference begins at the guide's entry for its bucket: 0 is one bucket, then there are 32 per
+ * doubling of the magnitude, so that each difference below 64 has its own. Ascending; magnitudes below 2^54. */
 #define SCORES_SIDE (1 + 54 * 32)
 #define SCORES_BUCKETS (2 * SCORES_SIDE)
 
@@ -141,8 +141,8 @@ static void scores_flag(const int64_t *codes, ptrdiff_t n, int64_t knot, int64_t
         flags[i] |= (uint64_t)(codes[i] + knot - left - 1) < inside;
 }
 
-/* S at the left end and one step on, and the records that bend S between the ends, left < right; of the records
- * start..stop-1. `bends` has room for all. */
+/* S at the left end and one step further, and the records with knots between the ends, left < right; of the records
+ * start..stop-1. `bends` must have room for all of them. */
 static scores_tally scores_scan(const struct select_keys *keys, const dpfast_grid *grid, const scores_psi *psi,
                                 ptrdiff_t start, ptrdiff_t stop, int64_t left, int64_t right, int64_t *bends)
 {
@@ -190,7 +190,7 @@ typedef struct {
 typedef struct {
     scores_piece *pieces;
     ptrdiff_t count, room;
-    double rate;            /* of the exponential, the nearest double or a few units beside it */
+    double rate;            /* of the exponential, the nearest double up to a few units in the last place */
     const int64_t *edges;   /* no piece holds both edge - 1 and edge; ascending */
     ptrdiff_t edge_count;
     int64_t center, width;  /* of the Cauchy prior 1 / (width^2 + (theta - center)^2); width 0: uniform */
@@ -216,8 +216,8 @@ static inline ptrdiff_t scores_edges_up_to(const scores_cut *cut, int64_t theta)
     return low;
 }
 
-/* Adds the points near, near + side, ... up to `count`, in pieces that hold no edge and on which the exponential falls
- * by a factor of e at most. Returns -1 where memory is short. */
+/* Adds the points near, near + side, ... up to `count`, in pieces that contain no edge and on which the exponential
+ * decreases by a factor of at most e. Returns -1 if memory is exhausted. */
 static int scores_add(scores_cut *cut, int64_t near, int64_t count, scores_wide excess, scores_wide slope, int side)
 {
     const double flat = cut->rate * (double)slope;
@@ -266,8 +266,8 @@ static inline int64_t scores_end(const scores_line *line, ptrdiff_t i)
     return i + 1 < line->count ? line->positions[i + 1] : line->right;
 }
 
-/* The pieces of 0..last. Returns 1; 0 where the stretch does not hold all points of an excess below `reach`; -1 where
- * memory is short. */
+/* The pieces of 0..last. Returns 1; 0 if the interval does not contain all points of an excess below `reach`; -1 if memory
+ * is exhausted. */
 static int scores_sweep(const scores_line *line, scores_wide reach, scores_cut *cut)
 {
     ptrdiff_t i = 0, root_segment;
@@ -336,8 +336,8 @@ static int scores_sweep(const scores_line *line, scores_wide reach, scores_cut *
     return scores_add(cut, theta, theta + 1, reach, 0, -1) < 0 ? -1 : 1;
 }
 
-/* Twice the error of cumulative / total: a weight is right to 2^-49 (1 + y) + 2^-50, y <= 160, and beyond y = 160 all
- * weights together are below 2^160 e^-160 of the total. docs/proofs/score-laws.md */
+/* Twice the error of cumulative / total: a weight has relative error 2^-49 (1 + y) + 2^-50, y <= 160, and all weights
+ * with y > 160 together are below 2^160 e^-160 of the total. docs/proofs/score-laws.md */
 #define SCORES_ERROR 0x1p-39
 
 /* cumulative[i] = sum of the weights of the pieces 0..i: length times the greatest weight of a point on the piece, in
@@ -358,11 +358,11 @@ static void scores_cumulative(const scores_cut *cut, double *cumulative)
 /* ---- the draw ---- */
 
 enum scores_stage {
-    SCORES_CHOOSE,    /* nothing is drawn yet, or the last attempt was rejected */
+    SCORES_CHOOSE,    /* no draw yet, or the last attempt was rejected */
     SCORES_CHOSEN,    /* the piece is known */
-    SCORES_KEPT,      /* the point is known, and what the slope leaves of it */
+    SCORES_KEPT,      /* the point is known, and its acceptance by the slope */
     SCORES_DONE,
-    SCORES_WHICH,     /* open: which piece `word` says */
+    SCORES_WHICH,     /* open: the piece that `word` chooses */
     SCORES_WHETHER    /* open: whether `word` is below exp(-rate slope step) */
 };
 
@@ -391,8 +391,8 @@ static inline int scores_bernoulli(bitgen_t *source, scores_wide numerator, scor
     }
 }
 
-/* One attempt, from `stage` on: DONE, CHOOSE after a rejection, or an open decision, which is left to the caller together
- * with its word. `exact` leaves all of them. */
+/* One attempt, from `stage` on: DONE, CHOOSE after a rejection, or an open decision, which the caller makes from the same
+ * word. With `exact` all decisions are left to the caller. */
 static int scores_attempt(bitgen_t *source, const scores_cut *cut, const double *cumulative, scores_draw *draw, int stage,
                           int exact)
 {

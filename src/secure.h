@@ -1,4 +1,4 @@
-/* The part of a keystream that is read one word at a time, from loops that do not hold the GIL. */
+/* The buffer of a keystream that loops without the GIL read one word at a time. */
 #ifndef DPFAST_SECURE_H
 #define DPFAST_SECURE_H
 
@@ -15,13 +15,13 @@
 
 typedef struct {
     uint64_t *words;            /* SECURE_WORDS words of keystream */
-    size_t next;                /* the first word not given yet; SECURE_WORDS if there is none */
+    size_t next;                /* the first unused word; SECURE_WORDS if there is none */
     uint64_t generation;        /* secure_generation() when the key was drawn */
-    void (*refill)(void *owner); /* takes the GIL; leaves at least one word to give, never fails by itself */
+    void (*refill)(void *owner); /* takes the GIL; leaves at least one unused word and never fails */
     void *owner;
 } secure_stream;
 
-/* How many forks lie between this process and the one that imported the module. Written only by the handler, in a child
+/* The number of forks between this process and the one that imported the module. Written only by the handler, in a child
  * that has a single thread, so that no reader needs a barrier. */
 static uint64_t secure_forks = 0;
 
@@ -29,7 +29,7 @@ static void secure_forked(void) { secure_forks++; }
 
 static inline uint64_t secure_generation(void) { return secure_forks; }
 
-/* Returns 0, or the error of pthread_atfork. A second interpreter in the process registers nothing twice. */
+/* Returns 0, or the error of pthread_atfork. A second interpreter in the process does not register again. */
 static int secure_watch_forks(void) {
 #ifndef _WIN32
     static int watched = 0;
@@ -42,13 +42,13 @@ static int secure_watch_forks(void) {
     return 0;
 }
 
-/* A store through a volatile function pointer is not a dead store, whatever happens to the memory afterwards. */
+/* The compiler cannot drop a store through a volatile function pointer as a dead store. */
 static void *(*const volatile secure_memset)(void *, int, size_t) = memset;
 
 static inline void secure_wipe(void *memory, size_t size) { secure_memset(memory, 0, size); }
 
-/* The four functions of a bitgen_t. Both checks are made for every word: a word of the parent's buffer must never be
- * given in a child. */
+/* The four functions of a bitgen_t. Both checks are made for every word: a child must never return a word of
+ * the parent's buffer. */
 static inline uint64_t secure_uint64(void *state) {
     secure_stream *stream = (secure_stream *)state;
     if (__builtin_expect((stream->next == SECURE_WORDS) | (stream->generation != secure_forks), 0))
@@ -56,16 +56,16 @@ static inline uint64_t secure_uint64(void *state) {
     return stream->words[stream->next++];
 }
 
-/* The upper half of a word of its own: keeping the lower half would be a second buffer to discard after a fork. */
+/* The upper half of a fresh word: keeping the lower half would need a second buffer to discard after a fork. */
 static inline uint32_t secure_uint32(void *state) { return (uint32_t)(secure_uint64(state) >> 32); }
 
 static inline double secure_double(void *state) {
     return (double)(secure_uint64(state) >> 11) * (1.0 / 9007199254740992.0);
 }
 
-/* What a loop gets while there is no randomness, until the lock's exit raises: a public sequence that starts at 0. It
- * is spread out, because with equal words a rejection loop (numpy's integers(0, 6), say) would never end and the error
- * would never be seen. */
+/* The words that a loop receives when randomness is unavailable, until leaving the lock raises: a public sequence that
+ * starts at 0. The words differ, because with equal words a rejection loop (such as numpy's integers(0, 6)) would never
+ * end and the error would never be raised. */
 static inline uint64_t secure_placeholders(uint64_t *words, uint64_t last) {
     for (size_t i = 0; i < SECURE_WORDS; i++) {
         words[i] = last ^ (last >> 32);

@@ -1,4 +1,5 @@
-/* Order statistics x_(first..last) of n keys (doubles) in one pass and a bit, without a sort or a copy of the data.
+/* Order statistics x_(first..last) of n keys (doubles) in little more than one pass, without sorting or copying
+ * the data.
  *
  * The bracket. One key is read from each of m = n / width consecutive strata, at a hashed place in it. The number of
  * sampled keys <= x_(r) is a sum of m independent indicators with mean r m / n (to within one stratum) and variance
@@ -8,17 +9,17 @@
  *
  * bracket the window but with probability 2 exp(-z^2 / 2) < 2.6e-5 (Bernstein; 2e-6 by the normal law), over the places.
  * One scan counts the keys below, at, and above both ends of the bracket and copies out those strictly inside, about
- * (j - i) width of them. Keys equal to an end are counted only, so ties cost nothing. The counts say which ranks the
- * copied keys have, and whether the window was bracketed at all: a wrong bracket is seen, never believed.
+ * (j - i) width of them. Keys equal to an end are only counted, so ties are free. The counts give the ranks of the copied
+ * keys and show whether the bracket contains the window: a wrong bracket is always detected.
  *
  * Cost. width = n^(1/3) / 2, hence m = 2 n^(2/3) sampled keys and, at the median, z n^(2/3) / sqrt(2) copied ones:
  * n + O(n^(2/3)) steps, then the same again on the copied keys. If the bracket was wrong, four counting passes of 16
  * bits each find x_(first) and x_(last) exactly; with these as the ends of the bracket, the second scan cannot fail. So
  * O(n) for every input, plus the sort of the window itself.
  *
- * The places are hashed with a secret that is drawn anew for each sample: they are independent of the data, so nobody can
- * make an order for which one record, at a place that is read, decides whether the bracket is wrong and so the time.
- * Results do not depend on the secret.
+ * The places are hashed with a fresh secret for each sample. They are independent of the data, so an adversary cannot
+ * construct an order for which one record, at a sampled place, decides whether the bracket is wrong and hence the run
+ * time. Results do not depend on the secret.
  */
 #ifndef DPFAST_SELECT_H
 #define DPFAST_SELECT_H
@@ -43,7 +44,7 @@ struct select_keys {
     const char *data;      /* the first record */
     ptrdiff_t n, stride;   /* records; bytes from one to the next, of any sign */
     enum select_kind kind;
-    int in_place;          /* aligned contiguous float64: scanned where it lies */
+    int in_place;          /* aligned contiguous float64: scanned in place */
     int shift;             /* 64-bit integers are rounded to multiples of 2^shift, */
     double scale;          /* scaled back by this, */
     double lower, upper;   /* and clamped to these */
@@ -72,8 +73,8 @@ static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
     }
 }
 
-/* step is a power of two. Where it is so long that every int64 (|v| <= 2^63) is at most half of it, or every uint64
- * less than half of it, all keys are zero, whatever the shift: scale 0 says so. */
+/* step is a power of two. If it is so large that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
+ * than half of it, all keys are zero for any shift; scale = 0 encodes this. */
 static void select_set_grid(struct select_keys *keys, double lower, double upper, double step, double missing)
 {
     const int longest = keys->kind == SELECT_UINT64 ? 64 : 63, shift = step > 1.0 ? ilogb(step) : 0;
@@ -84,8 +85,8 @@ static void select_set_grid(struct select_keys *keys, double lower, double upper
     keys->scale = shift > longest ? 0.0 : ldexp(1.0, shift);
 }
 
-/* Clamping last is clamping first, since rounding is monotone and fixes the bounds. It also makes the conversion safe:
- * a quotient within the bounds is exact, one beyond them may be rounded, but not back across them. */
+/* Clamping last is equivalent to clamping first, because rounding is monotone and keeps the bounds. It also makes the
+ * conversion safe: a quotient within the bounds is exact, and rounding cannot move one beyond them back inside. */
 static inline double select_clamp(double key, double lower, double upper)
 {
     key = key < lower ? lower : key;
@@ -100,7 +101,7 @@ static inline double select_double_of_bits(uint64_t bits)
 }
 
 /* The nearest double. The halves of the integer are put below the exponents of 2^84 and 2^52, whose subtraction is
- * exact, so that the sum rounds once: every vector unit can do that, while few convert 64-bit integers. */
+ * exact, so that the sum rounds once. Every vector unit supports this; few convert 64-bit integers. */
 static inline double select_double_of_uint64(uint64_t value)
 {
     double high = select_double_of_bits(value >> 32 | UINT64_C(0x4530000000000000));
@@ -115,14 +116,14 @@ static inline double select_double_of_int64(uint64_t value)
     return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
 }
 
-/* What to add to the floor of value / 2^shift, 1 <= shift <= 64, so as to round half to even. */
+/* The increment of the floor of value / 2^shift, 1 <= shift <= 64, that rounds half to even. */
 static inline uint64_t select_round_up(uint64_t value, int shift)
 {
     uint64_t half = UINT64_C(1) << (shift - 1), odd = value >> (shift - 1) >> 1 & 1;
     return (value & (half | (half - 1))) > half - odd;
 }
 
-/* shift <= 63. The sign bit is flipped for the shift, which then is an unsigned one, and subtracted after it. */
+/* shift <= 63. The sign bit is flipped before the shift, which is then unsigned, and subtracted afterwards. */
 static inline double select_round_int64(uint64_t value, int shift)
 {
     const uint64_t sign = UINT64_C(1) << 63;
@@ -134,8 +135,8 @@ static inline double select_round_uint64(uint64_t value, int shift)
     return select_double_of_uint64((value >> (shift - 1) >> 1) + select_round_up(value, shift));
 }
 
-/* Exponent and fraction are moved to those of a float, all ones staying all ones, and the bias is put right by an exact
- * product, subnormals too. */
+/* Exponent and fraction are moved to those of a float (all ones stay all ones), and an exact product corrects the bias,
+ * also for subnormals. */
 static inline double select_half(uint16_t value)
 {
     uint32_t bits = (uint32_t)(value & 0x7fff) << 13, special = -(uint32_t)((value & 0x7c00) == 0x7c00);
@@ -147,7 +148,7 @@ static inline double select_half(uint16_t value)
 }
 
 /* A loop over records `value` of a C type; memcpy because a field of a packed record may lie anywhere. The contiguous
- * copy of the loop is there to be vectorised. */
+ * copy of the loop exists so that it vectorises. */
 #define SELECT_LOAD(type, key) \
     if (stride == (ptrdiff_t)sizeof(type)) \
         for (ptrdiff_t i = 0; i < count; i++) { \
@@ -199,9 +200,9 @@ static void select_load_filled(const struct select_keys *keys, ptrdiff_t start, 
 
 /* ---- the sort of a few hundred keys, no NaN among them ---- */
 
-#define SELECT_RUN 8 /* keys of a sorting network */
+#define SELECT_RUN 8 /* keys in a sorting network */
 
-/* The lesser to the first place. Two independent selections, or gcc makes one unpredictable branch of them. */
+/* Put the lesser key first. Two independent selections, because gcc would turn one into an unpredictable branch. */
 static inline void select_order(double *x, int i, int j)
 {
     double left = x[i], right = x[j];
@@ -209,7 +210,7 @@ static inline void select_order(double *x, int i, int j)
     x[j] = left > right ? left : right;
 }
 
-/* Batcher's network for eight keys: minima and maxima only, nothing to mispredict. */
+/* Batcher's network for eight keys: minima and maxima only, without branches to mispredict. */
 static inline void select_sort_run(double *x)
 {
     select_order(x, 0, 1), select_order(x, 2, 3), select_order(x, 4, 5), select_order(x, 6, 7);
@@ -221,7 +222,7 @@ static inline void select_sort_run(double *x)
 }
 
 /* Two adjacent sorted runs of one length. The lower half of the result is taken from the front and the upper half from
- * the back: two chains of dependent steps run side by side, neither can leave its run, and no step branches. */
+ * the back: two chains of dependent steps run in parallel, neither leaves its run, and no step branches. */
 static inline void select_merge_twins(const double *left, ptrdiff_t run, double *restrict out)
 {
     const double *right = left + run, *left_back = right - 1, *right_back = right + run - 1;
@@ -248,7 +249,7 @@ static inline ptrdiff_t select_sort_room(ptrdiff_t n)
 }
 
 /* Merge sort of x, bottom up, O(n log n) always. Returns where the sorted keys are: x or scratch. Both hold
- * room = select_sort_room(n) doubles. Runs of one length keep every merge one of twins. */
+ * room = select_sort_room(n) doubles. Runs of equal length make every merge one of equal runs. */
 static double *select_sort(double *x, ptrdiff_t n, double *scratch)
 {
     const ptrdiff_t room = select_sort_room(n);
@@ -278,12 +279,12 @@ static double *select_sort(double *x, ptrdiff_t n, double *scratch)
 
 struct select_bracket {
     ptrdiff_t width, strata; /* one sampled key in each stratum */
-    ptrdiff_t first, last;   /* ranks in the sample; below 1 or beyond `strata` the bracket is open on that side */
+    ptrdiff_t first, last;   /* ranks in the sample; below 1 or above `strata` the bracket is unbounded on that side */
     ptrdiff_t capacity;      /* room for the keys strictly inside */
 };
 
 #define SELECT_SLACK 4.75
-#define SELECT_AHEAD 16               /* sampled keys on their way from memory */
+#define SELECT_AHEAD 16               /* sampled keys being prefetched */
 #define SELECT_VECTOR 4               /* doubles in a vector of the scan */
 #define SELECT_CHUNK 8                /* keys tested by one branch of the scan */
 #define SELECT_BLOCK 2048             /* keys loaded at a time: half of a first-level cache */
@@ -305,14 +306,14 @@ static struct select_bracket select_plan(ptrdiff_t n, ptrdiff_t first, ptrdiff_t
     return plan;
 }
 
-/* Where in the data the key of a stratum is read: SplitMix64 from a secret seed picks a place in it. */
+/* The place where the key of a stratum is read, chosen by SplitMix64 from a secret seed. */
 static inline ptrdiff_t select_position(ptrdiff_t stratum, ptrdiff_t width, uint64_t secret)
 {
     uint64_t h = dpfast_mix(secret + ((uint64_t)stratum + 1) * DPFAST_GOLDEN);
     return stratum * width + (ptrdiff_t)(((h >> 32) * (uint64_t)width) >> 32);
 }
 
-/* Every read misses the cache, so those to come are asked for ahead (a prefetch past the end does no harm). */
+/* Every read misses the cache, so later reads are prefetched (a prefetch past the end is harmless). */
 static void select_sample(const struct select_keys *keys, ptrdiff_t width, uint64_t secret, ptrdiff_t start,
                           ptrdiff_t stop, double *out)
 {
@@ -325,10 +326,10 @@ static void select_sample(const struct select_keys *keys, ptrdiff_t width, uint6
 /* ---- the scan ---- */
 
 struct select_tally {
-    ptrdiff_t not_below, not_above, inside; /* keys >= low, keys <= high, both; NaN is in none of them */
+    ptrdiff_t not_below, not_above, inside; /* keys >= low, keys <= high, both; NaN is not counted */
     ptrdiff_t at_low;                       /* keys == low */
     ptrdiff_t collected;                    /* keys strictly between low and high, copied to `room` */
-    ptrdiff_t overflow;                     /* the room was too small; the rest is then meaningless */
+    ptrdiff_t overflow;                     /* `room` was too small; the other fields are then meaningless */
 };
 
 typedef double select_doubles __attribute__((vector_size(8 * SELECT_VECTOR), aligned(8), may_alias));
@@ -336,9 +337,9 @@ typedef int64_t select_masks __attribute__((vector_size(8 * SELECT_VECTOR)));
 
 #define SELECT_SUM(v) ((v)[0] + (v)[1] + (v)[2] + (v)[3])
 
-/* Chunks of contiguous keys, count a multiple of SELECT_CHUNK. Vectors are GCC's own, which every target lowers: a
- * comparison gives -1 or 0 a lane. No count branches, so ties cost nothing; the one branch is taken for the few chunks
- * that have something to copy. */
+/* Chunks of contiguous keys, count a multiple of SELECT_CHUNK. GCC's generic vectors, which every target lowers: a
+ * comparison gives -1 or 0 per lane. Counting does not branch, so ties are free; the only branch is taken for the few
+ * chunks with keys to copy. */
 DPFAST_CLONES
 static void select_scan_chunks(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
                                double *room, ptrdiff_t capacity)
@@ -376,7 +377,7 @@ static void select_scan_chunks(const double *x, ptrdiff_t count, double low, dou
     tally->collected = collected;
 }
 
-/* Any number of contiguous keys: the last, partial chunk is filled with NaN, which no count sees. */
+/* Any number of contiguous keys: the last, partial chunk is filled with NaN, which is not counted. */
 static void select_scan_keys(const double *x, ptrdiff_t count, double low, double high, struct select_tally *tally,
                              double *room, ptrdiff_t capacity)
 {
@@ -426,7 +427,7 @@ static inline double select_key_of_image(uint64_t image)
     return key;
 }
 
-/* Moves a rank among all keys of a prefix to its digit, and to a rank among the keys that share this digit too. */
+/* Converts a rank among the keys of a prefix to the next digit and a rank among the keys that also share this digit. */
 static inline uint64_t select_digit(const int64_t *counts, int64_t *rank)
 {
     uint64_t digit = 0;

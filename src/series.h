@@ -1,5 +1,5 @@
 /* Trigonometric sums s(u) = a_0 + sum_l (a_l cos(l w u) + b_l sin(l w u)) by Clenshaw's recurrence, several points at a
- * time. They are evaluated after the release only: doubles, and nothing private. */
+ * time. They are evaluated only after the release: doubles, without private data. */
 #ifndef DPFAST_SERIES_H
 #define DPFAST_SERIES_H
 

@@ -1,8 +1,8 @@
-/* Order statistics of a stream: records are counted by the leading digits of their grid codes, and in a later pass only
- * those that share the leading digits of a wanted rank are looked at again.
+/* Order statistics of a stream: one pass counts records by the leading digits of their grid codes, and a later pass
+ * processes only the records that share the leading digits of a wanted rank.
  *
- * Either pass is meant to be little slower than reading: digits are made by a few vector operations for each group of
- * records while those of the group before are counted or looked up, and memory is asked for ahead.
+ * Both passes should be little slower than reading: the digits of each group of records are computed by a few vector
+ * operations while those of the previous group are counted or looked up, and memory is prefetched.
  */
 #ifndef DPFAST_STREAM_H
 #define DPFAST_STREAM_H
@@ -13,22 +13,22 @@
 #define STREAM_BLOCK SELECT_BLOCK
 #define STREAM_LEVELS 4
 #define STREAM_LANES 4                    /* records whose digits go to the lower halves of words, and again to the upper */
-#define STREAM_GROUP 16                   /* records whose digits are made at once */
+#define STREAM_GROUP 16                   /* records whose digits are computed at once */
 #define STREAM_WORDS (STREAM_GROUP / 2)
-#define STREAM_AHEAD 512                  /* records on their way from memory */
-#define STREAM_HITS 1024                  /* records held to be looked at again */
-#define STREAM_TIES 3                     /* equal neighbours in a group that tell of ties */
+#define STREAM_AHEAD 512                  /* records being prefetched */
+#define STREAM_HITS 1024                  /* records held for a second look-up */
+#define STREAM_TIES 3                     /* equal neighbours in a group that indicate ties */
 #define STREAM_INLINE static inline __attribute__((always_inline))
 
 /* ---- codes ---- */
 
 /* The map from a double to its code, for grids within 2^51 steps of 0: the sum with 1.5 * 2^52 is rounded to an integer,
- * half to even, as x / step is by `dpfast_code`; doubles from 2^52 to 2^53 follow one another as their bits do. */
+ * half to even, like x / step in `dpfast_code`; doubles from 2^52 to 2^53 have the order and spacing of their bits. */
 struct stream_door {
     double lower, upper, missing;
     double scale, origin; /* 1 / step, 1.5 * 2^52 */
     uint64_t zero;        /* the bits of the sum for the code 0 */
-    int plain;            /* else records become codes first, as doubles, and this is the door of those */
+    int plain;            /* otherwise records are first converted to codes, as doubles, and this is the map for those */
 };
 
 static uint64_t stream_bits(double x)
@@ -58,7 +58,8 @@ STREAM_INLINE uint64_t stream_code(double x, const struct stream_door *door)
     return bits - door->zero;
 }
 
-/* The digits code >> shift of a group, two to a word: fewer steps than a word for each, or a vector in their order. */
+/* The digits code >> shift of a group, two per word, which takes fewer steps than one per word or than a vector in
+ * order. */
 STREAM_INLINE void stream_digits(const double *x, const struct stream_door *door, int shift, uint64_t *words)
 {
     for (int w = 0; w < STREAM_WORDS; w += STREAM_LANES)
@@ -80,7 +81,7 @@ static void stream_encode(const dpfast_grid *g, const double *x, ptrdiff_t count
         out[i] = dpfast_code(x[i], g->lower, g->upper, g->step, g->missing, g->first);
 }
 
-/* Up to STREAM_BLOCK records from `start` on for the door: where they lie, or in the buffer. */
+/* Up to STREAM_BLOCK records from `start` on: in place, or in the buffer. */
 static const double *stream_load(const struct select_keys *keys, const dpfast_grid *g, const struct stream_door *door,
                                  ptrdiff_t start, ptrdiff_t count, double *buffer)
 {
@@ -98,7 +99,7 @@ static const double *stream_load(const struct select_keys *keys, const dpfast_gr
 /* ---- counts ---- */
 
 /* Adds 1 to the count of each cell; `cells` is overwritten. Additions to one count wait for one another, so while the
- * first cell is that of many they are added at once. Counts have 32 bits: half the cache lines to be touched. */
+ * first cell is frequent its records are added at once. Counts have 32 bits, to touch half as many cache lines. */
 DPFAST_CLONES
 static void stream_add(uint32_t *cells, ptrdiff_t n, uint32_t *counts)
 {
@@ -132,7 +133,7 @@ STREAM_INLINE void stream_add_group(const uint64_t *words, uint32_t *counts)
     }
 }
 
-/* Whether the first records of a block have few values. It decides time only. */
+/* Whether the first records of a block have few values. It affects only the run time. */
 static int stream_is_tied(const double *x, const struct stream_door *door, int shift)
 {
     int ties = 0;
@@ -152,7 +153,7 @@ static void stream_count_tied(const double *x, ptrdiff_t count, const struct str
     stream_add(cells, count, counts);
 }
 
-/* Digits of the next group are made before those of the last are counted, so that neither waits for the other. */
+/* Digits of the next group are computed before those of the last are counted, so that neither waits for the other. */
 DPFAST_CLONES
 static void stream_count_block(const double *x, ptrdiff_t count, const struct stream_door *given, int shift,
                                uint32_t *counts)
@@ -192,18 +193,18 @@ static void stream_count(const struct select_keys *keys, const dpfast_grid *g, i
 
 /* ---- the records of wanted cells ---- */
 
-/* What to do with the records of each cell of a level: nothing (0), copy their codes (1), or look at their next digit in
- * table `mark - 2` of the next level. A level but the first has a row of marks for each table. */
+/* The action for the records of each cell of a level: ignore (0), copy the codes (1), or look up the next digit in table
+ * `mark - 2` of the next level. Every level except the first has a row of marks for each table. */
 struct stream_level {
     const int32_t *marks;
     int shift, bits;      /* the digit: the last `bits` bits of code >> shift */
 };
 
-/* Where marked records go. */
+/* The destination of marked records. */
 struct stream_sink {
     const struct stream_level *levels; /* `depth` of them, */
     int depth;
-    struct stream_level last;          /* and the one that is counted */
+    struct stream_level last;          /* and the level that is counted */
     uint32_t *counts;
     int64_t *room;
     ptrdiff_t copied, capacity;        /* of the room */
@@ -215,7 +216,7 @@ static inline uint64_t stream_cell(const struct stream_level *level, int32_t mar
     return (uint64_t)(mark - 2) << level->bits | (code >> level->shift & ((UINT64_C(1) << level->bits) - 1));
 }
 
-/* Walks up to STREAM_HITS records down the levels. Many at once are often those of one cell of one level. */
+/* Walks up to STREAM_HITS records down the levels. Consecutive records are often in one cell of one level. */
 DPFAST_CLONES
 static void stream_walk(const double *hits, ptrdiff_t n, const struct stream_door *given, struct stream_sink *sink)
 {
@@ -249,7 +250,7 @@ static void stream_walk(const double *hits, ptrdiff_t n, const struct stream_doo
     stream_add(cells, counted, sink->counts);
 }
 
-/* Whether digits of a group are those of marked cells. */
+/* Whether digits of a group belong to marked cells. */
 STREAM_INLINE int stream_found(const uint64_t *words, const unsigned char *any)
 {
     unsigned char found = 0;

@@ -1,7 +1,7 @@
 /* Exact sums of codes, and of their squares, over keys clamped between two values. docs/proofs/exact-sums.md
  *
- * A code is below 2^52, so a block of 2048 of them sums below 2^63, and what is added up for a block fits one unsigned
- * word; blocks are added in 128 bits, where 2^63 records of any grid fit. Integers: no rounding, no order.
+ * A code is below 2^52, so a block of 2048 codes sums to less than 2^63 and fits one unsigned word; blocks are added
+ * in 128 bits, enough for 2^63 records of any grid. Integer sums have no rounding and do not depend on the order.
  */
 #ifndef DPFAST_SUMS_H
 #define DPFAST_SUMS_H
@@ -18,8 +18,8 @@ struct sums_moments {
     sums_wide sum, squares;
 };
 
-/* The sum of the codes of a block of keys clamped to low..high, NaN being `missing`. The bits of 2^52 + code are those of
- * 2^52 plus code: they are added as they stand, and 2^52 is taken off once, modulo 2^64. */
+/* The sum of the codes of a block of keys clamped to low..high, NaN being `missing`. The bits of the double 2^52 +
+ * code are those of 2^52 plus code: the bits are added, and the multiple of 2^52 is subtracted once, modulo 2^64. */
 DPFAST_CLONES
 static uint64_t sums_block(const double *x, ptrdiff_t count, double low, double high, double step, double missing,
                            double first)
@@ -30,7 +30,7 @@ static uint64_t sums_block(const double *x, ptrdiff_t count, double low, double 
     return sum - (uint64_t)count * dpfast_bits(0x1p52);
 }
 
-/* The same of the squares: high^2 2^52 + 2 high low 2^26 + low^2, each of the three sums below 2^63. */
+/* The same for the squares: high^2 2^52 + 2 high low 2^26 + low^2, each of the three sums below 2^63. */
 DPFAST_CLONES
 static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low, double high, double step,
                                     double missing, double first)
@@ -46,7 +46,7 @@ static sums_wide sums_block_squares(const double *x, ptrdiff_t count, double low
     return ((sums_wide)highs << 2 * SUMS_HALF) + ((sums_wide)mixed << (SUMS_HALF + 1)) + lows;
 }
 
-/* The keys of a block: where they lie, or in the buffer. */
+/* The keys of a block: in place, or in the buffer. */
 static const double *sums_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t count, double *buffer)
 {
     if (keys->in_place)
@@ -60,7 +60,7 @@ static inline double sums_within(const dpfast_grid *grid, double x)
     return x < grid->lower ? grid->lower : x > grid->upper ? grid->upper : x;
 }
 
-/* Both over records start..stop-1 of any dtype, clamped to low <= high; the squares only where they are asked for. */
+/* Both over records start..stop-1 of any dtype, clamped to low <= high; the squares only if requested. */
 static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
                                      const dpfast_grid *grid, double low, double high, int squares)
 {
@@ -79,14 +79,14 @@ static struct sums_moments sums_scan(const struct select_keys *keys, ptrdiff_t s
     return total;
 }
 
-/* A bracket, and where the keys strictly inside it are copied: worker w has room[w * capacity] on. */
+/* A bracket, and the destination of the keys strictly inside it: worker w writes from room[w * capacity] on. */
 struct sums_bracket {
     double low, high, *room;
     ptrdiff_t capacity;
 };
 
-/* One look at the records for two brackets, low->high <= high->low, and, where asked for, the sum of the codes clamped to
- * what is between them. Blocks stay in the first-level cache for the three loops. */
+/* One pass over the records for two brackets, low->high <= high->low, and, if requested, for the sum of the codes
+ * clamped to the range between them. Blocks stay in the first-level cache for the three loops. */
 static sums_wide sums_scan_between(const struct select_keys *keys, ptrdiff_t start, ptrdiff_t stop,
                                    const dpfast_grid *grid, const struct sums_bracket *low,
                                    const struct sums_bracket *high, int sums, ptrdiff_t worker,

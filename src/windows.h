@@ -1,5 +1,5 @@
-/* Many windows of order statistics at once: one pass counts every key in one of 2^14 buckets of equal width and keeps
- * its bucket, two bytes; the counts tell the buckets that meet a window, and the keys of those are copied out. */
+/* Many windows of order statistics at once: one pass counts every key in one of 2^14 buckets of equal width and stores
+ * its bucket in two bytes; the counts determine the buckets that intersect a window, whose keys are then copied. */
 #ifndef DPFAST_WINDOWS_H
 #define DPFAST_WINDOWS_H
 
@@ -10,10 +10,10 @@
 struct windows_buckets {
     double lower, upper;        /* keys are clamped to these, */
     double step;                /* and rounded to multiples of step if step > 0 */
-    double start, scale;        /* bucket 1 starts here, in halves of keys or in steps; buckets for one unit of that */
+    double start, scale;        /* start of bucket 1, in half keys or in steps; buckets per such unit */
 };
 
-/* Between the keys low and high. Halves, so that no difference overflows; subtraction and product are monotone. */
+/* Between the keys low and high. Halves avoid overflow of a difference; subtraction and product are monotone. */
 static struct windows_buckets windows_between(double low, double high, double lower, double upper)
 {
     double scale = (WINDOWS_BUCKETS - 1) / (0.5 * high - 0.5 * low);
@@ -21,7 +21,7 @@ static struct windows_buckets windows_between(double low, double high, double lo
 }
 
 /* One for each point of the grid, the bucket of lower + c step being c + 1: all exact, step being a power of two. Keys are
- * counted in steps: half of a subnormal number may be none. */
+ * measured in steps, because half of a subnormal number may not be a double. */
 static struct windows_buckets windows_of_points(double lower, double upper, double step)
 {
     return (struct windows_buckets){lower, upper, step, lower / step, 1.0};
@@ -45,8 +45,8 @@ static void windows_find(const struct windows_buckets *b, const double *restrict
     }
 }
 
-/* Finds and counts the buckets of records start..stop-1. Two tables of counts, or equal neighbours would wait for one
- * another. */
+/* Finds and counts the buckets of records start..stop-1. Two tables of counts, because equal neighbours would otherwise
+ * wait for one another. */
 static void windows_count(const struct select_keys *keys, const struct windows_buckets *b, ptrdiff_t start,
                           ptrdiff_t stop, uint16_t *found, int64_t *counts)
 {

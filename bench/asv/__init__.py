@@ -1,1 +1,1 @@
-"""The asv suite, a file per public module."""
+"""The asv suite: one file per public module."""

@@ -1,4 +1,4 @@
-"""``dpfast.local``: private medians and means of one bit from each person, against NumPy without privacy."""
+"""``dpfast.local``: private medians and means from one bit per person, against non-private NumPy."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ BOUNDS, EPSILON = (0.0, 4.0), 1.0
 
 
 class MedianDescent:
-    """One run over a long array, and many over a shorter one; the floor is the vectorised loop of NumPy over runs."""
+    """One run over a long array, and many over a shorter one; the baseline is a NumPy loop, vectorised over runs."""
 
     params = (["dpfast", "numpy"], [(1_000_000, 1), (10_000, 400)])
     param_names = ("line", "n and runs")
@@ -17,7 +17,7 @@ class MedianDescent:
     def setup(self, line, size):
         n, runs = size
         if line == "numpy" and runs == 1:
-            raise NotImplementedError  # a loop of Python, seconds
+            raise NotImplementedError  # a Python loop takes seconds
         x = np.random.default_rng(0).lognormal(size=n)
         if line == "numpy":
             self.run = lambda: numpy_descent(x, runs)
@@ -29,7 +29,7 @@ class MedianDescent:
 
 
 class Mean:
-    """`local.mean` against `np.mean` of the clipped numbers with Laplace noise of NumPy's, which is not exact."""
+    """`local.mean` against `np.mean` of the clipped values with NumPy's Laplace noise, which is not exact."""
 
     params = (["two-point", "laplace", "numpy"], [1_000_000])
     param_names = ("line", "n")
@@ -47,7 +47,7 @@ class Mean:
 
 
 def numpy_descent(x, runs):
-    """The same walk with NumPy's generator, not secure, and coins of 53 bits: one step of all runs at a time."""
+    """The same descent with NumPy's insecure generator and 53-bit coins: one step of all runs at a time."""
     rng, (lower, upper) = np.random.default_rng(1), BOUNDS
     keep = 1 / (1 + np.exp(-EPSILON))
     pushes = (upper - lower) * np.arange(1, len(x) + 1) ** (-2 / 3)

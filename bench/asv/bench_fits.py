@@ -1,4 +1,4 @@
-"""``dpfast.families`` that need whole blocks: all in one call, against a fit of each by SciPy or scikit-learn."""
+"""``dpfast.families`` that need whole blocks: all blocks in one call, against one fit per block."""
 
 import importlib.util
 import warnings
@@ -19,14 +19,14 @@ def labels(n, d):
 
 
 def logistic(data, blocks, workers=1):
-    """All blocks by the kernel."""
+    """Fit all blocks with the kernel."""
     family = families.LogisticRegression(data[0].shape[1], intercept=False)
     box = Box(family.names, (-3.0,) * len(family.names), (3.0,) * len(family.names))
     return family.estimates(data, blocks, box, corrected=True, workers=workers)
 
 
 def scikit(data, blocks, solver="lbfgs"):
-    """A fit of scikit-learn for each block; no bias correction."""
+    """One scikit-learn fit per block, without bias correction."""
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
@@ -36,7 +36,7 @@ def scikit(data, blocks, solver="lbfgs"):
 
 
 def scipy_logistic(data, blocks):
-    """A minimum of the negative log-likelihood for each block, by BFGS with its gradient."""
+    """Minimise the negative log-likelihood of each block by BFGS with the gradient."""
 
     def loss(beta, X, sign):
         margin = sign * (X @ beta)
@@ -61,7 +61,7 @@ def _weibull(x):
 
 
 class LogisticBlocks:
-    """200 blocks of 5,000 records of 2 to 50 regressors, with bias correction; the loops without."""
+    """200 blocks of 5,000 records of 2 to 50 regressors, with bias correction; the loops do not correct."""
 
     params = (["dpfast", "dpfast, 2 workers", "scipy", "sklearn lbfgs", "sklearn newton-cholesky"], [2, 10, 50])
     param_names = ("line", "d")
@@ -85,7 +85,7 @@ class LogisticBlocks:
 
 
 class ScalarBlocks:
-    """20,000 blocks of 50 records; SciPy's fit of ten of them for a baseline."""
+    """20,000 blocks of 50 records; the baseline is SciPy's fit of ten of them."""
 
     params = (["dpfast", "scipy, 10 blocks"], ["weibull", "laplace", "negative binomial"])
     param_names = ("line", "family")

@@ -1,4 +1,4 @@
-"""``dpfast.local.glm``: one private step for each person, against what its mathematics needs in NumPy at the least."""
+"""``dpfast.local.glm``: one private step per person, against the least work that the formulas need in NumPy."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from dpfast import local
 
 
 class GradientDescent:
-    """One run of logistic regression. The floor: two scalar products of d for each person, and d standard normals."""
+    """One run of logistic regression. The baseline: two dot products of length d per person, and d standard normals."""
 
     params = (["l2", "linf", "numpy"], [3, 20, 100])
     param_names = ("line", "d")

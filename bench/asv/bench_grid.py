@@ -1,4 +1,4 @@
-"""``dpfast.grid``: values to codes and back, against the same map in lines of NumPy."""
+"""``dpfast.grid``: values to codes and back, against the same map in NumPy."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Decode:
 
 
 class New:
-    """A grid with the default step, which is searched for."""
+    """Construct a grid with the default step, which needs a search."""
 
     def time_new(self):
         dpf.Grid(*data.BOUNDS)

@@ -1,4 +1,4 @@
-"""``dpfast.groups``: a median for each of many groups against a loop of NumPy's and pandas' groupby."""
+"""``dpfast.groups``: the medians of many groups, against a NumPy loop and pandas' groupby."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from bench import data, peers
 
 
 class GroupMedians:
-    """`dpf.by_group` with groups in order, in random order, and of a private number of records."""
+    """`dpf.by_group` with groups in order, in random order, and with a private number of records."""
 
     params = (["offsets", "labels", "n private", "np.median of each", "pandas"], [(10_000, 100), (100_000, 10)])
     param_names = ("line", "groups, size")

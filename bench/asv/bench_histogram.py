@@ -78,7 +78,7 @@ class Sample:
 
 
 class Smoothed:
-    """Few records of a smoothed histogram: no pass over the data; a choice of records reads as much."""
+    """A few records of a smoothed histogram need no pass over the data; a random choice of records reads as much."""
 
     params = ("dpf.synthesize", "Generator.choice")
     param_names = ("line",)

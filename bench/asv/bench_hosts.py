@@ -32,7 +32,7 @@ class OpenDP:
 
 
 class Columns:
-    """A median of a column, by the library that it comes from."""
+    """The median of a column, by the library of the column."""
 
     params = (["numpy", "pandas", "pyarrow", "polars"], [100, 1_000_000])
     param_names = ("library", "n")

@@ -32,7 +32,7 @@ class Release(_Records):
 
 
 class Draws(_Records):
-    """Ten more draws from a law that has been planned."""
+    """Ten more draws from a law that is already planned."""
 
     def setup(self, data, sizes):
         super().setup(data, sizes)

@@ -1,4 +1,4 @@
-"""``dpfast.ledger``: what a charge adds to a call."""
+"""``dpfast.ledger``: the overhead of a charge."""
 
 import tempfile
 
@@ -7,7 +7,7 @@ from bench import data
 
 
 class Overhead:
-    """What an active ledger adds to a call, in memory and on disk; without one a call looks at a context variable."""
+    """The overhead of an active ledger, in memory and on disk; without one a call reads a context variable."""
 
     params = ("no ledger", "ledger", "file")
     param_names = ("line",)

@@ -1,4 +1,4 @@
-"""``dpfast.local``: exact randomisers on the secure generator against NumPy's lines, which are neither."""
+"""``dpfast.local``: exact, secure randomisers, against NumPy code that is neither."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from dpfast import local
 
 
 class Randomize:
-    """Reports of many people; NumPy's lines have the probabilities as doubles."""
+    """Reports of many people; the NumPy code rounds the probabilities to doubles."""
 
     params = (["dpfast", "numpy"], ["k-rr", "oue"])
     param_names = ("line", "method")
@@ -24,7 +24,7 @@ class Randomize:
 
 
 class Others:
-    """Reports for which NumPy has no line."""
+    """Reports without a NumPy counterpart."""
 
     params = ("subset", "olh", "hadamard", "codebook", "piecewise", "hybrid", "laplace")
     param_names = ("method",)
@@ -42,7 +42,7 @@ class Others:
 
 
 class CountLines:
-    """The server's count of hashed reports against a loop of NumPy's over categories."""
+    """The server's count of hashed reports, against a NumPy loop over categories."""
 
     params = ("dpfast", "numpy")
     param_names = ("line",)

@@ -1,4 +1,4 @@
-"""``dpfast.local.series`` and ``sparse``: reports of a million people, sums of them, against lines of NumPy."""
+"""``dpfast.local.series`` and ``sparse``: reports of a million people and their sums, against NumPy."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _GRID = dpf.Grid(0, 1)
 
 
 class SeriesReports:
-    """A million reports of 6 and 50 terms, and their sums; NumPy's line is the mean of the same waves, not private."""
+    """A million reports of 6 and 50 terms, and their sums; NumPy computes the non-private mean of the same waves."""
 
     params = (["one-frequency", "halfspace", "majority", "subset", "np.cos"], [6, 50])
     param_names = ("line", "terms")

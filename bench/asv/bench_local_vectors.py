@@ -1,4 +1,4 @@
-"""``dpfast.local`` on vectors: one million coordinates randomised, reports summed, against lines of NumPy."""
+"""``dpfast.local`` on vectors: randomise one million coordinates and sum reports, against NumPy."""
 
 import numpy as np
 

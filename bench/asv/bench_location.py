@@ -8,7 +8,7 @@ from bench import data
 
 
 class Median:
-    """`dpf.median` and a built mechanism, from one small call to a long array; a sum reads the same memory."""
+    """`dpf.median` and a built mechanism, from one small call to a long array; `x.sum()` reads the same memory."""
 
     params = (["mechanism", "dpf.median", "np.median", "x.sum"], [100, 10_000, 10_000_000])
     param_names = ("line", "n")
@@ -49,7 +49,7 @@ class SmoothMedian:
 
 
 class MedianMemory:
-    """Peak memory of the process; "x alone" is what the data take."""
+    """Peak memory of the process; "x alone" is the memory of the data."""
 
     params = ("mechanism", "np.median", "x alone")
     param_names = ("line",)
@@ -63,7 +63,7 @@ class MedianMemory:
 
 
 class MedianOrders:
-    """Orders that hurt a selection."""
+    """Orders that slow a selection down."""
 
     params = (["mechanism", "np.median"], ["random", *data.ORDERS])
     param_names = ("line", "order")
@@ -138,7 +138,7 @@ class Quantiles:
 
 
 class Statistics:
-    """Means, variance and interquartile range against the lines of NumPy and SciPy."""
+    """Means, variance and interquartile range, against NumPy and SciPy."""
 
     params = (["mean", "variance", "trimmed mean", "interquartile range"], ["dpfast", "floor"])
     param_names = ("statistic", "line")

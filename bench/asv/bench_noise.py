@@ -1,4 +1,4 @@
-"""``dpfast.noise``: exact, secure integer noise against NumPy's, which is neither."""
+"""``dpfast.noise``: exact, secure integer noise, against NumPy's noise, which is neither."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ class Laplace:
 
 
 class DiscreteLaplace:
-    """The two-sided geometric law; NumPy's way is the difference of two geometrics."""
+    """The two-sided geometric law; NumPy takes the difference of two geometric draws."""
 
     params = (["dpfast", "numpy"], [1.0, 1e3])
     param_names = ("line", "scale")

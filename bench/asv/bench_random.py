@@ -22,7 +22,7 @@ class Words:
 
 
 class Variates:
-    """NumPy's own methods on either generator: words one by one."""
+    """NumPy's methods on either generator, which take words one by one."""
 
     params = tuple(_GENERATORS)
     param_names = ("generator",)

@@ -23,7 +23,7 @@ class RobustMean:
 
 
 class Transform:
-    """A whitening of each record, the same bits on every machine, against BLAS."""
+    """Whitening of each record, with the same bits on every machine, against BLAS."""
 
     params = (["dpfast", "x @ a.T"], [10, 100])
     param_names = ("line", "d")
@@ -40,7 +40,7 @@ class Transform:
 
 
 class Reduce:
-    """The choice among candidates with scores at hand."""
+    """The choice among candidates whose scores are given."""
 
     params = (1_000, 100_000)
     param_names = ("candidates",)

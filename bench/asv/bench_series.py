@@ -7,7 +7,7 @@ from bench import data
 
 
 class SeriesCoefficients:
-    """Noisy coefficients of 5 and 50 terms, and the same means as lines of NumPy."""
+    """Noisy coefficients of 5 and 50 terms, and the same means in NumPy."""
 
     params = (["mechanism", "np.cos"], [5, 50], [10_000, 1_000_000])
     param_names = ("line", "terms", "n")

@@ -6,7 +6,7 @@ from bench import data
 
 
 class Stream:
-    """A median, or nine quantiles, of chunks that are generated or of a memmap, in two passes."""
+    """A median, or nine quantiles, of generated chunks or of a memmap, in two passes."""
 
     params = (["sum", "median", "9 quantiles"], ["generated", "memmap"], [10_000_000])
     param_names = ("line", "chunks", "n")

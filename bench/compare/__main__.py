@@ -1,8 +1,8 @@
 """The table of ratios: ``python -m bench.compare [--only GROUP] [--json FILE] [--quick]``.
 
-Each row runs a job of dpfast, what it is held against (the floor, mostly the NumPy line without privacy) and installed
-peers in one process. dpfast and its floors take turns, so that whatever else the machine does hits them alike; the
-least time of each is reported, and the ratio of the two. Calls are the natural ones: they allocate their results.
+Each row runs a job of dpfast, its baseline (the floor, mostly the non-private NumPy call) and installed peers in one
+process. dpfast and its floors take turns, so that other load on the machine affects them equally; the table shows the
+least time of each and their ratio. Calls are as a user would write them: they allocate their results.
 """
 
 import argparse
@@ -34,7 +34,7 @@ WIDTHS = (43, 9, 46, 5, 7, 3, 0)
 
 
 def cells(row, *, quick):
-    """The cells of a row; `quick` sizes are not held against the targets."""
+    """The cells of a row; `quick` sizes are not compared with the targets."""
     ok = "-" if quick or row.ok is None else "yes" if row.ok else "NO"
     others = "; ".join(f"{name} {_shown(value, row.unit)}" for name, value in row.peers.items())
     floor = f"{row.floor_name} {_shown(row.floor, row.unit)}"
@@ -57,7 +57,7 @@ def cpu():
 
 
 def environment():
-    """What the figures depend on."""
+    """Versions and hardware that the figures depend on."""
     return {
         "python": platform.python_version(),
         "dpfast": dpf.__version__,
@@ -72,8 +72,8 @@ def environment():
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description="Ratios to NumPy and to peers.")
     parser.add_argument("--only", action="append", choices=[*GROUPS, "memory"], help="a group of rows; may be repeated")
-    parser.add_argument("--json", metavar="FILE", help="write the results there too")
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test, no verdicts")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the sizes: a smoke test without verdicts")
     options = parser.parse_args(arguments)
     wanted = options.only or [*GROUPS, "memory"]
 

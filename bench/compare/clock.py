@@ -1,4 +1,4 @@
-"""The clock of ``bench.compare``: a job and its floors take turns, the least time of each counts."""
+"""The clock of ``bench.compare``: a job and its floors take turns, and the least time of each counts."""
 
 import gc
 import itertools
@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-SECONDS_A_ROW = 2.5  # of turns, where three turns take no longer
-SHORTEST = 2e-3  # seconds: shorter calls are repeated in a loop
+SECONDS_A_ROW = 2.5  # of turns, unless three turns take longer
+SHORTEST = 2e-3  # seconds; shorter calls are repeated in a loop
 MOST_TURNS = 100
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What a job is held against, and the greatest ratio allowed (None: for information)."""
+    """A baseline of a job, and the greatest allowed ratio (None: for information)."""
 
     name: str
     run: Callable
@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `unit` is s or B, of `dpfast`, `floor` and `peers`."""
+    """One line of the table; `unit` is the unit of `dpfast`, `floor` and `peers`, s or B."""
 
     job: str
     dpfast: float
@@ -79,7 +79,7 @@ def _clock(run, loops):
 
 
 def _loops(run):
-    """How many calls take `SHORTEST`, after one that warms up: the first in a thread makes its generator."""
+    """The number of calls that take `SHORTEST`, after a warm-up call: the first in a thread makes its generator."""
     run()
     loops = 1
     while (seconds := _clock(run, loops)) < SHORTEST:
@@ -88,7 +88,7 @@ def _loops(run):
 
 
 def measure(job, *, quick):
-    """The rows of a job, one for each floor. Peers run after, three turns."""
+    """The rows of a job, one per floor. Peers run afterwards, in three turns."""
     best, turns = race([job.run, *(floor.run for floor in job.floors)], 0.1 if quick else SECONDS_A_ROW)
     others = {name: race([run], 0.0, 1 if quick else 3)[0][0] for name, run in job.peers.items()}
     for i, floor in enumerate(job.floors):

@@ -1,4 +1,4 @@
-"""Jobs on clusters of Dask in this machine: processes of one thread each. Dask is an optional import."""
+"""Jobs on local Dask clusters of single-threaded processes. Dask is an optional import."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +18,7 @@ QUIET = {
 
 @contextmanager
 def client(processes):
-    """A cluster that has started. What it tells of itself is asked for seldom: two are up at once, on few cores."""
+    """A running cluster. Its heartbeats are rare, because two clusters run at once on few cores."""
     from dask import config
     from distributed import Client, LocalCluster
 
@@ -31,7 +31,7 @@ def client(processes):
 
 
 def collections(n, folder):
-    """n records in delayed chunks: generated where they are read, and of a file in the page cache."""
+    """n records in delayed chunks: generated where they are read, or read from a file in the page cache."""
     from dask import array, delayed
 
     pieces = [(start, min(CHUNK, n - start)) for start in range(0, n, CHUNK)]

@@ -52,7 +52,7 @@ def _sum_in_two(other, x):
 
 
 def orders(size) -> Iterator[Job]:
-    """Orders that hurt a selection, against random order."""
+    """Orders that slow a selection down, against random order."""
     x, mechanism = data.pay(size(10**7)), data.median_mechanism()
     random = Floor("random order", lambda: mechanism(x), 1.5)
     for name, order in data.ORDERS.items():
@@ -71,7 +71,7 @@ def dtypes(size) -> Iterator[Job]:
 
 
 def call(size) -> Iterator[Job]:
-    """One small call: what Python and checks cost."""
+    """One small call: the overhead of Python and of the checks."""
     x, mechanism = data.pay(100), data.median_mechanism()
     floor = Floor("np.median", lambda: np.median(x), 1.0)
     yield Job("one call, n = 100, mechanism built", lambda: mechanism(x), (floor,), peers.medians(x))
@@ -81,7 +81,7 @@ def call(size) -> Iterator[Job]:
 
 
 def noise(size) -> Iterator[Job]:
-    """Exact noise of the secure generator, against the noise of NumPy's, which is neither."""
+    """Exact noise of the secure generator, against NumPy's noise, which is neither exact nor secure."""
     n, rng = size(10**6), np.random.default_rng(1)
     for scale, name in ((1.0, "1"), (1e3, "1e3"), (2.0**20, "2**20")):
         floor = Floor("Generator.laplace", lambda s=scale: rng.laplace(0.0, s, n), 0.75)
@@ -108,7 +108,7 @@ def random(size) -> Iterator[Job]:
 
 
 def grid(size) -> Iterator[Job]:
-    """Values to codes, against the same in lines of NumPy."""
+    """Values to codes, against the same map in NumPy."""
     x, points = data.pay(size(10**7)), dpf.Grid(*data.BOUNDS)
     floor = Floor("np.where, clip, rint, astype", lambda: data.encode_in_numpy(points, x))
     yield Job(f"Grid.encode, n = {power(x.size)}", lambda: points.encode(x), (floor,))
@@ -146,7 +146,7 @@ def statistics(size) -> Iterator[Job]:
 
 
 def robust(size) -> Iterator[Job]:
-    """A location in d dimensions, against the medians of the columns."""
+    """A location estimate in d dimensions, against the medians of the columns."""
     mechanism = dpf.NestedBoxes(grid=dpf.Grid(-1000, 1000), epsilon=data.EPSILON)
     for d in (100, 1000):
         x = np.random.default_rng(0).normal(size=(size(10**5), d))
@@ -155,7 +155,7 @@ def robust(size) -> Iterator[Job]:
 
 
 def selection(size) -> Iterator[Job]:
-    """One exact selection from many candidates against NumPy's way, which is not exact, and from a few."""
+    """One exact selection from many candidates, and from a few, against Gumbel noise in NumPy, which is not exact."""
     rng = np.random.default_rng(1)
     for n, limit in ((size(10**6), 2.0), (10, None)):
         scores = rng.normal(0.0, 10.0, n)
@@ -176,7 +176,7 @@ def m_estimates(size) -> Iterator[Job]:
 
 
 def block_fits(size) -> Iterator[Job]:
-    """Logistic regressions of all blocks, against a loop of scikit-learn where installed, else of SciPy."""
+    """Logistic regressions of all blocks, against a loop over scikit-learn if installed, otherwise SciPy."""
     records = bench_fits.labels(size(10**6), 10)
     blocks = len(records[0]) // 5000
     if bench_fits.has_scikit():
@@ -188,7 +188,7 @@ def block_fits(size) -> Iterator[Job]:
 
 
 def estimates(size) -> Iterator[Job]:
-    """Private maximum likelihood against the sums that the estimators without privacy are made of."""
+    """Private maximum likelihood, against the sums that non-private estimators need."""
     n, rng = size(10**7), np.random.default_rng(0)
     x = rng.gamma(2.0, 1.0, n)
     rate = dpf.SampleAndAggregate("exponential", bounds=(0.2, 5), epsilon=1.0)
@@ -218,7 +218,7 @@ def histograms(size) -> Iterator[Job]:
 
 
 def groups(size) -> Iterator[Job]:
-    """A median for each of many groups, against a loop of NumPy's and, where it is installed, pandas."""
+    """The medians of many groups, against a NumPy loop and, if installed, pandas."""
     mechanism, count = data.median_mechanism(), size(10**4)
     x, offsets = data.pay(100 * count), np.arange(0, 100 * count + 1, 100)
     rows = np.split(x, offsets[1:-1])
@@ -245,7 +245,7 @@ def series(size) -> Iterator[Job]:
 
 
 def local_privacy(size) -> Iterator[Job]:
-    """Local randomisers, k = 100, against lines of NumPy that are neither exact nor secure."""
+    """Local randomisers, k = 100, against NumPy code that is neither exact nor secure."""
     x, few = data.categories(size(10**6)), data.categories(size(10**5))
     surveys = {m: local.Categorical(data.CATEGORIES, data.EPSILON, m) for m in ("k-rr", "oue", "olh")}
     floor = Floor("where(random < p, x, (x + integers) % k)", lambda: data.respond_in_numpy(x), 1.0)
@@ -268,7 +268,7 @@ def descents(size) -> Iterator[Job]:
 
 
 def regressions(size) -> Iterator[Job]:
-    """Logistic regression by private gradient descent, a step for each person."""
+    """Logistic regression by private gradient descent, one step per person."""
     X, y = data.regression(size(10**5), 20)
     rng, public = np.random.default_rng(1), {"epsilon": data.EPSILON}
     floor = Floor("2 products and d standard normals a row", lambda: data.products_and_normals_in_numpy(X, rng), 2.0)
@@ -278,7 +278,7 @@ def regressions(size) -> Iterator[Job]:
 
 
 def hosts(size) -> Iterator[Job]:
-    """A median as a measurement of OpenDP, where that is installed: at most 1.2 times the call itself, and 1 ms."""
+    """A median as an OpenDP measurement, if installed: at most 1.2 times the direct call, plus 1 ms."""
     if "OpenDP" not in peers.names():
         return
     n = size(10**6)
@@ -295,7 +295,7 @@ def hosts(size) -> Iterator[Job]:
 
 
 def streams(size) -> Iterator[Job]:
-    """Chunks that are generated, and those of a file in the page cache, against a sum of each chunk."""
+    """Generated chunks, and chunks of a file in the page cache, against the sum of each chunk."""
     n = size(10**8)
     with tempfile.TemporaryDirectory() as folder:
         for name, chunks in data.streams(n, folder).items():
@@ -306,10 +306,10 @@ def streams(size) -> Iterator[Job]:
 
 
 def dask(size) -> Iterator[Job]:
-    """A job of Dask on two processes against the same on one, where it is installed; and the like without dpfast.
+    """A Dask job on two processes against the same job on one, if Dask is installed; also without dpfast.
 
-    The scheduler is a third process. Chunks of a file in the page cache cost next to nothing to read, so that it shows:
-    they are for information.
+    The scheduler is a third process. Chunks of a file in the page cache take almost no time to read, so the overhead of
+    the scheduler is visible; these rows are for information.
     """
     if find_spec("distributed") is None:
         return

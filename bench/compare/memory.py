@@ -1,6 +1,6 @@
 """Extra memory of one call in its own process: ``python -m bench.compare.memory mechanism 10000000`` prints bytes.
 
-Linux only: the peak of resident memory is reset after the data are made and the call is warmed up on few of them.
+Linux only. The peak of resident memory is reset after the data are made and after a warm-up call on a few records.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from bench.compare.jobs import power
 
 
 def extra(line, n):
-    """Bytes of resident memory that one call adds to its data at most; None where the kernel does not tell."""
+    """The peak of resident memory, in bytes, that one call adds to its data; None if the system does not report it."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     call = [sys.executable, "-m", "bench.compare.memory", line, str(n)]
@@ -24,7 +24,7 @@ def extra(line, n):
 
 
 def rows(size) -> Iterator[Row]:
-    """Resident memory that the median adds to its data, each in a process of its own."""
+    """Resident memory that the median adds to its data, each size in its own process."""
     for n in (size(10**7), size(10**8)):
         ours, theirs = extra("mechanism", n), extra("np.median", n)
         if ours is not None:

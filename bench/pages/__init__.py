@@ -1,4 +1,4 @@
-"""Pages of docs/results/, made of sections: the one command line that writes them.
+"""Pages of docs/results, made of sections, and the command line that writes them.
 
 A section is a function ``section(quick) -> str`` of Markdown that starts with its own heading; a figure is a function
 ``figure(quick, path)`` that draws an SVG.
@@ -11,7 +11,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
 
 def pyplot(size=8):
-    """Matplotlib's pyplot for drawings that depend on the numbers only, with letters of this many points."""
+    """Matplotlib's pyplot with a given font size, set up so that a drawing depends on its numbers only."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -22,14 +22,14 @@ def pyplot(size=8):
 
 
 def save(figure, path):
-    """The drawing as an SVG, the same bytes from run to run."""
+    """Save the drawing as an SVG with the same bytes in every run."""
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def write(name, title, sections, *, figure, caption, arguments=None):
     """The command ``python -m bench.<name>``: write <name>.md, with the figure after the first section, and <name>.svg.
 
-    ``--quick`` makes everything small and prints it, as a smoke test; ``--only`` prints one section; ``--output``
+    ``--quick`` uses small sizes and prints the sections, as a smoke test; ``--only`` prints one section; ``--output``
     writes to another folder.
     """
     parser = argparse.ArgumentParser(
@@ -39,7 +39,7 @@ def write(name, title, sections, *, figure, caption, arguments=None):
         "--only", action="append", choices=[*sections, "figure"], help="print a section; may be repeated"
     )
     parser.add_argument("--quick", action="store_true", help="small and few data sets: a smoke test, printed")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write there instead of docs/results")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write to this folder instead of docs/results")
     options = parser.parse_args(arguments)
 
     texts = {}

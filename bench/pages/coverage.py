@@ -1,4 +1,4 @@
-"""How often the stated errors of `dpfast.SampleAndAggregate` hold: random settings of every family and parameter.
+"""Coverage of the stated errors of `dpfast.SampleAndAggregate`: random settings of every family and parameter.
 
 A section of docs/results/efficiency.md: ``python -m bench.efficiency --only coverage``.
 """
@@ -20,7 +20,7 @@ _MANY, _RELEASES, _NODES = 1_000_000, 4000, 33
 
 @dataclass(frozen=True)
 class Case:
-    """A family, its parameters as they are drawn, and its records; `released` are those whose errors are tried."""
+    """A family, how to draw its parameters and records, and the parameters whose errors are tested (`released`)."""
 
     name: str
     family: families.Family
@@ -108,7 +108,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """One random setting: what is public, and the truth."""
+    """One random setting: the public parameters and the truth."""
 
     case: Case
     parameter: str
@@ -118,7 +118,7 @@ class Setting:
 
 
 def setting(case, parameter, rng, records=RECORDS):
-    """A truth, bounds around it, a number of records, epsilon and the options, at random."""
+    """A random truth, bounds around it, number of records, epsilon and options."""
     theta = case.theta(rng)
     truth, (least, most) = theta[parameter], case.family.space(parameter)
     below, above = (_power(rng, *DECADES) for _ in range(2))
@@ -146,9 +146,9 @@ def setting(case, parameter, rng, records=RECORDS):
 
 
 def releases(trial, rng, records=_MANY):
-    """Releases of new data sets: their own estimates where many are made, else normal ones with the moments of blocks.
+    """Releases of new data sets, from their estimates if there are many, else from normal ones of equal moments.
 
-    What a Winsorized mean adds to the mean of the estimates is taken from releases of a few of these data sets.
+    The difference of a Winsorized mean from the mean of the estimates comes from releases of a few of these data sets.
     """
     mechanism, n = trial.mechanism, trial.n
     sets, winsorizes = max(2 * records // n, 60), mechanism.winsorizes(n)[0]
@@ -182,10 +182,10 @@ def _normal_scores(count):
 
 
 def coverage(trial, rng, records=_MANY):
-    """Of the error at the truth, and of that at the release, and whether both ends of the bounds are beyond them.
+    """Coverages of the errors at the truth and at the release, and whether both bounds are beyond these errors.
 
-    Where one is not, releases at that end are within every error, and more than the confidence is covered. None where
-    the error at the truth says nothing.
+    If one bound is not, releases at that bound are within every error, and the coverage is above the confidence. None
+    if the error at the truth is not known.
     """
     found, truth = releases(trial, rng, records), trial.theta[trial.parameter]
     low, high = trial.mechanism.box.range(trial.parameter)
@@ -205,7 +205,7 @@ def coverage(trial, rng, records=_MANY):
 
 
 def _others(trial):
-    """The true values of the other parameters, but for those that follow from the released one."""
+    """The true values of the other parameters, except those that follow from the released one."""
     same = {"rate": ("mean", "scale"), "mean": ("rate",), "scale": ("rate",), "sd": ("variance",), "variance": ("sd",)}
     theta = dict(trial.theta)
     if isinstance(trial.case.family, families.NegativeBinomial):
@@ -215,19 +215,19 @@ def _others(trial):
 
 
 def survey(case, parameter, rng, settings=SETTINGS, records=RECORDS, many=_MANY):
-    """The coverages of random settings: of those where the error is known."""
+    """The coverages of random settings in which the error is known."""
     trials = [setting(case, parameter, rng, records) for _ in range(settings)]
     return [found for trial in trials if (found := coverage(trial, rng, many)) is not None]
 
 
 def extremes(found):
-    """The least coverage, and the greatest where both ends of the bounds are beyond the error; None of none."""
+    """The least coverage, and the greatest among settings with both bounds beyond the error; None for no settings."""
     least = min((min(row[:2]) for row in found), default=None)
     return least, max((max(row[:2]) for row in found if row[2]), default=None)
 
 
 def section(quick):
-    """A line for each family and parameter."""
+    """One row per family and parameter."""
     settings, records = (3, (RECORDS[0], 10**4)) if quick else (SETTINGS, RECORDS)
     rows = []
     for case in CASES:

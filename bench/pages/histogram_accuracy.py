@@ -16,7 +16,7 @@ from dpfast.densities import PerturbedHistogram
 
 BETA, SQUARE = beta(10, 10), 2.5414541452651447  # the density, and the integral of its square
 BINS = [2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100]
-# Mean integrated squared error for BINS: exactly, without noise; and for (n, epsilon) of the perturbed histogram, as
+# Mean integrated squared error for BINS: exact without noise; and for (n, epsilon) of the perturbed histogram, as
 # (figure, standard error), from an implementation with continuous noise.
 PLAIN = {
     100: "1.55145 .25016 .63211 .25710 .25529 .17821 .15535 .15130 .16122 .19534 .23791 .28386 .37981 .47793 .72607 "
@@ -102,7 +102,7 @@ def errors(quick):
 
 
 def figure(quick, path):
-    """Figure 1 of the paper: mean integrated squared error against bins, without noise and with."""
+    """Figure 1 of the paper: mean integrated squared error against bins, with and without noise."""
     drawn, panels = pages.pyplot().subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
     for ax, ((n, epsilon), found) in zip(panels.flat, simulation(runs(quick)).items(), strict=True):
         ax.plot(BINS, [plain_mise(m, n) for m in BINS], label="without noise")
@@ -116,12 +116,12 @@ def figure(quick, path):
 
 
 def records(n, rng):
-    """From the density 1/2 + x."""
+    """Draws from the density 1/2 + x."""
     return (math.sqrt(0.25) * np.sqrt(1 + 8 * rng.random(n))) - 0.5
 
 
 def squared_error(shares):
-    """Of a histogram of the unit interval with these shares, against the density 1/2 + x."""
+    """Squared error of a histogram of the unit interval with these shares, for the density 1/2 + x."""
     m = len(shares)
     edges = np.arange(m + 1) / m
     true = np.diff((edges + edges**2) / 2)
@@ -129,14 +129,14 @@ def squared_error(shares):
 
 
 def perturbed_error(n, runs, rng):
-    """Theorem 8: m of the order n^(1/3); each run has data of its own."""
+    """Theorem 8: m of order n^(1/3); each run has its own data."""
     mechanism = PerturbedHistogram(round((n / 6) ** (1 / 3)), grid=dpf.Grid(0, 1), epsilon=1.0)
     releases = (mechanism(records(n, rng), rng=rng) for _ in range(runs))
     return np.mean([squared_error(released.weights / released.weights.sum()) for released in releases])
 
 
 def smoothed_error(n, runs, rng):
-    """Theorem 7, with its m and k; many releases from one data set, whose own error is m / n, k / n of the draws'."""
+    """Theorem 7, with its m and k: many releases from one data set, whose own error, m / n, is k / n of the draws'."""
     orders = dpf.theory.smoothed_orders(n)
     m, k = round(orders.cells), round(orders.k)
     options = {"bounds": (0, 1), "epsilon": 1.0, "method": "smoothed", "bins": m, "rng": rng}

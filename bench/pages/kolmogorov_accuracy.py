@@ -1,4 +1,4 @@
-"""How near the exponential mechanism under the Kolmogorov-Smirnov distance is: a section of ``bench.densities``."""
+"""Distances of the exponential mechanism under the Kolmogorov-Smirnov distance: a section of ``bench.densities``."""
 
 import numpy as np
 from scipy.stats import beta

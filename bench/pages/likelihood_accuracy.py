@@ -1,4 +1,4 @@
-"""How near `dpfast.SampleAndAggregate` is to the best estimator: sections of ``bench.efficiency``."""
+"""Errors of `dpfast.SampleAndAggregate` relative to the best estimator: sections of ``bench.efficiency``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ except ImportError:  # not installed, or not for this scikit-learn
 
 EPSILONS = (0.1, 1.0, 4.0)
 RECORDS = (10**4, 10**5, 10**6, 10**7)
-BLOCKS = 500_000  # simulated for each entry, or what 1e7 records make
+BLOCKS = 500_000  # simulated per entry, or as many as 1e7 records give
 MOST_AT_ONE_MILLION = 1.15  # at epsilon 1
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A family, the parameter that is released and its bounds, the truth, and how to draw; how to do it naively.
+    """A family, the released parameter and its bounds, the truth, how to draw records, and a naive estimate.
 
     `influence` is the influence function of the MLE at the truth, whose mean over a block is the error of its estimate
     to first order.
@@ -35,7 +35,7 @@ class Setting:
     bounds: tuple[float, float]
     draw: Callable
     influence: Callable
-    records: tuple[float, float] | None = None  # public bounds of the records, for the naive way
+    records: tuple[float, float] | None = None  # public bounds of the records, for the naive estimate
     naive: Callable | None = None  # from a noisy mean, or variance, to the parameter
 
     @property
@@ -88,15 +88,15 @@ def information(setting, release):
 
 
 def scale_of(setting, release):
-    """The truth on the scale on which estimates are averaged, and what a unit there is worth."""
+    """The truth on the scale on which estimates are averaged, and the value of one unit of that scale."""
     return (np.log(setting.truth), setting.truth) if release.box.logs else (setting.truth, 1.0)
 
 
 def efficiency(setting, release, n, rng, quick):
     """n I times the mean squared error: variance and bias of simulated blocks, and the variance of the noise.
 
-    Blocks are independent, so a mean of k of them has their bias and 1/k of their variance: much less chance is in that
-    than in errors of whole releases. The bias is that of what is left of the estimates beyond the first order.
+    Blocks are independent, so a mean of k of them has their bias and 1/k of their variance: this varies much less
+    than the errors of whole releases. The bias is that of the remainder of the estimates beyond the first order.
     """
     k, [grid] = release.block_count(n), release.grids(n)
     blocks = 20_000 if quick else min(BLOCKS, 10**7 * k // n)
@@ -112,7 +112,7 @@ def efficiency(setting, release, n, rng, quick):
 
 
 def naive(setting, epsilon, n, rng):
-    """The same of the estimate made of a noisy mean or variance of clipped records; None where there is none."""
+    """The same for an estimate from a noisy mean or variance of clipped records; None if there is no such estimate."""
     if setting.naive is None:
         return None
     statistic = dpf.statistics.Variance() if setting.family == "normal" else dpf.statistics.Mean()
@@ -218,7 +218,7 @@ def wide_ranges(quick):
     return f"## A range that is far too wide\n\n{paragraph(text)}\n{table(headings, rows)}"
 
 
-# A logistic regression on two features, uniform in the square, and an intercept; what is public about it.
+# A logistic regression on two features, uniform in the square, and an intercept; the public bound on the coefficients.
 _COEFFICIENTS, _LARGEST = np.array([0.5, 1.0, -1.0]), 3.0
 
 
@@ -239,7 +239,7 @@ def _aggregated(X, y, epsilon, rng, combine):
 
 
 def _of_diffprivlib(X, y, epsilon, rng):
-    """With hardly any penalty; the guarantee is for the same change."""
+    """Fit with almost no penalty; the guarantee is for the same change of the data."""
     seed = int(rng.integers(2**31))
     model = LogisticRegression(epsilon=epsilon, data_norm=np.sqrt(2), C=1e5, max_iter=1000, random_state=seed)
     model.fit(X, y)
@@ -247,7 +247,7 @@ def _of_diffprivlib(X, y, epsilon, rng):
 
 
 def regression(quick):
-    """Coefficients of a logistic regression, beside diffprivlib's model where that is installed."""
+    """Coefficients of a logistic regression, and of diffprivlib's model if installed."""
     methods = {
         "not private": _plain,
         "mean": lambda *given: _aggregated(*given, "mean"),
@@ -277,7 +277,7 @@ def regression(quick):
 
 
 def predicted_excess(setting, release, n):
-    """n I times what theory adds to 1 / (n I)."""
+    """n I times the excess over 1 / (n I) that theory predicts."""
     theta = release.family.reference(release.box, {setting.parameter: setting.truth})
     terms = release.family.log_second_order if release.box.logs else release.family.second_order
     v2, b2 = terms(setting.parameter, theta)

@@ -1,7 +1,6 @@
 """Densities under local privacy, section 5.2 of Duchi, Jordan and Wainwright: errors of every method, and the rate.
 
-A section of ``python -m bench.local_experiments``. Errors are mean integrated
-squared errors on the unit interval.
+A section of ``python -m bench.local_experiments``. Errors are mean integrated squared errors on the unit interval.
 """
 
 import numpy as np
@@ -17,7 +16,7 @@ _POINTS = (np.arange(20_000) + 0.5) / 20_000
 
 
 def coefficients(pdf, terms):
-    """Of a density on the unit interval, in the trigonometric basis."""
+    """Coefficients of a density on the unit interval in the trigonometric basis."""
     angles = 2 * np.pi * np.outer(np.arange(1, terms // 2 + 1), _POINTS)
     waves = np.sqrt(2) * np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(terms, -1)
     return waves @ pdf / _POINTS.size
@@ -82,7 +81,7 @@ def _by_the_rule(n, smoothness, roughness):
 
 
 def section(quick):
-    """Three tables: methods against each other, series and density, the rate."""
+    """Three tables: the methods, series and density, the rate."""
     lines = {}
     for epsilon, n, _, terms, error in error_rows(quick):
         lines.setdefault((f"{epsilon:g}", size(n)), []).append(f"{error:.2g} ({terms})")

@@ -1,9 +1,9 @@
 """Private logistic regression on texts and people, as in figure 7 of Duchi, Jordan and Wainwright.
 
 A section of ``python -m bench.local_experiments``. Data: the words of spam messages and the census people of
-``populations.DATA``, columns that are 1 in at least a tenth of the records; where they are absent, synthetic records of
-the same shape. A run draws n people with replacement, both labels alike often, from a random three quarters, and tests
-on the others. Which columns count, and how many ones a record has at most, is taken as public.
+``populations.DATA``, with the columns that are 1 in at least a tenth of the records; without the files, synthetic
+records of the same shape. A run draws n people with replacement, both labels equally likely, from a random three
+quarters, and tests on the others. The choice of columns and the greatest number of ones per record count as public.
 """
 
 import math
@@ -23,7 +23,7 @@ HEADINGS = ("data", "n", "features", "epsilon", "method", "excess risk", "wrong 
 
 @dataclass(frozen=True)
 class Population:
-    """Records of bits with labels; `ones` is how many ones a record counts with at most."""
+    """Records of bits with labels; `ones` is the greatest number of ones of a record, by clipping."""
 
     name: str
     X: np.ndarray
@@ -32,7 +32,7 @@ class Population:
 
 
 def load(name, file, *, ones, shape, label):
-    """The common columns of a file of packed bits, or synthetic ones: columns of falling shares, a sparse model."""
+    """The frequent columns of a file of packed bits, or synthetic records: decreasing shares, a sparse model."""
     path = DATA / file
     if path.exists():
         with np.load(path) as stored:
@@ -71,15 +71,15 @@ def newton(X, y):
 
 
 def shrunk(X, ones):
-    """Rows with more ones than `ones` count for less, so that their sum is at most that."""
+    """Scale rows with more than `ones` ones down, so that their sum is at most `ones`."""
     return X * np.minimum(1.0, ones / np.maximum(X.sum(axis=1, keepdims=True), 1.0))
 
 
 def laplace_descent(samples, ones, rng):
-    """The comparison: gradients with Laplace noise in each coordinate, one run for each sample and epsilon, abreast.
+    """The baseline: gradients with Laplace noise in each coordinate, all samples and epsilons in parallel.
 
     The l1 norm of a gradient is at most `ones` + 1, the noise of scale 2 (ones + 1) / epsilon. Steps by the same rule,
-    with the root mean square of the norm of the noise in place of the norm of a report.
+    with the root mean square norm of the noise instead of the norm of a report.
     """
     X = np.repeat(np.stack([with_constant(shrunk(X, ones)) for X, _ in samples], axis=1), len(EPSILONS), axis=1)
     y = np.repeat(np.stack([y for _, y in samples], axis=1), len(EPSILONS), axis=1)
@@ -113,13 +113,13 @@ def private_fits(samples, ones, rng):
 
 
 def scores(theta, X, y):
-    """The mean log loss and the share of wrong guesses."""
+    """The mean log loss and the share of wrong predictions."""
     t = with_constant(X) @ theta
     return np.mean(np.logaddexp(0.0, np.where(y, -t, t))), np.mean((t > 0) != y)
 
 
 def balanced(y, n, rng):
-    """n records with replacement, in random order, each with either label with probability a half."""
+    """n records with replacement, in random order, each label with probability 1/2."""
     yes, no = np.flatnonzero(y), np.flatnonzero(~y)
     return np.where(rng.random(n) < 0.5, rng.choice(yes, n), rng.choice(no, n))
 
@@ -130,7 +130,7 @@ def summary(values):
 
 
 def experiment(population, n, runs, rng):
-    """(population, n, features, epsilon, method, excess risk, share of wrong guesses), the last two as `summary`."""
+    """(population, n, features, epsilon, method, excess risk, wrong predictions), the last two as `summary`."""
     samples, tests, floors = [], [], []
     for _ in range(runs):
         order = rng.permutation(len(population.y))
@@ -162,7 +162,7 @@ def rows(quick):
 
 
 def section(quick):
-    """A table: risk and wrong guesses for each population, epsilon and method."""
+    """A table: risk and wrong predictions for each population, epsilon and method."""
     about = f"""Logistic regression with one private gradient step per person, n people drawn with both labels equally
         likely: the excess of the logarithmic loss on test data over that of a fit without privacy, and the share of
         wrong predictions, with standard errors. "half space" is equation (25), "subset of signs" is the hypercube for

@@ -1,9 +1,9 @@
 """Shares of many yes-or-no answers under local privacy, figure 1 of Duchi, Jordan and Wainwright (section 6.2).
 
-A section of ``python -m bench.local_experiments``. Each person has d bits, the
-estimate is the mean vector, the error its largest coordinate; samples are drawn with replacement from tables of data
-(folder `DPFAST_DATA`), from independent bits in 27 columns as in the paper, with made-up shares, and, without the
-folder, from independent bits with the shares that a source publishes.
+A section of ``python -m bench.local_experiments``. Each person has d bits, the estimate is the mean
+vector, and the error is its largest coordinate. Samples are drawn with replacement from tables of data (folder
+`DPFAST_DATA`), from independent bits in 27 columns as in the paper, with made-up shares, and, without the folder, from
+independent bits with published shares.
 """
 
 from functools import lru_cache
@@ -22,7 +22,7 @@ _SHARES = (0.048, 0.069, 0.029, 0.014, 0.017, 0.011, 0.089)
 
 
 def populations():
-    """Tables of 0 and 1 by name: the real ones where their files are, and two that are drawn."""
+    """Tables of 0 and 1 by name: real ones if their files exist, and simulated ones."""
     pain, drugs = DATA / "nsduh2014_pain_relievers.csv.gz", DATA / "drug_consumption_uci.csv.gz"
     rng, found = np.random.default_rng(0), {}
     if pain.exists():
@@ -46,7 +46,7 @@ def estimate(x, method, rng):
     n, d = x.shape
     if method == "none":
         return x.mean(axis=0)
-    if method == "laplace":  # scale d / epsilon for each bit; the sum of n such is the difference of two gammas
+    if method == "laplace":  # scale d / epsilon per bit; the sum of n draws is the difference of two gamma variables
         noise = rng.standard_gamma(n, d) - rng.standard_gamma(n, d)
         return x.mean(axis=0) + noise * d / (EPSILON * n)
     people = local.Hypercube(d, EPSILON, method=method)  # of 2 x - 1, in {-1, 1}^d

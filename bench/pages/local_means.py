@@ -1,7 +1,7 @@
 """Mean and median pay under local privacy, figures 5 and 6 and table 1 of Duchi, Jordan and Wainwright (section 6.1).
 
-A section of ``python -m bench.local_experiments``. The population is the pay of 2010
-of the University of California (folder `DPFAST_DATA`), or, without the file, made-up lognormal pay with a Pareto tail.
+A section of ``python -m bench.local_experiments``. The population is the pay of 2010 of the University of
+California (folder `DPFAST_DATA`), or, without the file, made-up lognormal pay with a Pareto tail.
 """
 
 from functools import lru_cache
@@ -27,7 +27,7 @@ _UNIT = 25_000.0
 
 
 def population():
-    """Yearly pay, at least 0, and what it is."""
+    """Yearly pay, at least 0, and its description."""
     if _PAY.exists():
         year, gross = np.loadtxt(_PAY, delimiter=",", skiprows=1, usecols=(0, 3)).T
         return np.maximum(gross[year == 2010], 0.0), "pay of 2010, University of California"
@@ -38,7 +38,7 @@ def population():
 
 @lru_cache
 def mean_rows(quick):
-    """(epsilon, moment, variant, mean absolute error / mean): half of the people at a time, moments known exactly."""
+    """(epsilon, moment, variant, mean absolute error / mean): half of the people in each run, moments known exactly."""
     pay, _ = population()
     runs, rng, found = 4 if quick else 100, np.random.default_rng(1), []
     moments = MOMENTS[::3] if quick else MOMENTS
@@ -81,7 +81,7 @@ def median_rows(quick):
 
 
 def section(quick):
-    """Two tables: means against the moment that is assumed, medians against the width of the bounds."""
+    """Two tables: means against the assumed moment, medians against the width of the bounds."""
     pay, name = population()
     lines, best = {}, {}
     for epsilon, moment, variant, error in mean_rows(quick):

@@ -16,13 +16,13 @@ from dpfast.laws import NestedIntervals
 EPSILONS = (0.1, 1.0, 4.0)
 DELTA = 1e-6
 TRIM = 0.1
-# Sizes, and how many data sets of each.
+# Sizes, and the number of data sets of each.
 DATASETS = {100: 100, 1000: 80, 10_000: 50, 100_000: 30, 1_000_000: 12}
 QUICK = {100: 2, 1000: 1}
 
 
 def statistics(population):
-    """What is estimated, by the name it has in the tables."""
+    """The estimated statistics, by their names in the tables."""
     return {
         "median": dpf.statistics.Median(),
         "0.9-quantile": dpf.statistics.Quantile(0.9),
@@ -59,10 +59,10 @@ def center(law):
 
 
 def mean_absolute(law, target):
-    """E|release - target|, from the distribution function F of the law: no draws.
+    """E|release - target|, computed from the distribution function F of the law, without draws.
 
-    The sum of F(k) over the codes k below the target plus that of 1 - F(k) over the others. F is taken as linear
-    between knots, where it is (inverse sensitivity) or nearly is (noise: to a relative 1e-3).
+    The sum of F(k) over the codes k below the target plus the sum of 1 - F(k) over the others. F is interpolated
+    linearly between knots: exactly for inverse sensitivity, to a relative 1e-3 for noise.
     """
     first, last = law.support
     start, stop = law.value(first), law.value(last)
@@ -132,12 +132,12 @@ def measurements(quick):
     return {(p, n): measure(p, n, datasets) for p in populations() for n, datasets in sizes.items()}
 
 
-# ---- what the tables are made of ----
+# ---- settings ----
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What was measured of a statistic in one setting: noise by mechanism, and the sampling error."""
+    """Errors of a statistic in one setting: noise by mechanism, and the sampling error."""
 
     population: Population
     n: int
@@ -171,13 +171,13 @@ def names():
 
 
 def best(of):
-    """The mechanism that has the least noise in the most settings."""
+    """The mechanism that has the least noise in the largest number of settings."""
     winners = [min(s.noise, key=s.noise.get) for s in of]
     return max(of[0].noise, key=winners.count)
 
 
 def enough(of, mechanism):
-    """The least n from which on the noise is below the sampling error in all the settings; a dash if in none."""
+    """The least n from which on the noise is below the sampling error in all settings; a dash if there is no such n."""
     sizes = sorted({s.n for s in of}, reverse=True)
     fine = list(itertools.takewhile(lambda n: all(s.small(mechanism) for s in of if s.n == n), sizes))
     return size(fine[-1]) if fine else "-"
@@ -206,7 +206,7 @@ LABELS = {
 
 
 def answer(quick):
-    """Which mechanism for which statistic; where smooth and inverse sensitivity lose."""
+    """The best mechanism for each statistic, and where smooth and inverse sensitivity lose."""
     rows = []
     for name in names():
         groups = {epsilon: [s for s in settings(quick, name) if s.epsilon == epsilon] for epsilon in EPSILONS}
@@ -259,7 +259,7 @@ def _inverse_loses(quick):
 
 
 def _shares(some, of):
-    """How many of each n x epsilon."""
+    """The number of settings for each n x epsilon."""
     products = sorted({s.n * s.epsilon for s in of})
     counts = {p: [sum(s.n * s.epsilon == p for s in group) for group in (some, of)] for p in products}
     return ", ".join(f"n x epsilon = {p:,.0f}: {few} of {whole}" for p, (few, whole) in counts.items() if few)
@@ -319,7 +319,7 @@ def _winners(quick):
 
 
 def center_of_symmetry(quick):
-    """Errors of all estimates of one thing."""
+    """Errors of all estimates of the center."""
     rows = []
     for population, n, epsilon, totals, exact in _centers(quick):
         least = min(totals.values())

@@ -1,4 +1,4 @@
-"""Errors of other libraries against those of dpfast, at equal bounds and epsilon."""
+"""Errors of other libraries relative to those of dpfast, at equal bounds and epsilon."""
 
 from functools import cache
 
@@ -17,7 +17,7 @@ _QS = {"median": 0.5, "0.9-quantile": 0.9}
 
 
 def _releases(name, population, n, epsilon, candidates):
-    """By peer, a function of n records."""
+    """Functions of n records, by peer."""
     public = {"n": n, "bounds": (population.grid.lower, population.grid.upper), "epsilon": epsilon}
     if name == "mean":
         return peers.means(**public)

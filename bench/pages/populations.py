@@ -1,4 +1,4 @@
-"""Where the data of the accuracy tables come from: each population with the public bounds that go with it."""
+"""The populations of the accuracy tables, each with its public bounds."""
 
 import os
 from collections.abc import Callable
@@ -18,9 +18,9 @@ _PAY = DATA / "uc_pay_2010_2023.csv.gz"
 
 @dataclass(frozen=True)
 class Population:
-    """A distribution and what an analyst would state of it without looking: bounds, step, Huber's corner.
+    """A distribution with the parameters that an analyst would choose without the data: bounds, step, Huber's corner.
 
-    `values` turns uniform numbers in (0, 1) into records; evenly spread numbers give a population in small.
+    `values` maps uniform numbers in (0, 1) to records; evenly spaced numbers give a small copy of the population.
     """
 
     name: str
@@ -62,7 +62,7 @@ def _drawn_pay(u):
 
 @cache
 def populations():
-    """All of them; the real pay only where its file is."""
+    """All populations; the real pay only if its file exists."""
     grid = dpf.Grid
     synthetic = [
         Population("normal", "N(0, 1) in [-20, 20]", grid(-20, 20, step=2.0**-15), 1.345, ndtri, True),

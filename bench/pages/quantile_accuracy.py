@@ -8,9 +8,9 @@ from bench.pages.tables import digits, paragraph, table
 
 EPSILON = 1.0
 GRID = dpf.Grid(0, 1e6)
-# Numbers of quantiles, and how many releases of each.
+# Numbers of quantiles, and the number of releases of each.
 RUNS = {1: 300, 2: 300, 9: 60, 33: 20, 63: 8, 99: 6}
-MOST_ALONE = 9  # peers take seconds for a release of more
+MOST_ALONE = 9  # peers take seconds to release more
 
 
 def rank_error(ordered, ranks, values):

@@ -1,4 +1,4 @@
-"""Robust means in d dimensions: records needed against the calculator, adversaries, Gaussian means; fixed seeds."""
+"""Robust means in d dimensions: sample sizes and the calculator, adversaries, Gaussian means; fixed seeds."""
 
 import math
 
@@ -15,7 +15,7 @@ SEED = 20231120
 
 
 def section(quick: bool) -> str:
-    """Records needed, and Gaussian means without a useful range."""
+    """Required numbers of records, and Gaussian means without useful bounds."""
     return "\n".join(["## Robust means in d dimensions", "", _records(quick), _gaussian_mean(quick)])
 
 

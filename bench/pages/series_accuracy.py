@@ -27,7 +27,7 @@ def _error(true, n, *, smoothness, epsilon, runs, rng):
 
 
 def _expected(terms, n, *, smoothness, epsilon):
-    """The bound of the rule, but for the bias, which is that of the coefficients themselves."""
+    """The bound of the rule, with the bias of the coefficients themselves."""
     options = {"epsilon": epsilon, "smoothness": smoothness}
     bound = dpf.theory.series_error(terms, n, roughness=1e-9, **options)
     return bound + np.sum(_true(smoothness).coefficients[terms:] ** 2)
@@ -80,5 +80,5 @@ def _projection(quick):
 
 
 def section(quick):
-    """Rates, and what is gained by making a series a density."""
+    """Rates, and the gain from making a density of the series."""
     return "\n".join(["## Orthogonal series\n", *_rates(quick), *_projection(quick)])

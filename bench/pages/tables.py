@@ -1,4 +1,4 @@
-"""Tables and paragraphs in Markdown, and the checks of what stands in them."""
+"""Tables and paragraphs in Markdown, and checks of their figures."""
 
 import math
 import textwrap
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def paragraph(text, bullet=""):
-    """The words of a text in lines of 120."""
+    """Wrap a text at 120 columns."""
     return textwrap.fill(" ".join(text.split()), 120, initial_indent=bullet, subsequent_indent=" " * len(bullet)) + "\n"
 
 
@@ -18,7 +18,7 @@ def table(headings, rows):
 
 
 def digits(value):
-    """Two significant digits, three above 100, as a person would write them; a dash for nothing."""
+    """Two significant digits, three above 100, in ordinary notation; a dash for None."""
     if value is None:
         return "-"
     if value == math.inf:
@@ -33,16 +33,16 @@ def digits(value):
 
 
 def size(n):
-    """1000000 as 1e6; small ones as they are."""
+    """1000000 as 1e6; small numbers unchanged."""
     return f"{n:.0e}".replace("e+0", "e") if n >= 10_000 else str(n)
 
 
 def check(name, found, expected, tolerance):
-    """Stop where figures are not what they should be."""
+    """Exit if figures differ from the expected ones."""
     if not np.all(np.abs(np.asarray(found) - expected) <= tolerance):
         raise SystemExit(f"{name}: found {found}, expected {expected} within {tolerance}")
 
 
 def slope(sizes, errors):
-    """Of the logarithm of errors against that of sizes."""
+    """The slope of log error against log size."""
     return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])

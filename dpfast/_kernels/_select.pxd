@@ -1,6 +1,6 @@
 # Order statistics; the contract is in docs/guides/c-api.md.
 
 # out[0..last-first] = x_(first), ..., x_(last) of n contiguous doubles, ranks from 1; -inf below rank 1, inf above n; a
-# NaN counts as `missing`. Needs the GIL, gives it back during long passes; x is not modified.
+# NaN counts as `missing`. Needs the GIL, which it releases during long passes; x is not modified.
 cdef int select_window(const double *x, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, double missing,
                        double *out) except -1
