@@ -1,9 +1,9 @@
 """Random public parameters, most of them extreme, and nasty data: what tests of the types of outcomes run over.
 
 A *job* is a call with all public parameters fixed, records left open: ``job.run(records, rng)``. `jobs` draws them for
-every central mechanism, every local randomiser and every function that takes records, by what the library defines: a
-parameter or a class without an entry here is a KeyError. `datasets` draws records, and `FORMS` hands them over as the
-containers that users have. `python -m tests.outcomes --help` for long runs.
+every central mechanism, every local randomiser and every function that takes records, by what the library defines;
+`missing` names the parameters and classes without an entry here. `datasets` draws records, and `FORMS` hands them over
+as the containers that users have. `python -m tests.outcomes --help` for long runs.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import importlib.util
 import itertools
-import math
 import signal
 import statistics
 import time
@@ -25,22 +24,13 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from dpfast import local
-from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
 from dpfast.robust import RangeFreeBoxes
-from dpfast.statistics import (
-    Count,
-    Huber,
-    InterquartileRange,
-    Mean,
-    Median,
-    Quantile,
-    Sum,
-    TrimmedMean,
-    Variance,
-    WinsorizedMean,
-)
-from tests.central import KINDS, ROWS, defined
+from dpfast.statistics import InterquartileRange
+from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
+from tests.reference.statistics import FUNCTIONS as LOCATION
+from tests.reference.statistics import PARAMETERS as STATISTIC_PARAMETERS
 
 # ---- public parameters ----
 
@@ -48,8 +38,7 @@ EPSILONS = [1e-300, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 1.0, 5.0, 20.0, 100.0, 1e6, 1e30
 DELTAS = [0.0, 1e-300, 1e-9, 1e-3, 0.3, 1 - 2.0**-53]
 SIZES = [2, 3, 17, 101, 2**14, 2**18, 2**18 + 1, 2**36, 2**36 + 1, 2**52, 2**52, 2**52, 2**52]
 STEPS = [2.0**-1074, 2.0**-1070, 2.0**-1022, 2.0**-30, 1.0, 1.0, 2.0**10, 2.0**500, 2.0**970]
-TRIMS = [0.0, 0.1, 0.25, 0.4, 0.4, 0.49999999]
-QS = [0.0, 5e-324, 1e-9, 0.1, 0.5, 0.75, 1 - 2.0**-53, 1.0]
+QS = STATISTIC_PARAMETERS["q"]
 LENGTHS = [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308]
 NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000]  # above 4096 other loops run
 
@@ -69,22 +58,9 @@ def grid(rng):
 
 
 def statistic(rng):
-    makers = [
-        Median,
-        lambda: Quantile(pick(rng, QS)),
-        lambda: TrimmedMean(pick(rng, TRIMS)),
-        lambda: TrimmedMean(pick(rng, TRIMS)),
-        lambda: WinsorizedMean(pick(rng, TRIMS)),
-        lambda: WinsorizedMean(pick(rng, TRIMS)),
-        Mean,
-        lambda: Huber(pick(rng, LENGTHS)),
-        InterquartileRange,
-        Sum,
-        Variance,
-        Count,
-        lambda: Count(pick(rng, [(20.0, 35.0), (-math.inf, 0.0), (0.0, 0.0)])),
-    ]
-    return pick(rng, makers)()
+    """A statistic of any class; tests/reference/statistics.py has the values of its parameters."""
+    kind = pick(rng, sorted(STATISTIC_CLASSES, key=lambda kind: kind.__name__))
+    return kind(**{field.name: pick(rng, STATISTIC_PARAMETERS[field.name]) for field in dataclasses.fields(kind)})
 
 
 def family(rng):
@@ -158,15 +134,12 @@ class Job:
 
 def mechanism(kind, rng):
     """A mechanism of one class, by parameters that its constructor takes."""
-    names = [field.name for field in dataclasses.fields(kind) if field.init]
+    takes_family = "family" in {field.name for field in dataclasses.fields(kind)}
     while True:
-        options = family(rng) if "family" in names else {}
-        for name in names:
-            if name in options or (name == "bounds" and "family" in names):
-                continue
-            value = PARAMETERS[name](rng)
-            if value is not None:
-                options[name] = value
+        options = family(rng) if takes_family else {}
+        for name in parameters(kind):
+            if name not in options:
+                options[name] = PARAMETERS[name](rng)
         with contextlib.suppress(TypeError, ValueError):  # that there are no other exceptions is tested by this
             return kind(**{name: value for name, value in options.items() if value is not None})
 
@@ -283,17 +256,16 @@ FUNCTIONS = {
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
-BOUNDED = ["median", "iqr", "mean", "sum", "variance", "std", "trimmed_mean", "winsorized_mean", "huber", "count"]
-BOUNDED += ["quantile", "histogram", "density"]
-MORE = {"quantile": [[0.1, 0.9]], "trimmed_mean": [0.1], "winsorized_mean": [0.1], "huber": [2.0], "histogram": [7]}
+BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
+BY_NAME |= {"quantile of several": ([0.1, 0.9],), "histogram": (7,), "density": ()}
 
 
 def by_name(name):
     """One of the functions of the library, by bounds."""
-    options = {} if name == "count" else {"bounds": (-1.0, 99.0)}
+    function, options = getattr(dpf, name.split()[0]), {} if name == "count" else {"bounds": (-1.0, 99.0)}
 
     def call(x, source, epsilon):
-        return getattr(dpf, name)(x, *MORE.get(name, []), epsilon=epsilon, rng=source, **options)
+        return function(x, *BY_NAME[name], epsilon=epsilon, rng=source, **options)
 
     return call
 
@@ -309,7 +281,7 @@ def fitted(name, **options):
     return call
 
 
-FUNCTIONS |= {name: by_name(name) for name in BOUNDED}
+FUNCTIONS |= {name: by_name(name) for name in BY_NAME}
 ESTIMATORS = {
     "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
@@ -353,25 +325,21 @@ def local_jobs(rng, n=None):
             )
 
 
-def missing_kinds():
-    """Classes of the library for which no job is made."""
-    return (KINDS - set(OPTIONAL)) | (defined(Randomizer) - set(RANDOMIZERS))
+def parameters(kind):
+    """The names of the parameters of a class of mechanisms that are drawn one by one."""
+    names = [field.name for field in dataclasses.fields(kind) if field.init]
+    return [name for name in names if name != "family" and (name != "bounds" or "family" not in names)]
 
 
-OPTIONAL = {
-    dpf.GlobalSensitivity,
-    dpf.InverseSensitivity,
-    dpf.MEstimator,
-    dpf.NestedBoxes,
-    dpf.Quantiles,
-    dpf.SampleAndAggregate,
-    dpf.SmoothSensitivity,
-    KolmogorovSmirnov,
-    PerturbedHistogram,
-    RangeFreeBoxes,
-    SeriesCoefficients,
-    SmoothedHistogram,
-}
+def missing():
+    """What the library defines and no job is made for."""
+    for kind in KINDS:
+        yield from (f"PARAMETERS: {name} of {kind.__name__}" for name in parameters(kind) if name not in PARAMETERS)
+    for kind in STATISTIC_CLASSES:
+        names = {field.name for field in dataclasses.fields(kind)} - set(STATISTIC_PARAMETERS)
+        yield from (f"PARAMETERS of tests/reference/statistics.py: {name} of {kind.__name__}" for name in names)
+    yield from (f"RANDOMIZERS: {kind.__name__}" for kind in defined(Randomizer) - set(RANDOMIZERS))
+
 
 # ---- records ----
 

@@ -27,9 +27,12 @@ def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guides/ledger.md", "docs/guides/streaming.md"])
-def test_examples_in(name):
-    result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=doctest.ELLIPSIS)
+PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if ">>>" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_in(page):
+    result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
@@ -41,4 +44,4 @@ NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
     "name", [name for name in dpfast.__all__ if callable(getattr(dpfast, name)) and name not in NOT_CALLED]
 )
 def test_every_public_function_and_mechanism_has_an_example(name):
-    assert ">>>" in getattr(dpfast, name).__doc__
+    assert ">>>" in getattr(dpfast, name).__doc__, f"the docstring of dpfast.{name} needs an example"

@@ -1,8 +1,29 @@
-"""Slow twins of ``dpfast.statistics``: T by definition, attack ranges over all datasets, values in Fractions."""
+"""Every statistic of the library with its slow twin, which is T by definition; attack ranges over all datasets.
+
+Other tests take their lists of statistics, functions of `dpfast.location` and parameters from here.
+"""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
+from typing import NamedTuple
+
+from dpfast.statistics import (
+    Count,
+    Huber,
+    InterquartileRange,
+    Mean,
+    Median,
+    MomentStatistic,
+    Quantile,
+    RankStatistic,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+    WinsorizedMean,
+)
 
 
 def order_statistic(q):
@@ -66,3 +87,82 @@ def attack_range(statistic, x, t, last):
 def mean_value(grid, code, records):
     """``lower + code step / records`` with one rounding."""
     return float(Fraction(grid.lower) + Fraction(code, records) * Fraction(grid.step))
+
+
+class Case(NamedTuple):
+    """A statistic and its slow twin, a function of a list of codes.
+
+    The twin of a monotone statistic does not fall when a code grows. A quick one takes 20,000 records.
+    """
+
+    statistic: Statistic
+    twin: Callable
+    monotone: bool = True
+    quick: bool = True
+
+
+# The first case of each class stands for the class where a test takes one of each.
+CASES = {
+    "median": Case(Median(), median),
+    "0.7-quantile": Case(Quantile(0.7), order_statistic(0.7)),
+    "0-quantile": Case(Quantile(0.0), order_statistic(0.0)),
+    "mean": Case(Mean(), sum),
+    "trimmed 0.2": Case(TrimmedMean(0.2), trimmed_sum(0.2)),
+    "trimmed 0": Case(TrimmedMean(0), sum),
+    "trimmed 0.45": Case(TrimmedMean(0.45), trimmed_sum(0.45)),
+    "winsorized 0.2": Case(WinsorizedMean(0.2), winsorized_sum(0.2)),
+    "winsorized 0": Case(WinsorizedMean(0), sum),
+    "winsorized 0.34": Case(WinsorizedMean(0.34), winsorized_sum(0.34)),
+    "winsorized 0.45": Case(WinsorizedMean(0.45), winsorized_sum(0.45)),
+    "iqr": Case(InterquartileRange(), interquartile_range, monotone=False),
+    "huber 2": Case(Huber(2), huber(2), quick=False),
+    "huber 1": Case(Huber(1), huber(1), quick=False),
+    "huber 9": Case(Huber(9), huber(9), quick=False),
+    "sum": Case(Sum(), sum),
+    "variance": Case(Variance(), variance, monotone=False),
+    "count": Case(Count(), len),
+}
+RANK_CASES = {name: case for name, case in CASES.items() if isinstance(case.statistic, RankStatistic)}
+MOMENT_CASES = {name: case for name, case in CASES.items() if isinstance(case.statistic, MomentStatistic)}
+
+# The functions of `dpfast.location`: arguments between x and the keywords, and the statistic that they release.
+FUNCTIONS = {
+    "median": ((), Median()),
+    "quantile": ((0.3,), Quantile(0.3)),
+    "trimmed_mean": ((0.1,), TrimmedMean(0.1)),
+    "winsorized_mean": ((0.1,), WinsorizedMean(0.1)),
+    "iqr": ((), InterquartileRange()),
+    "huber": ((2.0,), Huber(2.0)),
+    "mean": ((), Mean()),
+    "sum": ((), Sum()),
+    "count": ((), Count()),
+    "variance": ((), Variance()),
+    "std": ((), Variance()),
+}
+
+# Values of the parameters of statistics, some of them extreme: tests/outcomes.py draws from them.
+PARAMETERS = {
+    "q": [0.0, 5e-324, 1e-9, 0.1, 0.5, 0.75, 1 - 2.0**-53, 1.0],
+    "trim": [0.0, 0.1, 0.25, 0.4, 0.4, 0.49999999],
+    "k": [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308],
+    "within": [None, (20.0, 35.0), (-math.inf, 0.0), (0.0, 0.0)],
+}
+
+
+def one_of_each(cases=None):
+    """The first statistic of each class."""
+    first = {}
+    for case in (cases or CASES).values():
+        first.setdefault(type(case.statistic), case.statistic)
+    return list(first.values())
+
+
+def has_gaps(statistic):
+    """Whether a rank statistic has a gap form, which smooth sensitivity takes."""
+    try:
+        statistic.gaps(3)
+    except TypeError as error:
+        if "has no gap form" not in str(error):
+            raise
+        return False
+    return True

@@ -21,6 +21,7 @@ from dpfast.laws import BehindTest, Boxes
 from dpfast.robust import RangeFreeBoxes, boxes, columns, reduction
 from dpfast.statistics import Huber, InterquartileRange, Mean, Median, Quantile, Sum, TrimmedMean
 from tests.reference import boxes as reference
+from tests.reference.statistics import RANK_CASES, one_of_each
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
 from tests.untouchable import Untouchable
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.kernel
 
 GRID = Grid(0, 100, step=1)
 SMALL = (Grid(0, 3, step=1), Grid(0, 5, step=1))
-STATISTICS = [Median(), Quantile(0.3), TrimmedMean(0.2), Mean(), Huber(2.0), InterquartileRange()]
+STATISTICS = one_of_each(RANK_CASES)
 
 
 def mechanism(epsilon=1.0, statistic=None, grid=GRID, **options):

@@ -26,9 +26,9 @@ from dpfast.statistics import (
     Sum,
     TrimmedMean,
     Variance,
-    WinsorizedMean,
 )
 from dpfast.streaming import State, ranks
+from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.threads import in_threads
 
 pytestmark = pytest.mark.kernel
@@ -38,7 +38,7 @@ INTEGERS = dpf.Grid(0, 100, step=1)  # one pass
 DEFAULT = dpf.Grid(-10, 100)  # two
 FINE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)  # three
 GRIDS = {1: INTEGERS, 2: DEFAULT, 3: FINE}
-RANKED = [Median(), Quantile(0.9), TrimmedMean(0.1), WinsorizedMean(0.2), Mean(), InterquartileRange(), Huber(2.0)]
+RANKED = one_of_each(RANK_CASES)
 
 
 def mechanisms(grid):
@@ -47,7 +47,7 @@ def mechanisms(grid):
         if isinstance(statistic, Mean) and grid is FINE:
             continue  # n codes of it are beyond 64 bits in the larger tests
         yield dpf.InverseSensitivity(statistic, grid=grid, epsilon=3.0)
-        if not isinstance(statistic, Huber):
+        if has_gaps(statistic):
             yield dpf.SmoothSensitivity(statistic, grid=grid, epsilon=5.0)
     for statistic in (Mean(), Sum(), Variance()):
         yield dpf.GlobalSensitivity(statistic, grid=grid, epsilon=1.0)

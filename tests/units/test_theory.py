@@ -9,15 +9,15 @@ import dpfast as dpf
 from dpfast import theory
 from dpfast.statistics import (
     Huber,
-    InterquartileRange,
     Mean,
     Median,
     Quantile,
+    RankStatistic,
+    Statistic,
     Sum,
-    TrimmedMean,
     Variance,
-    WinsorizedMean,
 )
+from tests.reference.statistics import CASES, RANK_CASES
 
 ETA = 0.05
 
@@ -76,20 +76,13 @@ def test_gross_error_sensitivity_is_the_largest_influence():
     assert theory.gross_error_sensitivity(bump, x, 0.2, bounds=(0, 10), points=[5.0]) > ends
 
 
-STATISTICS = {
-    "mean": Mean(),
-    "variance": Variance(),
-    "iqr": InterquartileRange(),
-    "median": Median(),
-    "trimmed 0": TrimmedMean(0),
-    "trimmed 0.2": TrimmedMean(0.2),
-    "trimmed 0.3": TrimmedMean(0.3),
-    "winsorized 0": WinsorizedMean(0),
-    "winsorized 0.2": WinsorizedMean(0.2),
-    "winsorized 0.3": WinsorizedMean(0.3),
-    "huber": Huber(1.5),
-    "wide huber": Huber(100),
-}
+def is_functional(statistic):
+    return type(statistic).functional is not Statistic.functional
+
+
+STATISTICS = {name: case.statistic for name, case in CASES.items() if is_functional(case.statistic)}
+STATISTICS |= {"huber": Huber(1.5), "wide huber": Huber(100)}
+TWINS = {case.statistic: case.twin for case in RANK_CASES.values()}
 
 
 def records_of(points):
@@ -102,20 +95,10 @@ def slow_value(statistic, points):
     """The statistic as it is defined on a sample, in fractions; Huber's by trying every piece between corners."""
     x = [Fraction(value) for value in records_of(points)]
     n = len(x)
-    if isinstance(statistic, Mean):
-        return sum(x) / n
     if isinstance(statistic, Variance):
         return sum(v * v for v in x) / n - (sum(x) / n) ** 2
-    if isinstance(statistic, InterquartileRange):
-        return x[n * 3 // 4 - 1] - x[n // 4 - 1]
-    if isinstance(statistic, Median):
-        return x[n // 2 - 1]
-    if isinstance(statistic, (TrimmedMean, WinsorizedMean)):
-        m = int(n * Fraction(str(statistic.trim)))
-        inner = x[m : n - m]
-        if isinstance(statistic, WinsorizedMean):
-            inner = [inner[0]] * m + inner + [inner[-1]] * m
-        return sum(inner) / len(inner)
+    if not isinstance(statistic, Huber):
+        return TWINS[statistic](x) / Fraction(statistic.records(n))
     k = Fraction(str(statistic.k))
     score = lambda theta: sum(max(-k, min(k, theta - v)) for v in x)  # noqa: E731
     corners = sorted({v + side * k for v in x for side in (-1, 1)})
@@ -198,12 +181,13 @@ def test_functionals_are_what_is_released():
     rng = np.random.default_rng(3)
     x = rng.integers(0, 1000, 40) / 4.0
     grid = dpf.Grid(0, 250, step=0.25)
-    for name, statistic in STATISTICS.items():
-        release = dpf.GlobalSensitivity if name == "variance" else dpf.InverseSensitivity
+    for statistic in STATISTICS.values():
+        release = dpf.InverseSensitivity if isinstance(statistic, RankStatistic) else dpf.GlobalSensitivity
         released = release(statistic, grid=grid, epsilon=1e6)(x, rng=rng)
         moved = theory.influence_function(statistic, x, 100.0, Fraction(1))  # all mass: T(delta) - T(F)
-        tolerance = {"huber": 0.25, "wide huber": 0.25, "variance": 1e-6 * released}.get(name, 1e-9)  # grid; code
-        assert (0 if name in ("variance", "iqr") else 100) - moved == pytest.approx(released, abs=tolerance)
+        tolerance = {Huber: 0.25, Variance: 1e-6 * released}.get(type(statistic), 1e-9)  # of the grid, of the code
+        far = slow_value(statistic, [(100.0, Fraction(1))])
+        assert float(far) - moved == pytest.approx(released, abs=tolerance)
 
 
 def test_the_sum_is_no_functional():
