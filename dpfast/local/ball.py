@@ -139,7 +139,7 @@ class L2Ball(VectorRandomizer):
     def row(self) -> tuple[tuple[int, ...], type]:
         return ((), np.uint64) if self.report == "sign" else ((self.d,), np.float64)
 
-    def _fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
         if self.method == "privunit":
             words = _words(source, len(x), 4)
             heights = self._heights(words[:, 2], words[:, 3])
@@ -161,7 +161,7 @@ class L2Ball(VectorRandomizer):
         heights: NDArray[np.float64] = np.copysign(np.sqrt(np.clip(square, 0.0, 1.0)), 0.5 - q)
         return heights
 
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         if self.report == "sign":
             return np.ones(len(reports), np.bool_)  # any seed, any bit
         right = np.empty(len(reports), np.bool_)
@@ -184,13 +184,13 @@ class L2Ball(VectorRandomizer):
         length, slack = self.scale * factor, _SLACK * self.scale * factor + self.d * 2.0**-1074 * factor
         return factor, max(length - slack, 0.0) ** 2, (length + slack) ** 2
 
-    def _decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
+    def decode_into(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
         if self.report == "sign":
             _directions.expand(reports, self.scale, out)
         else:
             out[:] = reports
 
-    def _sums(self, reports: NDArray[Any]) -> NDArray[np.float64]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         sums = np.zeros(self.d)
         _directions.add_directions(reports, self.scale, sums)
         return sums

@@ -82,7 +82,7 @@ class Binary(ScalarRandomizer):
         """The records: 0 and 1."""
         return Grid(0, 1, step=1.0)
 
-    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         _randomize.fill_windows(source, self._codes(x), 1, 2, self.coin.threshold, out)
 
     @staticmethod
@@ -90,10 +90,10 @@ class Binary(ScalarRandomizer):
         with np.errstate(invalid="ignore"):  # a signalling NaN
             return (x > 0).astype(np.uint32)
 
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(reports < 2)
 
-    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         ones = np.count_nonzero(reports)
         return np.array([reports.size - ones, ones], np.int64)
 
@@ -234,7 +234,7 @@ class Categorical(ScalarRandomizer):
         """Sum over all categories of the variance of a decoded report; the same at every record."""
         return float(self._method.total_variance)
 
-    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._method.fill(source, self._codes(x), out)
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
@@ -247,10 +247,10 @@ class Categorical(ScalarRandomizer):
         whole = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
         return np.where(whole < self.k, whole, 0).astype(np.uint32)
 
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
 
-    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return self._method.sums(reports)
 
     def law(self, x: ArrayLike) -> FiniteLaw:

@@ -127,7 +127,7 @@ class Hypercube(VectorRandomizer):
 
     def subset(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The coordinates asked of each report, in the order of its bits: shape (n, k), or (k,) for one."""
-        rows, one = self._reports(reports)
+        rows, one = self.checked_reports(reports)
         out = np.empty((rows.shape[0], self.k), np.int64)
         if self.k == self.d:
             out[:] = np.arange(self.d)
@@ -160,7 +160,7 @@ class Hypercube(VectorRandomizer):
     def row(self) -> tuple[tuple[int, ...], type]:
         return ((self.k + 63) // 64 + (self.k < self.d),), np.uint64
 
-    def _fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[np.uint64]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[np.uint64]) -> None:
         if self.method == "majority":
             _bits.randomize_majority(source, x, 1 / self.radius, coin(self.epsilon).threshold, out)
         else:
@@ -168,14 +168,14 @@ class Hypercube(VectorRandomizer):
             threshold = self._coin.threshold
             _bits.randomize_threshold(source, x, 1 / self.radius, threshold, self.k, inside, outside, out)
 
-    def _valid(self, reports: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[np.uint64]) -> NDArray[np.bool_]:
         return unpadded(reports, self.k)  # any signs, and any seed
 
     @property
     def _together(self) -> int:
         return _CACHE // (8 * self.row[0][0])
 
-    def _decode(self, reports: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    def decode_into(self, reports: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
         octets = reports[:, self.k < self.d :].astype("<u8", copy=False)
         bits = np.unpackbits(np.ascontiguousarray(octets).view(np.uint8), axis=1, count=self.k, bitorder="little")
         signs = np.where(bits, self.scale, -self.scale)
@@ -185,7 +185,7 @@ class Hypercube(VectorRandomizer):
             out[:] = 0.0
             np.put_along_axis(out, self.subset(reports), signs, axis=1)
 
-    def _sums(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def sums(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
         if self.k < self.d:
             sums = np.zeros(self.d, np.int64)
             _bits.add_subsets(reports, self.k, sums)

@@ -157,15 +157,15 @@ class Interval(ScalarRandomizer):
         """What each symbol decodes to, in data units; none for "laplace"."""
         return self._method.values.copy()
 
-    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond float64
             numbers = np.ascontiguousarray(x, dtype=np.float64)
         self._method.fill(source, numbers, out)
 
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
 
-    def _sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return self._method.sums(reports)
 
     def law(self, x: ArrayLike) -> FiniteLaw:

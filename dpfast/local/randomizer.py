@@ -192,18 +192,18 @@ class BlockRandomizer(Randomizer):
     """A randomiser whose reports are rows of an array, checked and summed a block at a time."""
 
     @abstractmethod
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows, of the right shape and dtype, are reports."""
 
     @abstractmethod
-    def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
         """The sums of valid reports."""
 
     def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
         """How many rows of a block are reports, and the sums of those."""
-        valid = self._valid(rows)
+        valid = self.valid(rows)
         reports = rows if valid.all() else rows[valid]
-        return len(reports), self._sums(reports)
+        return len(reports), self.sums(reports)
 
     def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
         """The aggregate of rows, `step` of them at a time."""
@@ -218,7 +218,7 @@ class BlockRandomizer(Randomizer):
         self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
         """What `decode` makes of rows, NaN where they are no reports."""
-        valid = self._valid(rows)
+        valid = self.valid(rows)
         if valid.all():
             return decode(rows)
         values = decode(rows[valid])

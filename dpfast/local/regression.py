@@ -271,13 +271,13 @@ class GradientDescent(LocalMechanism):
         TypeError, ValueError
             Another dtype or shape than that of one report; a state of another protocol.
         """
-        reports, one = self.randomizer._reports(report)
+        reports, one = self.randomizer.checked_reports(report)
         if not one:
             raise ValueError("update takes one report at a time, for the next person is asked with its result")
         theta, total = (np.array(part, np.float64) for part in (state.theta, state.total))
         if theta.shape != (self._columns,) or total.shape != theta.shape:
             raise ValueError(f"the state must hold {self._columns} coefficients, not of shape {theta.shape}")
-        if not self.randomizer._valid(reports).all():
+        if not self.randomizer.valid(reports).all():
             return state._replace(refused=state.refused + 1)
         moves = self._moves(state.users + 1, 1)
         if isinstance(self.randomizer, L2Ball):

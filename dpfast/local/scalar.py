@@ -67,7 +67,7 @@ class ScalarRandomizer(BlockRandomizer):
         """The dtype of one report, with its shape where it is several numbers."""
 
     @abstractmethod
-    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         """Reports of the records x, one axis, into zeros."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class ScalarRandomizer(BlockRandomizer):
 
         def block(i: int) -> None:
             part = slice(i * BLOCK, (i + 1) * BLOCK)
-            self._fill(parts[i], flat[part], out[part])
+            self.fill(parts[i], flat[part], out[part])
 
         each(block, range(len(parts)), threads)
         return out.reshape((() if one else values.shape) + self.report.shape)

@@ -140,13 +140,13 @@ class SeriesReports(ScalarRandomizer):
         """The norm of a decoded report, or of its entries that are not 0 for "majority" and "subset". Public."""
         return self._method.scale
 
-    def _fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._method.fill(source, turns_of(self.grid, x), self.basis, out)
 
-    def _valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
+    def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return self._method.valid(reports)
 
-    def _sums(self, reports: NDArray[Any]) -> NDArray[Any]:
+    def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
         return self._method.sums(reports)
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:

@@ -34,11 +34,11 @@ class VectorRandomizer(BlockRandomizer):
         """Shape and type of one report."""
 
     @abstractmethod
-    def _fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
-        """The reports of the rows of x."""
+    def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
+        """Write the reports of the rows of x to `out`; `randomize` charges a ledger before it calls this."""
 
     @abstractmethod
-    def _decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
+    def decode_into(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
         """The vectors of valid, contiguous reports."""
 
     @property
@@ -65,7 +65,7 @@ class VectorRandomizer(BlockRandomizer):
 
         def fill(block: int) -> None:
             people = slice(starts[block], starts[block] + step)
-            self._fill(sources[block], _as_doubles(rows[people]), out[people])
+            self.fill(sources[block], _as_doubles(rows[people]), out[people])
 
         each(fill, range(len(starts)), threads)
         return out[0] if one else out
@@ -73,16 +73,16 @@ class VectorRandomizer(BlockRandomizer):
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         def vectors(valid: NDArray[Any]) -> NDArray[np.float64]:
             out = np.empty((len(valid), self.d))
-            self._decode(valid, out)
+            self.decode_into(valid, out)
             return out
 
-        rows, one = self._reports(reports)
+        rows, one = self.checked_reports(reports)
         out = self._decoded(rows, vectors)
         return out[0] if one else out
 
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
-        rows, _ = self._reports(reports)
+        rows, _ = self.checked_reports(reports)
         # not of `threads`: sums of doubles depend on the parts
         return self._aggregate(rows, max(_LEAST_PEOPLE, self._together), threads)
 
@@ -141,7 +141,7 @@ class VectorRandomizer(BlockRandomizer):
             raise ValueError(f"x must be of shape ({self.d},) or (n, {self.d}), not {array.shape}")
         return array.reshape(-1, self.d), array.ndim == 1
 
-    def _reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    def checked_reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
         """Many reports, without gaps, and whether they were one."""
         shape, kind = self.row
         array = np.asarray(reports)
@@ -153,7 +153,7 @@ class VectorRandomizer(BlockRandomizer):
         return np.ascontiguousarray(array).reshape(-1, *shape), one
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        rows, _ = self._reports(reports)
+        rows, _ = self.checked_reports(reports)
         return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def from_bytes(self, data: bytes) -> NDArray[Any]:

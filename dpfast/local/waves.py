@@ -219,16 +219,16 @@ class _Vector(Method):
         step = max(1, _ENTRIES // self._vectors.d)
         for start in range(0, turns.size, step):
             people = slice(start, start + step)
-            self._vectors._fill(source, waves_of(turns[people], self._vectors.d, basis), out[people])
+            self._vectors.fill(source, waves_of(turns[people], self._vectors.d, basis), out[people])
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        return self._vectors._valid(reports)
+        return self._vectors.valid(reports)
 
     def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
-        return self._vectors._sums(reports)
+        return self._vectors.sums(reports)
 
     def decode(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
-        self._vectors._decode(reports, out)
+        self._vectors.decode_into(reports, out)
 
     def law(self, turns: NDArray[np.uint64], basis: str) -> HypercubeLaw:
         if isinstance(self._vectors, L2Ball):

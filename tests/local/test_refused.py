@@ -141,7 +141,7 @@ def test_the_valid_reports_are_those_that_the_law_gives(survey):
         assert min(law.pmf) > 0
         sent = law.reports
     expected = np.isin(every.reshape(-1), np.asarray(sent).reshape(-1))
-    np.testing.assert_array_equal(survey._valid(every), expected)
+    np.testing.assert_array_equal(survey.valid(every), expected)
 
 
 @pytest.mark.parametrize(("k", "width"), [(9, 2), (64, 2), (65, 2), (128, 1)])
@@ -158,9 +158,9 @@ def test_every_subset_of_the_right_size_is_valid(k, width):
     packed = np.packbits(rows, axis=1, bitorder="little")
     octets[:, : packed.shape[1]] = packed
     reports = octets.view("<u8").astype(np.uint64)
-    assert survey._valid(reports).all()
+    assert survey.valid(reports).all()
     reports[:, 0] ^= np.uint64(1)
-    assert not survey._valid(reports).any()
+    assert not survey.valid(reports).any()
 
 
 @pytest.mark.parametrize("method", ["halfspace", "privunit"])
