@@ -68,7 +68,7 @@ class ScalarRandomizer(BlockRandomizer):
 
     @abstractmethod
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
-        """Reports of the records x, one axis, into zeros."""
+        """Write the reports of the records x, of one axis, to zeros; `randomize` charges a ledger before this."""
 
     @abstractmethod
     def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
