@@ -98,10 +98,11 @@ class RenyiAccount(Account):
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
         self._half = Fraction(budget.delta) / 2
+        self._left = Fraction()
         if down(self._half):
             self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
             self._left = Fraction(self._room(self.order))
-        if not down(self._half) or self._left <= 0:
+        if self._left <= 0:
             raise ValueError(f"delta={budget.delta!r} is too small for composition='renyi': use 'basic'")
 
     def _room(self, order: float) -> float:
