@@ -10,7 +10,7 @@ ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [path for folder in ("bench", "dpfast", "examples", "src", "tests") for path in (ROOT / folder).rglob("*.*")]
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
-PATH = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg)\b")
+PATH = re.compile(r"\b(?:bench|docs|examples|src)/[\w/-]+\.(?:h|md|py|svg)\b")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -19,7 +19,7 @@ def test_links_of(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_pages_named_in_sources():
+def test_paths_named_in_sources():
     sources = [path for path in (*PAGES, *SOURCES) if path.suffix in {".h", ".md", ".pxd", ".py", ".pyi", ".pyx"}]
     named = {(path.name, name) for path in sources for name in PATH.findall(path.read_text("utf-8"))}
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []

@@ -133,7 +133,7 @@ def gaussian_mean_error(
     the greatest coordinate. In Euclidean distance, sqrt(d) times as much, n is d / alpha**2 (but for a logarithm) +
     d**1.5 / (alpha epsilon) + d log(width) / epsilon: the slides' estimator, which nobody can compute in many
     dimensions, saves sqrt(d) in the middle. Simulated, a half to a quarter of the records are enough without
-    contamination, and a tenth or less with it, for the adversaries tried (``bench/robust_accuracy.py``).
+    contamination, and a tenth or less with it, for the adversaries tried (``bench/pages/robust_accuracy.py``).
 
     References
     ----------
