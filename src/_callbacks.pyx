@@ -1,4 +1,4 @@
-"""Values of a function given as a pointer, in a loop without the GIL; serves dpfast/psi.py and dpfast/robust.py.
+"""Values of a function given as a pointer, in a loop without the GIL; serves dpfast/psi.py and dpfast/robust/.
 
 The function is passed as in SciPy's LowLevelCallable: a capsule, named by the signature, whose context is user_data.
 """

@@ -1,4 +1,4 @@
-"""The chain of the joint inverse sensitivity of several order statistics; serves dpfast/quantiles.py.
+"""The chain of the joint inverse sensitivity of several order statistics; serves dpfast/mechanisms/quantiles.py.
 
 The states, the weights and the loops over them are in ``chain.h``, the proofs in docs/proofs/joint-quantiles.md. This
 module has the forward pass, which computes all messages, and the backward walk, which draws one output from them.

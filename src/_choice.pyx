@@ -1,4 +1,4 @@
-"""Choice among scored candidates; serves dpfast/selection.py. The passes over the scores are in choice.h.
+"""Choice among scored candidates; serves dpfast/mechanisms/selection.py. The passes over the scores are in choice.h.
 
 A candidate of score s has the exponent y = rate (top - s), top the largest score: y >= 0. NaN counts as 0; a score
 equal to the largest has exponent 0, infinite or not; any other has exponent inf where one of the two is infinite.

@@ -1,4 +1,4 @@
-"""The score laws of M-estimators, from the records to the draw; serves dpfast/mestimation.py.
+"""The score laws of M-estimators, from the records to the draw; serves dpfast/mechanisms/mestimation.py.
 
 Law, kernel side: theta in 0..last has weight w(theta) exp(-rate min(|S(theta)|, M + reach)), S(theta) the sum of
 psi(theta - x) over the codes x of the records, M the least |S(theta)|. psi is an integer table, nondecreasing, linear

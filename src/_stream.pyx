@@ -1,4 +1,4 @@
-"""Counts of leading digits of grid codes, and the codes in a few cells; serves dpfast/streaming.py.
+"""Counts of leading digits of grid codes, and the codes in a few cells; serves dpfast/streaming/ranks.py.
 
 The loops are in ``stream.h``; the choice of cells is made in Python. The GIL is released.
 """
