@@ -9,8 +9,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROOFS = sorted(note for note in (ROOT / "docs" / "proofs").glob("*.md") if note.stem != "README")
 
-# The controls are TestRejects in test_audit.py.
-
 
 CHECKED = re.compile(r"`(tests/[\w/]+\.py)(?:::([\w:]+))?`")
 

@@ -1,4 +1,7 @@
-"""The attacks of the threat list, one class per number, each with a naive control that the same test catches."""
+"""The attacks of the threat list, one class per number, each with a naive control that the same test catches.
+
+T18 is in test_proofs.py, T23 and T24 in test_threats_estimators.py, T5, T10 and T25 of all mechanisms in test_central.py.
+"""
 
 import itertools
 import json
@@ -414,6 +417,8 @@ class TestT17:
     def test_median(self):
         for n in (1, 2, 3, 4, 5):
             assert audit.verify(median(1.0, Grid(0, 3, step=1)), n=n, values=4).holds
+
+    # The controls are TestRejects in test_audit.py.
 
 
 class TestT21:

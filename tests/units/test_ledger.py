@@ -1,4 +1,4 @@
-"""Budgets: every public release is charged once and before the data, nothing is lost or spent twice, rules hold."""
+"""Ledgers: what a release spends, what is refused, and the JSON form."""
 
 import inspect
 import json

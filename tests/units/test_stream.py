@@ -10,9 +10,6 @@ from tests.streams import DEFAULT
 pytestmark = pytest.mark.kernel
 
 
-# ---- the kernel ----
-
-
 def test_the_kernel_checks_its_tables():
     options = {**DEFAULT.kernel, "first": DEFAULT.first}
     with pytest.raises(ValueError, match="fewer counts"):

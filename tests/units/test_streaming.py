@@ -1,4 +1,4 @@
-"""Streams: a release of chunks is that of one array, states merge in any order, and bytes are never trusted."""
+"""Streams: a release of chunks is that of one array, and states merge in any order."""
 
 import pickle
 

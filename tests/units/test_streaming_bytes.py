@@ -25,9 +25,6 @@ from tests.threads import in_threads
 pytestmark = pytest.mark.kernel
 
 
-# ---- bytes ----
-
-
 HEAD = 14  # magic, version, checksum
 
 

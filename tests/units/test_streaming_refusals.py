@@ -19,9 +19,6 @@ from tests.streams import ALL, DEFAULT, FINE, INTEGERS, PCG
 pytestmark = pytest.mark.kernel
 
 
-# ---- refusals ----
-
-
 def test_no_records():
     mechanism = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0)
     with pytest.raises(ValueError, match="x is empty"):
