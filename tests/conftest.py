@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parents[1]))  # after everything that is installed
 HOSTS = Path(__file__).parent / "hosts"
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# Every run draws the same examples, so that a run of CI can be repeated; `--hypothesis-profile explore` draws new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeat", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("repeat")
 
 
 def pytest_collection_modifyitems(items):

@@ -1,0 +1,89 @@
+"""Everything public that releases: functions, mechanisms and randomisers, with small budgets, for tests of ledgers."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+import dpfast as dpf
+from dpfast import Grid, local, noise, robust
+from tests.central import central
+from tests.reference.statistics import FUNCTIONS
+
+GRID = Grid(0, 100, step=1)
+X = np.arange(100.0)
+MEDIAN = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25)
+MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.25)
+E = {"epsilon": 0.25}
+B = {"bounds": (0, 100), **E}
+
+
+def by_name(name):
+    """Call a function of `dpfast.location`."""
+    arguments, _ = FUNCTIONS[name]
+    return getattr(dpf, name)(X, *arguments, **(E if name == "count" else B))
+
+
+# Everything public that releases: how to call it, and for which neighbours.
+RELEASES = {
+    **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
+    "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
+    "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
+    "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
+    "dpf.density": lambda: dpf.density(X, **B),
+    "dpf.synthesize": lambda: [
+        dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
+    ],
+    "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
+    "dpf.select": lambda: dpf.select([1, 2, 3], **E),
+    "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
+    "robust.reduce": lambda: robust.reduce(
+        lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
+    ),
+    "robust.robust_mean": lambda: robust.robust_mean(X[:, None], **B),
+    "local.density": lambda: local.density(X, **B),
+    "local.glm": lambda: local.glm(X[:, None], X > 50, **E),
+    "local.mean": lambda: local.mean(X, **B),
+    "local.median": lambda: local.median(X, **B),
+    "local.median_naive": lambda: local.median_naive(X, **B),
+    "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
+}
+TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
+NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
+
+# Calling these releases nothing, or what they return is private and says so.
+NO_RELEASE = {
+    "robust.score",
+    "noise.laplace",
+    "noise.discrete_laplace",
+    "noise.geometric",
+    "noise.add_laplace",
+}
+NOISE = [
+    lambda: noise.laplace(1.0),
+    lambda: noise.discrete_laplace(1.0),
+    lambda: noise.geometric(1.0),
+    lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
+]
+
+SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
+MECHANISMS = [
+    *central(GRID, 0.25, statistics=(dpf.statistics.Median(), dpf.statistics.Mean(), dpf.statistics.Count())),
+    dpf.Selection(epsilon=0.25),
+    dpf.Selection(epsilon=0.25, method="permute-and-flip"),
+]
+LOCAL = [
+    local.Binary(0.25),
+    local.Categorical(4, 0.25),
+    local.Interval(0.25, bounds=(0, 100)),
+    local.L2Ball(3, 0.25),
+    local.Hypercube(4, 0.25),
+    local.SeriesReports(2, 0.25, grid=GRID),
+]
+
+
+def in_thread(function):
+    """What it returns or raises in a new thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()

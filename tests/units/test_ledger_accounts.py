@@ -1,0 +1,279 @@
+"""Accounting: profiles, Renyi divergences and plans, against exact compositions."""
+
+import itertools
+import math
+import re
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import dpfast as dpf
+from dpfast import BudgetError, Grid, Ledger, Privacy, PrivacyProfile
+from dpfast.densities import PerturbedHistogram
+from tests.releases import (
+    GRID,
+    MEAN,
+    MECHANISMS,
+    MEDIAN,
+    X,
+)
+from tests.untouchable import Untouchable
+
+pytestmark = pytest.mark.host
+
+ROOT = Path(__file__).parents[2]
+
+# The rows of the table of the page on ledgers.
+[PAGE] = (ROOT / "docs").rglob("ledger.md")
+FIT = re.findall(r"^\| m.*1/10+ .*$", PAGE.read_text(), re.MULTILINE)
+
+
+def divergence(logp, logq, order):
+    return float(logsumexp(order * logp + (1 - order) * logq)) / (order - 1)
+
+
+def hockey_stick(logp, logq, epsilon):
+    return float(np.maximum(np.exp(logp) - np.exp(epsilon + logq), 0.0).sum())
+
+
+class TestProfiles:
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_are_those_of_the_mechanism(self, mechanism):
+        profile = mechanism.privacy_profile
+        assert profile.privacy == mechanism.privacy
+        total = sum(Fraction(epsilon) * times for _, epsilon, times in profile.parts)
+        assert total >= Fraction(mechanism.privacy.epsilon)
+        assert total <= Fraction(mechanism.privacy.epsilon) * (1 + Fraction(1, 2**50))
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_bound_the_exact_laws(self, epsilon):
+        """On all neighbours among small datasets."""
+        grid = Grid(0, 40, step=1)
+        mechanisms = [
+            dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=epsilon),
+            dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=epsilon),
+            dpf.Quantiles((0.5,), grid=grid, epsilon=epsilon),
+            dpf.Selection(epsilon=epsilon),
+            dpf.Selection(epsilon=epsilon, method="permute-and-flip"),
+            dpf.MEstimator(dpf.psi.Huber(5.0), grid=grid, epsilon=epsilon),
+        ]
+        orders = (1.1, 2.0, 8.0, 50.0)
+        for mechanism in mechanisms:
+            bounds = [mechanism.privacy_profile.renyi_up(order) for order in orders]
+            scores = isinstance(mechanism, dpf.Selection)
+            vectors = isinstance(mechanism, dpf.Quantiles)
+            laws = {}
+            for dataset in itertools.product([0, 1] if scores else [0.0, 20.0, 40.0], repeat=3):
+                law = mechanism.law(np.array(dataset))
+                laws[dataset] = law.logpmf(np.arange(grid.size)[:, None] if vectors else law.outcomes())
+            for a, b in itertools.permutations(laws, 2):
+                if scores or sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+                    for order, bound in zip(orders, bounds, strict=True):
+                        assert divergence(laws[a], laws[b], order) <= bound * (1 + 1e-9)
+
+    def test_one_that_is_charged_too_little_is_seen(self):
+        """The control: permute-and-flip has more than the divergence of a bounded range."""
+        mechanism = dpf.Selection(epsilon=0.1, method="permute-and-flip")
+        claimed = PrivacyProfile(Privacy(0.1), (("bounded-range", 0.1, 1),)).renyi_up(2.0)
+        p, q = (mechanism.law(s).logpmf(np.arange(4)) for s in ([1, 0, 0, 0], [0, 1, 1, 1]))
+        assert divergence(p, q, 2.0) > 1.2 * claimed
+        assert divergence(p, q, 2.0) <= mechanism.privacy_profile.renyi_up(2.0)
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 2.0, 10.0])
+    @pytest.mark.parametrize("order", [1.01, 2.0, 30.0, 1000.0])
+    def test_worst_pairs(self, epsilon, order):
+        """Against mpmath: never below the divergence of the worst pair, and for pure and Laplace hardly above."""
+        import mpmath
+
+        with mpmath.workdps(60):
+            e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
+            p = 1 / (1 + mpmath.exp(-e))
+            response = mpmath.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
+            laplace = mpmath.log(
+                a / (2 * a - 1) * mpmath.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * e)
+            ) / (a - 1)
+            ranged = max(
+                mpmath.log(w**a * v ** (1 - a) + (1 - w) ** a * (1 - v) ** (1 - a)) / (a - 1)
+                for t in range(1, 20)
+                for w in [(mpmath.exp(e) - mpmath.exp(e * t / 20)) / mpmath.expm1(e)]
+                for v in [w * mpmath.exp(-e * t / 20)]
+            )
+        for family, exact in {"pure": response, "laplace": laplace, "bounded-range": ranged}.items():
+            found = PrivacyProfile(Privacy(epsilon), ((family, epsilon, 1),)).renyi_up(order)
+            assert found >= exact
+            if family != "bounded-range":
+                assert found <= exact * (1 + 1e-3) + 1e-9
+
+    def test_rho(self):
+        assert MEDIAN.privacy_profile.rho == 0.25**2 / 8
+        assert MEAN.privacy_profile.rho == 0.25**2 / 2
+        assert PerturbedHistogram(3, grid=GRID, epsilon=1.0).privacy_profile.rho == 0.25
+        assert PrivacyProfile(Privacy(8.0)).rho == 8.0
+        assert dpf.Selection(epsilon=1.0).rho == dpf.Selection(epsilon=1.0).privacy_profile.rho == 0.125
+
+    def test_wrong_parts(self):
+        for parts, message in [
+            (((1, 2),), "of the form"),
+            ((("odd", 1.0, 1),), "family must be"),
+            ((("pure", math.nan, 1),), "at least 0"),
+            ((("pure", 1.0, -1),), "of the form"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                PrivacyProfile(Privacy(1.0), parts)
+        with pytest.raises(TypeError):
+            PrivacyProfile(1.0)
+        with pytest.raises(ValueError, match="order must be above 1"):
+            MEDIAN.privacy_profile.renyi_up(1.0)
+
+
+def response_pair(epsilon):
+    return (1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon)))
+
+
+def binomial_delta(epsilon, times, target):
+    """The exact hockey-stick divergence of `times` randomised responses."""
+    p, q = response_pair(epsilon)
+    total = 0.0
+    for k in range(times + 1):
+        weight = math.comb(times, k)
+        total += weight * max(0.0, p**k * q ** (times - k) - math.exp(target) * q**k * p ** (times - k))
+    return total
+
+
+class TestRenyi:
+    def test_what_it_admits_is_private(self):
+        """The number of randomised responses it lets pass keeps the budget, exactly; a tenth more would not be far."""
+        for cost in (0.01, 0.05, 0.2):
+            ledger, times = Ledger(1.0, 1e-6, composition="renyi"), 0
+            while ledger.affords(Privacy(cost)):
+                ledger.reserve(PrivacyProfile(Privacy(cost)))
+                times += 1
+            assert binomial_delta(cost, times, 1.0) <= 1e-6
+
+    def test_it_is_tighter_for_many_small_releases(self):
+        small = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.01)
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        assert ledger.affords(small, times=1500)
+        assert not Ledger(1.0, 1e-6).affords(small, times=101)
+        assert not ledger.affords(Privacy(0.01), times=1500)  # four times as dear where only epsilon is known
+
+    def test_deltas_have_their_half(self):
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        assert ledger.affords(Privacy(1e-3, 5e-7))
+        assert not ledger.affords(Privacy(1e-3, 5.1e-7))
+        assert ledger.remaining.delta == 5e-7
+
+    def test_remaining_fits(self):
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        left = ledger.remaining.epsilon
+        assert ledger.affords(Privacy(left))
+        assert not ledger.affords(Privacy(left * (1 + 1e-9)))
+        ledger.reserve(PrivacyProfile(Privacy(left)))
+        assert ledger.remaining.epsilon < 1e-4
+
+    @pytest.mark.parametrize("row", [row.strip("|").split("|") for row in FIT], ids=str)
+    def test_the_table_of_the_guide(self, row):
+        """As many releases as it says fit, and not one more; a plan as dp-accounting has it."""
+        assert len(FIT) == 4
+        statistic = dpf.statistics.Mean() if "mean" in row[0] else dpf.statistics.Median()
+        kind = dpf.GlobalSensitivity if "Laplace" in row[0] else dpf.InverseSensitivity
+        mechanism = kind(statistic, grid=dpf.Grid(0, 100), epsilon=Fraction(row[1]))
+        for composition, most in (("basic", int(row[2])), ("renyi", int(row[3]))):
+            ledger = dpf.Ledger(1.0, 1e-6, composition=composition)
+            assert ledger.affords(mechanism, times=most)
+            assert not ledger.affords(mechanism, times=most + 1)
+        pytest.importorskip("dp_accounting")
+        most = int(row[4])
+        dpf.Ledger(1.0, 1e-6, plan=[mechanism] * most)
+        with pytest.raises(dpf.BudgetError):
+            dpf.Ledger(1.0, 1e-6, plan=[mechanism] * (most + max(2, most // 100)))
+
+    def test_the_conversion_is_that_of_dp_accounting(self):
+        rdp = pytest.importorskip("dp_accounting.rdp")
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        account = ledger._account
+        epsilon, _ = rdp.compute_epsilon([account.order], [float(account._left)], 5e-7)
+        assert epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+class TestPlans:
+    def test_a_plan_within_the_sums_needs_nothing(self):
+        ledger = Ledger(0.5, plan=[MEDIAN, MEAN])
+        with pytest.raises(BudgetError, match="release 1 of the plan"):
+            ledger.release(MEAN, Untouchable())
+        assert ledger.remaining == MEDIAN.privacy
+        ledger.release(MEDIAN, X)
+        ledger.release(MEAN, X)
+        with pytest.raises(BudgetError, match="all 2 releases of the plan were made"):
+            ledger.release(MEAN, Untouchable())
+        assert ledger.remaining.epsilon == 0
+        again = Ledger.from_json(ledger.to_json())
+        assert again.charges == ledger.charges
+
+    def test_sizes_take_several_places(self):
+        ledger = Ledger(1.0, plan=[MEDIAN] * 3 + [MEAN])
+        ledger.release(MEDIAN, X, size=3)
+        ledger.release(MEAN, X)
+
+    def test_without_the_library_it_says_so(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+        with pytest.raises(ImportError, match="pip install dp-accounting"):
+            Ledger(0.4, 1e-3, plan=[MEDIAN, MEAN])
+
+    def test_losses_of_randomised_response(self):
+        pytest.importorskip("dp_accounting")
+        profile = PrivacyProfile(Privacy(0.1))
+        for times in (20, 60):
+            exact = binomial_delta(0.1, times, 1.0)
+            Ledger(1.0, exact * 1.02 + 1e-12, plan=[profile] * times)
+            with pytest.raises(BudgetError, match="the plan needs delta"):
+                Ledger(1.0, exact * 0.98, plan=[profile] * times)
+
+    def test_bounded_range_costs_less_and_bounds_the_exact_law(self):
+        pytest.importorskip("dp_accounting")
+        from dpfast.ledger.accounts import _planned_delta
+
+        mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0)
+        single = mechanism.privacy_profile
+        for target in (0.3, 0.9):
+            curve = _planned_delta([single], target)
+            assert curve == pytest.approx((math.exp(0.5) - math.exp(target / 2)) ** 2 / math.expm1(1.0), rel=1e-2)
+            for a, b in [([0, 30, 30], [0, 0, 30]), ([0, 0, 30], [0, 30, 30])]:
+                p, q = (mechanism.law(x).logpmf(np.arange(31)) for x in (a, b))
+                assert hockey_stick(p, q, target) <= curve
+        assert _planned_delta([single] * 20, 6.0) < 0.2 * _planned_delta([PrivacyProfile(Privacy(1.0))] * 20, 6.0)
+        laplace = PrivacyProfile(Privacy(1.0), (("laplace", 1.0, 1),))
+        assert _planned_delta([laplace], 0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-3)
+
+    def test_plans_of_several_kinds(self):
+        """Against the exact losses of two families of randomised response, and never cheaper than one of them alone."""
+        pytest.importorskip("dp_accounting")
+        from dpfast.ledger.accounts import _planned_delta
+
+        pure = [PrivacyProfile(Privacy(0.3))] * 4 + [PrivacyProfile(Privacy(0.01))] * 3
+        large, small = response_pair(0.3), response_pair(0.01)
+        exact = 0.0
+        for signs in itertools.product([0, 1], repeat=7):
+            p = math.prod((large if i < 4 else small)[sign] for i, sign in enumerate(signs))
+            q = math.prod((large if i < 4 else small)[1 - sign] for i, sign in enumerate(signs))
+            exact += max(0.0, p - math.exp(0.7) * q)
+        found = _planned_delta(pure, 0.7)
+        assert exact <= found <= exact * 1.01 + 1e-9
+        mixed = [MEDIAN.privacy_profile] * 5 + [MEAN.privacy_profile] * 5 + [PrivacyProfile(Privacy(1e-7, 1e-9))]
+        assert _planned_delta(mixed[:5], 0.9) <= _planned_delta(mixed, 0.9) <= _planned_delta(mixed, 0.8)
+        ledger = Ledger(2.0, 1e-3, plan=mixed)
+        for mechanism in [MEDIAN] * 5 + [MEAN] * 5:
+            ledger.release(mechanism, X)
+
+    def test_a_plan_in_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        Ledger(0.5, plan=[MEDIAN, MEAN], path=path).release(MEDIAN, X)
+        with pytest.raises(ValueError, match="plan"):
+            Ledger(0.5, plan=[MEAN, MEDIAN], path=path)
+        ledger = Ledger(0.5, plan=[MEDIAN, MEAN], path=path)
+        ledger.release(MEAN, X)
+        assert not ledger.affords(MEAN)

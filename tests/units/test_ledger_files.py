@@ -1,0 +1,243 @@
+"""Ledgers in files: crashes, forks, processes that share one, damaged text."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dpfast import BudgetError, Ledger
+from dpfast.ledger import Charge
+from tests.releases import MEDIAN, X
+from tests.untouchable import Untouchable
+
+pytestmark = pytest.mark.host
+
+ROOT = Path(__file__).parents[2]
+
+
+def open_ledger(path, epsilon=10.0):
+    return Ledger(epsilon, path=path)
+
+
+def spend_all(path):
+    """In another process: release until nothing is left."""
+    ledger, done = open_ledger(path), 0
+    try:
+        while True:
+            ledger.release(MEDIAN, X)
+            done += 1
+    except BudgetError:
+        return done
+
+
+CRASH = """
+import os, sys
+import numpy as np, dpfast as dpf
+
+class Dying:
+    def __array__(self, *args, **options):
+        os._exit(9)  # between the reservation and the release
+
+grid = dpf.Grid(0, 100, step=1)
+mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=0.25)
+ledger = dpf.Ledger(10.0, path=sys.argv[1])
+ledger.release(mechanism, np.arange(10.0))
+ledger.release(mechanism, Dying())
+"""
+
+
+class TestFiles:
+    def test_a_ledger_outlives_its_process(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path).release(MEDIAN, X)
+        again = open_ledger(path)
+        assert again.charges == (Charge(repr(MEDIAN), MEDIAN.privacy_profile),)
+        open_ledger(path).release(MEDIAN, X, size=39)
+        assert again.spent.epsilon == 10.0
+        with pytest.raises(BudgetError):
+            again.release(MEDIAN, Untouchable())
+
+    def test_a_crash_between_reservation_and_release_is_spent(self, tmp_path):
+        path = tmp_path / "ledger"
+        done = subprocess.run([sys.executable, "-c", CRASH, path], cwd=ROOT, check=False)
+        assert done.returncode == 9
+        assert open_ledger(path).spent.epsilon == 0.5
+
+    @pytest.mark.parametrize("cut", [1, 10])
+    def test_a_torn_line_is_cut_off(self, tmp_path, cut):
+        path = tmp_path / "ledger"
+        for _ in range(3):
+            open_ledger(path).release(MEDIAN, X)
+        path.write_bytes(path.read_bytes()[:-cut])
+        ledger = open_ledger(path)
+        assert len(ledger.charges) == 2
+        ledger.release(MEDIAN, X)
+        assert len(open_ledger(path).charges) == 3
+        path.write_bytes(path.read_bytes()[:20])  # torn while the file was made
+        assert open_ledger(path).charges == ()
+
+    def test_processes_share_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            done = pool.map(spend_all, [path] * 2)
+        assert sum(done) == 40
+        assert len(open_ledger(path).charges) == 40
+
+    def test_threads_share_a_file(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        with ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(lambda i: spend_all(path) if i % 2 else _spend(ledger), range(8)))
+        assert sum(done) == 40
+        assert len(ledger.charges) == 40
+
+    def test_other_parameters_or_versions_are_refused(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path)
+        with pytest.raises(ValueError, match=r"epsilon = 10.0, not 11.0"):
+            open_ledger(path, 11.0)
+        with pytest.raises(ValueError, match="neighbors"):
+            Ledger(10.0, neighbors="local", path=path)
+        path.write_text(path.read_text().replace('"dpfast-ledger": 1', '"dpfast-ledger": 2'))
+        with pytest.raises(ValueError, match="version 2"):
+            open_ledger(path)
+        path.write_text("notes\n")
+        with pytest.raises(ValueError, match="no ledger"):
+            open_ledger(path)
+
+    def test_a_file_that_is_gone_or_shorter_is_no_new_budget(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        ledger.release(MEDIAN, X)
+        full = path.read_bytes()
+        path.write_bytes(full[: full.index(b"\n") + 1])
+        with pytest.raises(ValueError, match="shorter"):
+            ledger.release(MEDIAN, Untouchable())
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            ledger.release(MEDIAN, Untouchable())
+
+    def test_a_damaged_line(self, tmp_path):
+        path = tmp_path / "ledger"
+        open_ledger(path).release(MEDIAN, X)
+        path.write_bytes(path.read_bytes() + b'{"label": 3}\n')
+        with pytest.raises(ValueError, match="damaged"):
+            open_ledger(path)
+
+    def test_a_damaged_line_is_refused_each_time_and_no_spending_is_lost(self, tmp_path):
+        path = tmp_path / "ledger"
+        ledger, other = open_ledger(path, 1.0), open_ledger(path, 1.0)
+        other.release(MEDIAN, X, size=3)
+        sound = path.read_bytes()
+        for line in (b"{\n", b'{"label": 3}\n', b'{"label": 3}\n{"torn'):
+            path.write_bytes(sound + line)
+            for _ in range(3):
+                with pytest.raises(ValueError, match="ledger"):
+                    ledger.release(MEDIAN, Untouchable(), size=2)
+            assert path.read_bytes() == sound + line
+        path.write_bytes(sound)
+        assert (ledger.spent.epsilon, len(ledger.charges)) == (0.75, 1)
+
+    @pytest.mark.parametrize(
+        "text", ["notes", "notes\nand more", '{"another', '{"dpfast-ledger": 1, "epsilon": 1.0', None]
+    )
+    def test_a_file_of_somebody_else_stays_as_it_is(self, tmp_path, text):
+        path = tmp_path / "ledger"
+        if text is None:
+            ledger = Ledger(10.0)
+            ledger.release(MEDIAN, X)
+            text = ledger.to_json()
+        path.write_text(text)
+        with pytest.raises(ValueError, match="no ledger"):
+            open_ledger(path, 11.0)
+        assert path.read_text() == text
+        reopened = pickle.loads(pickle.dumps(open_ledger(tmp_path / "sound")))
+        os.replace(path, tmp_path / "sound")
+        with pytest.raises(ValueError, match="no ledger"):
+            reopened.release(MEDIAN, Untouchable())
+        assert (tmp_path / "sound").read_text() == text
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_fork(self, tmp_path):
+        path = tmp_path / "ledger"
+        in_memory, in_file = Ledger(1.0), open_ledger(path)
+        in_memory._lock.acquire()  # held by another thread, say
+        in_file._lock.acquire()
+        child = os.fork()
+        if child == 0:
+            try:
+                in_memory.release(MEDIAN, X)
+                os._exit(1)
+            except BudgetError:
+                in_file.release(MEDIAN, X)
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        in_memory._lock.release()
+        in_file._lock.release()
+        in_memory.release(MEDIAN, X)
+        in_file.release(MEDIAN, X)
+        assert in_file.spent.epsilon == 0.5
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_fork_while_a_thread_holds_the_file(self, tmp_path):
+        """The lock ends with the thread's block, though the child lives; the child reads all charges, each once."""
+        path = tmp_path / "ledger"
+        ledger = open_ledger(path)
+        ledger.release(MEDIAN, X)
+        held, go, (out, into) = threading.Event(), threading.Event(), os.pipe()
+
+        def hold():
+            with ledger._current():
+                ledger._charges.append("half of an addition")
+                held.set()
+                go.wait()
+                ledger._charges.pop()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            os.close(into)
+            signal.alarm(60)
+            os.read(out, 1)  # until the parent is done
+            os._exit(0 if [charge.times for charge in ledger.charges] == [1, 2] else 1)
+        go.set()
+        thread.join()
+        other = threading.Thread(target=lambda: open_ledger(path).release(MEDIAN, X, size=2), daemon=True)
+        other.start()
+        other.join(20)
+        free = not other.is_alive()
+        os.close(into)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os.close(out)
+        assert free
+
+    def test_copies(self, tmp_path):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="spend twice"):
+                make(Ledger(1.0))
+        ledger = open_ledger(tmp_path / "ledger")
+        again = pickle.loads(pickle.dumps(ledger))
+        again.release(MEDIAN, X)
+        assert ledger.spent.epsilon == 0.25
+
+
+def _spend(ledger):
+    done = 0
+    try:
+        while True:
+            ledger.release(MEDIAN, X)
+            done += 1
+    except BudgetError:
+        return done

@@ -1,0 +1,164 @@
+"""The secure bit generator in forked processes."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.kernel
+
+
+# Forks. In processes of their own: Python warns of a fork where there are threads, and the test run may have some.
+
+FORKS = """
+    import ctypes, os, signal, threading
+    import numpy as np
+    from dpfast.errors import EntropyError
+    from dpfast.random import SecureBitGenerator, secure_generator
+
+    signal.alarm(30)  # a deadlock fails
+    fork = {fork}
+
+    def in_child(work):
+        readable, writable = os.pipe()
+        child = fork()
+        if child == 0:
+            signal.alarm(10)
+            try:
+                answer = work()
+                os.write(writable, answer.tobytes())
+            finally:
+                os._exit(0)
+        os.close(writable)
+        with os.fdopen(readable, "rb") as pipe:
+            answer = pipe.read()
+        assert os.waitpid(child, 0)[1] == 0
+        return np.frombuffer(answer, np.uint64)
+
+    def disjoint(*parts):
+        words = np.concatenate(parts)
+        assert words.size > 0 and all(part.size for part in parts)
+        assert np.unique(words).size == words.size
+"""
+
+FORK_CALLS = {"os": "os.fork", "libc": "ctypes.PyDLL(None).fork"}
+
+WORDS_DIFFER = """
+    for used in (0, 1, 5000, 8192):
+        for first in (lambda s: s.random_raw(100), lambda s: s.random_raw(20000),
+                      lambda s: np.array([s.random_raw() for _ in range(5)], np.uint64),
+                      lambda s: np.random.Generator(s).integers(0, 2**64, 100, dtype=np.uint64)):
+            source = SecureBitGenerator()
+            before = source.random_raw(used)
+            draw = lambda: np.concatenate([first(source), source.random_raw(20000)])
+            children = [in_child(draw) for _ in range(2)]
+            disjoint(*([before] if used else []), draw(), *children)
+    generator = secure_generator()
+    generator.random()
+    draw = lambda: secure_generator().integers(0, 2**64, 100, dtype=np.uint64)
+    disjoint(in_child(draw), draw())
+    grandchild = lambda: np.concatenate([draw(), in_child(draw), draw()])
+    disjoint(in_child(grandchild), draw())
+"""
+
+LOCK_IS_FREE = """
+    source = SecureBitGenerator()
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with source.lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = in_child(lambda: source.random_raw(100))
+    assert not source.lock.acquire(blocking=False)
+    done.set()
+    thread.join()
+    disjoint(child, source.random_raw(100))
+
+    def leave():
+        words = source.random_raw(10)
+        source.lock.release()
+        try:
+            source.lock.release()
+        except RuntimeError:
+            return words
+
+    with source.lock:  # held by the thread that forks, which goes on in the child
+        child = in_child(leave)
+    disjoint(child, source.random_raw(100))
+"""
+
+CHILD_WITHOUT_ENTROPY = """
+    source = SecureBitGenerator()
+    source.random_raw(10)
+
+    calls = []
+
+    def fails(size):
+        calls.append(size)
+        raise OSError("gone")
+
+    def starve():
+        urandom = os.urandom
+        os.urandom = fails
+        for draw in (lambda: np.random.Generator(source).random(10**6), lambda: source.random_raw(10**6),
+                     lambda: source.random_raw()):
+            try:
+                draw()
+            except EntropyError:
+                continue
+            return np.empty(0, np.uint64)
+        os.urandom = urandom
+        assert len(calls) < 200  # one for each buffer, not for each word
+        return source.random_raw(100)
+
+    disjoint(in_child(starve), source.random_raw(10**4))
+"""
+
+FORK_IN_A_REFILL = """
+    urandom = os.urandom
+
+    def interrupted(size):  # what a signal handler that forks would do, at the worst moment
+        seed = urandom(size)
+        if not child:
+            child.append(None)
+            child[0] = fork()
+        return seed
+
+    for draw in (lambda: np.array([source.random_raw()], np.uint64), lambda: source.random_raw(100),
+                 lambda: source.random_raw(8192)):
+        source = SecureBitGenerator()
+        source.random_raw(2**21)
+        readable, writable = os.pipe()
+        child = []
+        os.urandom = interrupted
+        words = draw()
+        if child[0] == 0:
+            os.write(writable, words[:1000].tobytes())
+            os._exit(0)
+        os.urandom = urandom
+        assert os.waitpid(child[0], 0)[1] == 0
+        disjoint(words, np.frombuffer(os.read(readable, 8000), np.uint64))
+"""
+
+
+def run(script, fork):
+    code = textwrap.dedent(FORKS).format(fork=fork) + textwrap.dedent(script)
+    subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("fork", FORK_CALLS.values(), ids=FORK_CALLS)
+@pytest.mark.parametrize(
+    "script",
+    [WORDS_DIFFER, LOCK_IS_FREE, CHILD_WITHOUT_ENTROPY, FORK_IN_A_REFILL],
+    ids=["words differ", "lock is free", "child without entropy", "fork in a refill"],
+)
+def test_fork(script, fork):
+    run(script, fork)
