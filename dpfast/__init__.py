@@ -2,7 +2,21 @@
 
 from importlib.metadata import version as _version
 
-from dpfast import audit, families, local, noise, prior, psi, random, robust, smooth, statistics, streaming, theory
+from dpfast import (
+    audit,
+    families,
+    local,
+    location,
+    noise,
+    prior,
+    psi,
+    random,
+    robust,
+    smooth,
+    statistics,
+    streaming,
+    theory,
+)
 from dpfast.aggregate import SampleAndAggregate, mle
 from dpfast.densities import (
     Histogram,
@@ -19,19 +33,7 @@ from dpfast.errors import BudgetError, EntropyError
 from dpfast.grid import Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
-from dpfast.location import (
-    count,
-    huber,
-    iqr,
-    mean,
-    median,
-    quantile,
-    std,
-    sum,
-    trimmed_mean,
-    variance,
-    winsorized_mean,
-)
+from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
     GlobalSensitivity,
     InverseSensitivity,
@@ -74,36 +76,28 @@ __all__ = [
     "SmoothedHistogram",
     "audit",
     "by_group",
-    "count",
+    "densities",
     "density",
     "families",
     "histogram",
-    "huber",
-    "iqr",
+    "laws",
     "local",
     "m_estimate",
-    "mean",
-    "median",
     "mle",
     "noise",
     "prior",
     "psi",
-    "quantile",
     "random",
     "robust",
     "robust_mean",
     "select",
     "smooth",
     "statistics",
-    "std",
     "streaming",
-    "sum",
     "synthesize",
     "theory",
-    "trimmed_mean",
-    "variance",
-    "winsorized_mean",
 ]
+__all__ += location.__all__
 
 
 def __dir__() -> list[str]:

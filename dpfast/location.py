@@ -28,6 +28,20 @@ from dpfast.statistics import (
 )
 from dpfast.streaming import Chunks
 
+__all__ = [
+    "count",
+    "huber",
+    "iqr",
+    "mean",
+    "median",
+    "quantile",
+    "std",
+    "sum",
+    "trimmed_mean",
+    "variance",
+    "winsorized_mean",
+]
+
 _UNUSED = Grid(0, 1, step=1)  # a count looks at no values
 
 

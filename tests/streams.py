@@ -9,7 +9,7 @@ from dpfast.statistics import (
     TrimmedMean,
 )
 from dpfast.streaming import State
-from tests.central import KINDS, central, takes_rows
+from tests.central import OPTIONS, central, takes_rows
 from tests.reference.statistics import one_of_each
 
 PCG = np.random.PCG64
@@ -18,7 +18,7 @@ DEFAULT = dpf.Grid(-10, 100)  # two
 FINE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)  # three
 GRIDS = {1: INTEGERS, 2: DEFAULT, 3: FINE}
 # The blocks of SampleAndAggregate are positions, and order matters: tests/units/test_aggregate.py.
-STREAMED = KINDS - {dpf.SampleAndAggregate}
+STREAMED = set(OPTIONS) - {dpf.SampleAndAggregate}
 
 
 def mechanisms(grid):

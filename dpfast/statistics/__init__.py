@@ -1,37 +1,11 @@
 """Statistics of scalar records, for the mechanisms that release them."""
 
-from dpfast.statistics.moment import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
-from dpfast.statistics.rank import (
-    Gaps,
-    Huber,
-    InterquartileRange,
-    Median,
-    OrderStatistic,
-    Quantile,
-    RankStatistic,
-    Summary,
-    TrimmedMean,
-    WinsorizedMean,
-)
-from dpfast.statistics.statistic import Distribution, Statistic
+from dpfast.statistics import moment, rank, statistic
+from dpfast.statistics.moment import *  # noqa: F403
+from dpfast.statistics.rank import *  # noqa: F403
+from dpfast.statistics.statistic import *  # noqa: F403
 
-__all__ = [
-    "Count",
-    "Distribution",
-    "Gaps",
-    "Huber",
-    "InterquartileRange",
-    "Mean",
-    "Median",
-    "MomentStatistic",
-    "OrderStatistic",
-    "Quantile",
-    "RankStatistic",
-    "Statistic",
-    "Sum",
-    "Summary",
-    "TrimmedMean",
-    "UnboundedStatistic",
-    "Variance",
-    "WinsorizedMean",
-]
+__all__: list[str] = []
+__all__ += moment.__all__
+__all__ += rank.__all__
+__all__ += statistic.__all__

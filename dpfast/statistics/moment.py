@@ -15,6 +15,15 @@ from dpfast.grid import Grid
 from dpfast.statistics.rank import TrimmedSum
 from dpfast.statistics.statistic import Distribution, Statistic, scaled
 
+__all__ = [
+    "Count",
+    "Mean",
+    "MomentStatistic",
+    "Sum",
+    "UnboundedStatistic",
+    "Variance",
+]
+
 _MOST_TOTAL = 2**61  # of a sum or count whose number of records is private
 
 

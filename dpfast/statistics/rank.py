@@ -19,6 +19,19 @@ from dpfast.grid import Grid
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
 from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading
 
+__all__ = [
+    "Gaps",
+    "Huber",
+    "InterquartileRange",
+    "Median",
+    "OrderStatistic",
+    "Quantile",
+    "RankStatistic",
+    "Summary",
+    "TrimmedMean",
+    "WinsorizedMean",
+]
+
 
 @dataclass(frozen=True)
 class Gaps:

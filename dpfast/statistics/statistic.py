@@ -12,6 +12,11 @@ from numpy.typing import ArrayLike
 from dpfast import _containers
 from dpfast.grid import Grid
 
+__all__ = [
+    "Distribution",
+    "Statistic",
+]
+
 
 class Distribution(Protocol):
     """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""

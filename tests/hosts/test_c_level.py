@@ -98,7 +98,7 @@ class TestExtension:
             assert code == expected[0]
         assert asked.count("choose_level") == 4
 
-    def test_the_documented_functions_are_those_that_are_exported(self):
+    def test_documented_functions_match_the_exported_ones(self):
         exported = {name for kernel in (_choice, _levels, _samplers, _select) for name in kernel.__pyx_capi__}
         [page] = (ROOT / "docs").rglob("c-api.md")
         documented = set(re.findall(r"^\| `(\w+)\(", page.read_text(), re.MULTILINE))
@@ -148,7 +148,7 @@ class TestPsi:
         with pytest.raises(TypeError, match=r"psi must be one of dpfast\.psi or a function"):
             dpf.MEstimator(wrong, grid=GRID, epsilon=1.0)
 
-    def test_a_psi_that_is_none(self):
+    def test_an_invalid_psi(self):
         libm.cos.restype, libm.cos.argtypes = ctypes.c_double, (ctypes.c_double,)
         with pytest.raises(ValueError, match="psi must not decrease"):
             dpf.psi.Function(LowLevelCallable(libm.cos)).table(GRID)

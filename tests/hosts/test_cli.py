@@ -167,7 +167,7 @@ def test_gzip_blank_cells_and_standard_input(capsys, tmp_path, monkeypatch):
     assert json.loads(out)["n"] == 300
 
 
-def test_n_does_not_say_what_is_missing(capsys, tmp_path):
+def test_n_does_not_depend_on_missing_cells(capsys, tmp_path):
     """Neighbours: one record of the only column is a number or a blank."""
     reports = []
     for cell in ("7", "", "x", "nan"):

@@ -55,7 +55,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("column", ["age", "name"])
-def test_how_cells_are_read_is_said_whatever_they_hold(command, column, file, tmp_path, capsys):
+def test_the_reading_of_cells_is_stated_for_all_values(command, column, file, tmp_path, capsys):
     code, out, err = run(capsys, arguments(command, file, tmp_path, column))
     assert (code, err) == (0, "")
     last = out.splitlines()[-1]
@@ -147,7 +147,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "verify", "demo"])
-def test_messages_hold_no_names_of_functions(command, file, tmp_path, capsys):
+def test_messages_do_not_name_functions(command, file, tmp_path, capsys):
     base = {"verify": ["verify", "median"], "demo": ["demo", "--rows", "10"]}.get(command)
     base = arguments(command, file, tmp_path) if base is None else base
     known = run(capsys, [command, "--help"])[1]
@@ -196,7 +196,7 @@ def test_files_that_cannot_be_read(command, kind, tmp_path, capsys):
     assert not (tmp_path / "twins.csv").exists()
 
 
-def test_cells_that_are_no_text_are_cells_that_are_no_number(tmp_path, capsys):
+def test_undecodable_cells_are_not_numbers(tmp_path, capsys):
     file = tmp_path / "x.csv"
     file.write_bytes(b"age\n\xff\xfe\n\x00\n5\n")
     code, out, err = run(capsys, [*arguments("median", file, tmp_path), "--json"])
@@ -238,7 +238,7 @@ def test_a_full_disk(file, tmp_path, options):
 
 @FULL
 @pytest.mark.parametrize("given", [["--help"], ["median", "--help"], ["verify", "median"]])
-def test_a_full_disk_where_nothing_is_released(given):
+def test_a_full_disk_for_commands_without_a_release(given):
     with open("/dev/full", "w") as full:
         done = process(given, stdout=full)
     assert done.returncode == 3
@@ -267,7 +267,7 @@ def test_outputs_on_a_full_disk(file, capsys):
 
 
 @pytest.mark.parametrize("command", ["synthesize", "histogram"])
-def test_an_output_that_cannot_be_opened_costs_nothing(command, file, tmp_path, capsys, monkeypatch):
+def test_an_output_that_cannot_be_opened_is_not_charged(command, file, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(cli, command if command == "histogram" else "synthesize", _only_once(getattr(cli, command)))
     if command == "histogram":
         pytest.importorskip("matplotlib")

@@ -130,7 +130,7 @@ class TestArrow:
         assert dtypes == {np.dtype(kind) if "float" in kind else np.dtype(float)}
         assert GRID.encode(self.arrow.array(holes, type_)).tolist() == [1, 7]
 
-    def test_declared_types_that_are_no_numbers_are_errors_whatever_they_hold(self):
+    def test_declared_types_without_numbers_are_errors_for_all_values(self):
         for declared in (
             self.arrow.decimal128(5),
             self.arrow.string(),
@@ -382,7 +382,7 @@ class TestRowsAmongCells:
 
 
 @pytest.mark.parametrize("cell", [None, 3, np.ma.masked, Hostile(Odd())], ids=lambda cell: type(cell).__name__)
-def test_what_is_no_row_is_a_missing_one(cell):
+def test_an_invalid_row_is_missing(cell):
     np.testing.assert_array_equal(_containers.matrix("X", [[1, 2], cell]), [[1, 2], [math.nan, math.nan]])
 
 
@@ -397,7 +397,7 @@ def test_rows_of_other_libraries():
         np.testing.assert_array_equal(_containers.matrix("X", [row, (3, 4)]), [[1, math.nan], [3, 4]])
 
 
-def test_a_number_is_read_as_one_whatever_its_size():
+def test_numbers_of_any_type_are_read():
     for number in (2, 2.0, 2**70, Fraction(1, 3), Decimal(2), True):
         assert (_containers.numbers("x", number).shape, _containers.numbers("x", number).dtype) == ((), np.float64)
 
@@ -417,14 +417,14 @@ def test_a_number_is_read_as_one_whatever_its_size():
         (None, "object"),
     ],
 )
-def test_what_declares_no_numbers_is_told_by_its_type(x, name):
+def test_the_type_alone_decides_whether_a_column_holds_numbers(x, name):
     for read in (_containers.numbers, _containers.vector, _containers.matrix):
         with pytest.raises(TypeError, match=f"^x must hold numbers, not dtype {name}$"):
             read("x", x)
 
 
 @pytest.mark.parametrize("values", [["a"], [1, 2], [1, None]])
-def test_categories_are_no_numbers_whatever_they_stand_for(values):
+def test_categories_are_not_numbers(values):
     series = pytest.importorskip("pandas").Series(values, dtype="category")
     with pytest.raises(TypeError, match="x must hold numbers, not dtype category"):
         _containers.numbers("x", series)

@@ -53,7 +53,7 @@ def test_vectors():
     assert [histogram.map(d) for d in range(4)] == [0.0, 0.0, 2.0, 2.0]
 
 
-def test_scores_are_no_records():
+def test_scores_are_not_records():
     with pytest.raises(TypeError, match="takes scores"):
         adapter.make_measurement(SIZED, CHANGE, dpf.Selection(epsilon=1.0))
 
@@ -151,7 +151,7 @@ class TestDomains:
             (SIZED, dp.absolute_distance(T=float), ValueError, "input_metric must be one of ChangeOneDistance"),
         ],
     )
-    def test_spaces_without_what_must_be_public(self, domain, metric, error, message):
+    def test_spaces_without_the_public_parameters(self, domain, metric, error, message):
         with pytest.raises(error, match=message):
             adapter.make_median(domain, metric, 1.0, **BOUNDS)
 

@@ -125,7 +125,7 @@ def test_answers():
         ("/median", "[" * 9_000, "recursion"),
     ],
 )
-def test_wrong_requests_cost_nothing(path, query, message):
+def test_bad_requests_are_not_charged(path, query, message):
     ledger = dpf.Ledger(1.0)
     with Running(ledger) as port:
         status, answer = asked(port, path, query)
@@ -153,7 +153,7 @@ def test_a_body_without_an_end_is_cut_off():
 
 
 @pytest.mark.parametrize("parts", [[], [b'{"epsilon"'], [b'{"epsilon": 1}']])
-def test_a_client_that_goes_away_costs_nothing(parts):
+def test_a_client_that_disconnects_is_not_charged(parts):
     """Without an error that the server would log."""
     coming = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     coming.append({"type": "http.disconnect"})
@@ -171,7 +171,7 @@ def test_a_client_that_goes_away_costs_nothing(parts):
     assert ledger.charges == ()
 
 
-def test_connections_that_break_log_nothing(caplog, capfd):
+def test_broken_connections_are_not_logged(caplog, capfd):
     ledger = dpf.Ledger(1.0)
     with Running(ledger) as port:
         for body in (b"", b'{"epsilon"', b'{"epsilon": 0.01}'):

@@ -139,7 +139,7 @@ class TestLedgersOfWorkers:
             pickle.loads(pickled).fit(X)
         assert ledger.spent.epsilon == 1.0
 
-    def test_what_is_carried_is_no_parameter(self):
+    def test_carried_state_is_not_a_parameter(self):
         with dpf.Ledger(100.0):
             inside = clone(self.MODEL)
         assert repr(inside) == repr(self.MODEL)
@@ -149,7 +149,7 @@ class TestLedgersOfWorkers:
 @pytest.mark.parametrize("make", ESTIMATORS)
 class TestAll:
     @pytest.mark.parametrize("composition", ["basic", "renyi"])
-    def test_a_fit_that_does_not_fit_spends_nothing(self, make, composition):
+    def test_a_fit_beyond_the_budget_is_not_charged(self, make, composition):
         ledger = dpf.Ledger(0.5, 1e-6, composition=composition)
         with ledger, pytest.raises(dpf.BudgetError, match="3 releases of epsilon"):
             make(bounds=BOUNDS, epsilon=1.4).fit(X)
@@ -205,7 +205,7 @@ class TestAll:
         with pytest.raises(error, match=message):
             make(**options).fit(X)
 
-    def test_nothing_depends_on_values(self, make):
+    def test_outcomes_do_not_depend_on_values(self, make):
         changed = X.copy()
         changed[0] = [math.nan, math.inf, -math.inf]
         with warnings.catch_warnings():

@@ -114,7 +114,7 @@ class TestBothLogistic:
             model.set_params(classes=("no", "yes")).fit(ROWS, TARGETS)
 
     @pytest.mark.parametrize("intercept", [True, False])
-    def test_nothing_depends_on_values(self, options, intercept):
+    def test_outcomes_do_not_depend_on_values(self, options, intercept):
         broken, constant = ROWS.copy(), np.full_like(ROWS, 3.0)
         broken[::3] = [math.nan, math.inf]
         none, third = np.full(2000, math.nan), np.where(np.arange(2000) % 3, TARGETS, 7.5)

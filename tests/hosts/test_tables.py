@@ -75,7 +75,7 @@ def test_a_missing_first_record_without_a_header(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_are_those_of_the_standard_library(seed):
+def test_rows_match_the_standard_library(seed):
     rng, parts = random.Random(seed), ['"', '"', ",", ",", "\n", "\r", "\r\n", "a", " ", "\0", "\x0b", "\u2028"]
     for _ in range(5000):
         text = "".join(rng.choices(parts, k=rng.randint(0, 14))).encode()
@@ -103,7 +103,7 @@ def test_standard_input(monkeypatch):
     assert not Stdin.buffer.closed
 
 
-def test_one_cell_is_read_alike_whatever_the_others_are():
+def test_a_cell_is_read_independently_of_the_others():
     """The fast reading of a block and the slow one, which an unreadable neighbour causes, are the same map."""
     cells = ["1", " 1", "1_0", "\u0661", "\uff11", "1e400", "-inf", "nan", "1\x00", "0x1", "1,5", "", "--1", "1.", ".5"]
     cells += ["\u00a01", "\x1c1", "\u200b1", "1__0", "infinity", "1j", "True", "1e1_0", "+1", "1f", "\ud800"]

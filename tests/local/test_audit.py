@@ -79,7 +79,7 @@ class TestVerify:
         assert certificate.claim == mechanism.privacy
         assert all(len(data) == 1 for data in certificate.worst)
 
-    def test_what_has_no_finite_law_is_told(self):
+    def test_a_randomizer_without_a_finite_law_says_so(self):
         with pytest.raises(TypeError, match=r"L2Ball has no exact law .* use audit\.distinguish"):
             audit.verify(local.L2Ball(3, 1.0))
         for name in ("categorical olh", "interval laplace", "series halfspace"):

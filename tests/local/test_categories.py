@@ -362,7 +362,7 @@ def test_the_last_category_of_very_many():
         )
 
 
-def test_binary_takes_what_is_greater_than_0():
+def test_binary_is_one_above_zero():
     survey = local.Binary(1.0)
     expected = survey.randomize([0, 1, 0, 1, 0, 0], rng=PCG64(1))
     for x in (
@@ -460,7 +460,7 @@ def test_a_hundred_thousand_categories():
             assert set(np.unpackbits(reports.view(np.uint8), axis=1).sum(1).tolist()) == {survey._method.width}
 
 
-def test_other_arrays_are_no_reports():
+def test_other_arrays_are_not_reports():
     for survey, wrong in (
         (local.Categorical(5, 1.0, "olh"), np.zeros((3, 3), np.uint32)),
         (local.Categorical(65, 1.0, "oue"), np.zeros((3, 1), np.uint64)),

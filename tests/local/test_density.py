@@ -185,7 +185,7 @@ def simulated_mise(survey, n, runs, scale=1.0, seed=1):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_simulated_errors_are_those_of_the_formula(method):
+def test_simulated_errors_match_the_formula(method):
     survey, n, runs = local.SeriesReports(6, 1.0, grid=UNIT, method=method), 50, 10_000
     expected = survey.mise(n, beta_coefficients()[:6])
 
@@ -320,7 +320,7 @@ def test_shape_and_type_depend_on_public_things_only(survey):
     assert survey.decode(survey.randomize([])).shape == (0, survey.terms)
 
 
-def test_awkward_records_mean_what_the_docstring_says():
+def test_awkward_records_follow_the_docstring():
     grid = Grid(0, 10, missing=4.0)
     for make in ({"method": "one-frequency"}, {"basis": "cosine"}):
         survey = local.SeriesReports(2, 1.0, grid=grid, **make)

@@ -284,7 +284,7 @@ def test_every_bit_of_a_report_flips_both_ways(protocol):
 
 
 @every
-def test_values_change_no_shape_and_raise_nothing(protocol):
+def test_values_change_neither_shapes_nor_errors(protocol):
     """T10, T14: strange records answer like any other, with as many words."""
     strange = [0.0, -0.0, 5e-324, 1e-300, 1e300, -1e308, math.nan, math.inf, -math.inf]
     rng, used = np.random.default_rng(0), set()
@@ -304,7 +304,7 @@ def test_values_change_no_shape_and_raise_nothing(protocol):
 
 
 @pytest.mark.parametrize("kind", ["l2", "linf"])
-def test_records_out_of_range_mean_those_at_the_edge(kind):
+def test_records_out_of_range_are_clamped(kind):
     """T13: the same words, the same reports."""
     X = [[3.0, 4.0], [math.nan, 1.0], [math.inf, -2.0], [0.1, -math.inf], [1e300, 1e300]]
     half = math.sqrt(0.5)
@@ -425,7 +425,7 @@ def test_what_residuals_are_expected_to_be():
         assert found[1][0] == pytest.approx(np.mean(np.clip(mean - y, -clip, clip) ** 2), abs=0.02)
 
 
-def test_signs_of_a_report_correlate_as_told():
+def test_signs_of_a_report_correlate_as_stated():
     for d, epsilon, method in ((3, 2.0, "majority"), (4, 3.0, "majority"), (5, 6.0, "subset")):
         randomizer = local.Hypercube(d, epsilon, method=method)
         g = np.where(np.arange(d) % 2, -1.0, 1.0)
@@ -440,7 +440,7 @@ def test_signs_of_a_report_correlate_as_told():
 
 @settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 4), st.sampled_from(["l2", "linf"]), st.integers(0, 99))
-def test_dtypes_and_layouts_are_of_no_account(n, d, kind, seed):
+def test_dtypes_and_layouts_do_not_matter(n, d, kind, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(-2, 3, (n, d)), rng.integers(0, 3, n)
     protocol = local.GradientDescent(d, 1.0, norm=kind, model="poisson", radius=2.0)
@@ -461,7 +461,7 @@ def test_booleans_are_labels():
     np.testing.assert_array_equal(found[0], found[2])
 
 
-def test_units_of_features_and_labels_are_of_no_account():
+def test_units_of_features_and_labels_do_not_matter():
     X, y = people(100, 3)
     one = local.glm(X, y, epsilon=1.0, model="linear", intercept=True, rng=PCG64(1))
     other = local.glm(8 * X, 4 * y, epsilon=1.0, model="linear", radius=8.0, clip=4.0, intercept=True, rng=PCG64(1))
@@ -538,7 +538,7 @@ def test_messages_that_do_not_fit_are_refused():
         protocol.estimate(state)
 
 
-def test_covariance_refuses_what_it_does_not_know():
+def test_covariance_refuses_unsupported_arguments():
     protocol = local.GradientDescent(2, 1.0)
     with pytest.raises(ValueError, match="singular"):
         protocol.covariance(10, [[1.0, 1.0], [0.5, 0.5]], [0.0, 0.0])

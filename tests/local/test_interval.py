@@ -205,7 +205,7 @@ def test_dither_twin(knots, lower):
     st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=9),
     st.integers(0, 2**64 - 1),
 )
-def test_dither_stays_inside_whatever_the_numbers(x, lower, knots, word):
+def test_dither_stays_inside_for_all_numbers(x, lower, knots, word):
     out = np.empty(1, np.uint32)
     _randomize.fill_dither(ScriptedBits([word]), np.array([x]), lower, np.array(sorted(knots)), out)
     assert out[0] < len(knots)
@@ -366,7 +366,7 @@ def test_parameters_are_checked(arguments, options, error, match):
         local.Interval(*arguments, **options)
 
 
-def test_other_arrays_are_no_reports():
+def test_other_arrays_are_not_reports():
     for use in (interval(1.0).aggregate, interval(1.0).decode, interval(1.0).to_bytes, interval(1.0).estimate):
         with pytest.raises(ValueError, match="reports"):
             use(np.zeros((2, 2), np.uint8))
@@ -421,7 +421,7 @@ FAR = (1e16, 1e16 + 64.0)  # doubles are 2 apart here: knots and values that are
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bounds", [FAR, (-FAR[1], -FAR[0]), (1e-140, 3e-140), (2.0**60, 2.0**60 + 2048.0)])
-def test_bounds_far_from_zero_lose_nothing(method, bounds):
+def test_bounds_far_from_zero_stay_exact(method, bounds):
     """The estimate is that of the same records counted from the lower bound."""
     lower, upper = bounds
     x = np.array([lower, (lower + upper) / 2, upper])[np.arange(200_000) % 3]

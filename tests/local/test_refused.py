@@ -130,7 +130,7 @@ def test_wrong_reports_travel_as_bytes_and_are_refused_then(name):
     ],
     ids=lambda survey: f"{type(survey).__name__} {getattr(survey, 'method', '')}",
 )
-def test_the_valid_reports_are_those_that_the_law_gives(survey):
+def test_valid_reports_are_the_support_of_the_law(survey):
     """Of all words: exactly the ones of positive probability."""
     kind = survey.report
     every = np.arange(min(2 ** (8 * kind.base.itemsize), 2**18), dtype=kind.base).reshape(-1, *kind.shape)
@@ -201,7 +201,7 @@ def test_any_bytes_are_reports_or_refused(name):
 
 
 @pytest.mark.parametrize("report", [2, -1, 0.5, math.nan, "1", None, b"1", [1], np.array([1, 0]), {"1": 1}, 1j])
-def test_a_descent_counts_what_is_no_report(report):
+def test_a_descent_counts_invalid_reports(report):
     protocol = local.MedianDescent(bounds=(0, 1), epsilon=1.0)
     state = protocol.update(protocol.begin(), 1)
     after = protocol.update(state, report)
@@ -211,7 +211,7 @@ def test_a_descent_counts_what_is_no_report(report):
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_a_gradient_descent_counts_what_is_no_report(norm):
+def test_a_gradient_descent_counts_invalid_reports(norm):
     protocol = local.GradientDescent(3, 1.0, norm=norm)
     state = protocol.begin()
     report = protocol.respond(state.theta, [0.1, 0.2, 0.3], 1.0)

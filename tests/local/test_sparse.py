@@ -59,7 +59,7 @@ def test_the_threshold_is_the_smaller_of_both_bounds(n, d, epsilon):
     assert min(found) == pytest.approx(2 * threshold(n, d, epsilon=epsilon))
 
 
-def test_bernstein_gains_what_the_specification_says():
+def test_bernstein_gains_match_the_specification():
     """About 1.25 at epsilon = 1 for long vectors and many people."""
     options = {"epsilon": 1.0}
     gain = threshold(10**7, 1000, method="majority", **options) / threshold(10**7, 1000, method="subset", **options)

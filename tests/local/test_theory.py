@@ -96,7 +96,7 @@ def test_le_cam_is_below_the_error_of_every_test():
     assert theory.local_testing_error(epsilon=1.0) == pytest.approx(1 - 1 / (1 + math.exp(-1)))
 
 
-def test_fano_and_assouad_are_below_what_is_attained():
+def test_fano_and_assouad_are_below_attained_errors():
     """Two or four hypotheses on one coordinate or two, answered by randomised response."""
     epsilon, n, delta = 0.5, 400, 0.05
     c = 1 / math.tanh(epsilon / 2)

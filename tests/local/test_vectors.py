@@ -198,7 +198,7 @@ def test_subset_twin(d, k, tau):
         assert source.used == plan.used
 
 
-def test_subsets_are_those_of_the_seed_and_uniform():
+def test_subsets_match_the_seed_and_are_uniform():
     seeds = PCG64(1).random_raw(60_000)
     out = np.empty((seeds.size, 3), np.int64)
     _bits.subsets(seeds, 6, out)
@@ -348,7 +348,7 @@ def test_only_one_bit_depends_on_the_record_and_the_coin_decides_it(d):
     assert np.all(answers[0] ^ answers[1] == 1)
 
 
-def test_awkward_records_mean_what_the_docstring_says():
+def test_awkward_records_follow_the_docstring():
     """Means of reports for NaN, infinities, long, tiny and huge vectors."""
     n, mechanism = 100_000, local.L2Ball(2, 4.0, radius=2.0)
     root = math.sqrt(2)
@@ -466,7 +466,7 @@ def test_a_million_reports_travel_as_bytes():
         assert np.abs(mechanism.estimate(mechanism.from_bytes(data))).max() < LIMIT * mechanism.error(10**6)
 
 
-def test_padding_is_zero_and_layouts_are_those_documented():
+def test_padding_is_zero_and_layouts_match_the_documentation():
     mechanism = local.Hypercube(70, 8.0, method="majority")
     reports = mechanism.randomize(np.ones((2000, 70)), rng=PCG64(1))
     assert reports.shape == (2000, 2)
@@ -514,7 +514,7 @@ def test_float_sums_do_not_depend_on_workers(report):
     np.testing.assert_allclose(cut.sums, one.sums, rtol=0, atol=1e-9 * np.abs(one.sums).max())
 
 
-def test_workers_change_nothing():
+def test_results_do_not_depend_on_workers():
     x = np.zeros((600, 1000))
     for mechanism in (local.Hypercube(1000, 1.0, method="majority"), local.L2Ball(1000, 1.0, report="sign")):
         one, two = (mechanism.randomize(x, rng=PCG64(3), workers=workers) for workers in (1, 2))

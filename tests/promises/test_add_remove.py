@@ -119,7 +119,7 @@ class TestQuantiles:
         assert not found.holds
         assert found.epsilon > 1.02
 
-    def test_a_mechanism_that_tells_n_is_rejected(self):
+    def test_a_mechanism_that_reveals_n_is_rejected(self):
         @dataclass(frozen=True)
         class Telling(Mechanism):
             grid = GRID

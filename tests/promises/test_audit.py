@@ -109,7 +109,7 @@ def test_certifies_every_statistic_by_every_mechanism(epsilon, n, values):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_certifies_none_of_them_at_a_third(epsilon):
+def test_rejects_every_mechanism_at_a_third(epsilon):
     """Control: each of the same laws is refuted where the claim is epsilon / 3 and delta / 1000."""
     for mechanism in every_release(epsilon):
         claim = Privacy(epsilon / 3, mechanism.privacy.delta / 1000)
@@ -292,7 +292,7 @@ class TestVectors:
         assert certificate.worst[0] == ((0.0, 0.0), (0.0, 0.0))
         assert not audit.verify(Rows(epsilon=1.01), n=2, values=2).holds
 
-    def test_a_failure_that_tells_is_an_outcome(self):
+    def test_a_revealing_failure_is_an_outcome(self):
         assert not audit.verify(Rows(tells=True), n=1, values=2).holds
         assert audit.verify(Rows(tells=True, delta=0.1), n=1, values=2).delta == pytest.approx(0.1)
 

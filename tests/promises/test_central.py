@@ -92,7 +92,7 @@ def test_nothing_is_missing():
 
 @pytest.mark.parametrize("mechanism", STATES, ids=name)
 @pytest.mark.parametrize("n", [1, 29, 5000])
-def test_an_array_is_read_as_a_stream_is(mechanism, n):
+def test_an_array_is_read_like_a_stream(mechanism, n):
     """The fast form of each reading has the summary of its passes; a fused call draws from the law of that summary."""
     if isinstance(mechanism, KolmogorovSmirnov) and n > 29:
         pytest.skip("takes long")
@@ -234,7 +234,7 @@ def test_any_tree_of_merges_through_bytes(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", [*EVERY, dpf.Selection(epsilon=3.0)], ids=name)
-def test_releases_are_what_their_class_says(mechanism):
+def test_release_types_match_the_class(mechanism):
     release = outcome(mechanism, shaped(mechanism, np.arange(40.0)), rng=PCG64(1))
     if not isinstance(release, str):
         assert (release is None or isinstance(release, (int, float, np.ndarray))) == mechanism.releases_numbers
@@ -280,7 +280,7 @@ def losses(mechanism, x, y):
 
 
 @each
-def test_the_loss_at_what_is_drawn(mechanism):
+def test_the_loss_at_drawn_values(mechanism):
     """T5 in machine arithmetic, for neighbours with hard numbers: of pure mechanisms no loss is above epsilon."""
     if mechanism.privacy.delta or getattr(mechanism, "combine", "") == "winsorized":
         return  # its law is a sum over all pairs of quartiles, on small grids only: tests/units/test_aggregate.py
@@ -308,7 +308,7 @@ def test_the_loss_of_half_the_noise_is_seen():
 
 
 @each
-def test_nothing_but_the_release_tells_data_apart(mechanism):
+def test_only_the_release_depends_on_data(mechanism):
     """T10 and T15: type, shape, dtype, errors, charges and warnings (none) are those of any data of as many records."""
     seen = set()
     for x in strange(31):

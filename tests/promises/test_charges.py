@@ -151,7 +151,7 @@ class TestEverythingIsCharged:
                 call(Untouchable())
         assert broke.spent.epsilon == 0
 
-    def test_what_is_private_is_refused_or_on_the_way_to_a_release(self):
+    def test_private_functions_are_refused_or_part_of_a_release(self):
         """Everything that its docstring calls PRIVATE."""
         private = {
             f"{function.__module__.split('.')[1]}.{function.__qualname__}": getattr(function, "refused", False)
@@ -285,7 +285,7 @@ class TestEverythingIsCharged:
             inside = MEDIAN(X, rng=PCG64(1))
         assert inside == MEDIAN(X, rng=PCG64(1))
 
-    def test_outside_nothing_is_charged(self):
+    def test_no_charge_outside_a_ledger(self):
         ledger = Ledger(1.0)
         with ledger:
             pass

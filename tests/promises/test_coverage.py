@@ -69,7 +69,7 @@ BIASES = [
 
 
 @pytest.mark.parametrize(("family", "theta", "name"), BIASES, ids=lambda value: str(value))
-def test_what_is_left_of_the_bias_is_told(family, theta, name):
+def test_the_remaining_bias_is_stated(family, theta, name):
     """In blocks of 20 and of 40: at most b2 / b**2, up to a fifth of a deviation / b**2."""
     known = family.reference(Box((name,), (theta[name] / 2,), (theta[name] * 2,)), theta)
     told, deviation = abs(family.second_order(name, known)[1]), family.information(name, known) ** -0.5
@@ -121,7 +121,7 @@ def test_half_of_a_stated_error_does_not_hold():
     assert np.mean(away <= told / 2) < coverage.LEAST - 0.1
 
 
-def test_nothing_is_told_where_the_expansions_do_not_hold():
+def test_no_error_is_stated_where_the_expansions_fail():
     """Counts that are nearly Poisson, labels that are nearly certain: the distance to the farther bound."""
     counts = dpf.SampleAndAggregate("negativebinomial", bounds={"r": (0.5, 50)}, epsilon=1.0, blocks=100)
     for n, told in ((10_000, False), (1_000_000, True)):

@@ -6,7 +6,7 @@ import sys
 SLOW = {"scipy.stats", "scipy.optimize", "dask", "distributed", "opendp", "pandas", "polars", "pyarrow", "sklearn"}
 
 
-def test_what_is_slow_to_import_waits_until_it_is_needed():
+def test_slow_imports_are_deferred():
     program = "import sys, dpfast; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "dpfast" in loaded

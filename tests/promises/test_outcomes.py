@@ -60,7 +60,7 @@ def test_control(control):
     assert "float64" in differing(job, Generator(PCG64(1)), most_forms=0)
 
 
-def test_control_a_call_that_does_not_end():
+def test_control_an_endless_call():
     def never(x, source):
         while np.isnan(x).all():
             pass

@@ -1,7 +1,6 @@
 """The attacks of the threat list, one class per number, each with a naive control that the same test catches.
 
-T18 is in test_proofs.py, T23 and T24 are in test_threats_estimators.py; T5, T10 and T25 of all mechanisms are in
-test_central.py.
+T18 is in test_proofs.py, T23 and T24 in test_threats_estimators.py, T5, T10, T25 of all mechanisms in test_central.py.
 """
 
 import itertools
@@ -269,7 +268,7 @@ class TestT10:
                 values = median().release(x, size=(2, 3))
                 assert (values.shape, values.dtype) == ((2, 3), np.float64)
 
-    def test_no_error_tells_of_a_value(self):
+    def test_no_error_reveals_a_value(self):
         for data in (*self.DATA, None, 10**400, True, Fraction(1, 3), np.longdouble("1e4000")):
             median()([data, 0.5])
             noise.add_laplace([data, 0.5], scale=1.0, grid=Grid(0, 1))
@@ -376,7 +375,7 @@ class TestT15:
         traces = [traced(mechanism, x) for x in data]
         assert all(trace == traces[0] for trace in traces)
 
-    def test_quantiles_of_the_command_line_spend_what_they_say(self, monkeypatch, capsys, tmp_path):
+    def test_quantiles_of_the_command_line_spend_the_stated_epsilon(self, monkeypatch, capsys, tmp_path):
         spent = []
         release = Quantiles.__call__
         monkeypatch.setattr(Quantiles, "__call__", lambda m, *a, **k: spent.append(m.epsilon) or release(m, *a, **k))
@@ -425,7 +424,7 @@ class TestT17:
 class TestT21:
     """T21: what a release of two neighbours shows differs in the released value only."""
 
-    def test_float_and_nothing_else(self):
+    def test_the_result_is_a_plain_float(self):
         for x in ([0.1] * 5, [0.9] * 5, [math.nan] * 5):
             value = median()(x, rng=PCG64(1))
             assert type(value) is float

@@ -85,7 +85,7 @@ def covered(errors, predicted):
 
 
 @pytest.mark.slow
-def test_each_prediction_covers_what_it_says(simulated):
+def test_each_prediction_has_its_coverage(simulated):
     """Exact binomial limits for a coverage within 0.03; refuted at 2/3 and 3/2 of what is predicted."""
     low, high = (stats.binom.ppf(ALPHA, RUNS, CONFIDENCE - 0.03), stats.binom.isf(ALPHA, RUNS, CONFIDENCE + 0.03))
     for (mechanism, _, n), (predicted, errors) in zip(CASES, simulated, strict=True):
@@ -158,7 +158,7 @@ def test_density(q, n):
     assert other.error(n, density=density) == pytest.approx(other.error(n, distribution=NORMAL), rel=0.15)
 
 
-def test_what_the_bounds_cut_off_is_part_of_the_error():
+def test_the_error_includes_clamping_by_the_bounds():
     narrow = dpf.GlobalSensitivity(Mean(), grid=dpf.Grid(0, 2), epsilon=1.0)
     bias = SKEWED.mean() - integrate.quad(lambda u: min(SKEWED.ppf(u), 2.0), 0, 1)[0]
     assert bias > 0.09
@@ -287,7 +287,7 @@ def every_subclass(kind):
         yield from every_subclass(direct)
 
 
-def test_every_mechanism_has_it_and_none_takes_data():
+def test_every_mechanism_predicts_without_data():
     of_statistics = {"self", "n", "distribution", "density", "deviation", "confidence"}
     for kind in (dpf.InverseSensitivity, dpf.SmoothSensitivity, dpf.GlobalSensitivity, dpf.Quantiles):
         assert set(inspect.signature(kind.error).parameters) == of_statistics
@@ -354,7 +354,7 @@ class Half:
         (Nothing(), {"distribution": NORMAL}, TypeError, "no error is known for a Nothing release"),
     ],
 )
-def test_what_cannot_be_told_says_why(mechanism, options, error, message):
+def test_unavailable_predictions_say_why(mechanism, options, error, message):
     with pytest.raises(error, match=message):
         mechanism.error(**{"n": 100, **options})
 

@@ -393,7 +393,7 @@ class TestBlockFamily:
 
     @pytest.mark.parametrize("many", [False, True])
     @pytest.mark.parametrize("result", [lambda x: x.mean(), lambda x: [x.mean()], lambda x: [[[x.mean()]]]])
-    def test_wrong_shapes_are_no_estimates(self, result, many):
+    def test_estimates_of_a_wrong_shape_are_refused(self, result, many):
         """None is broadcast: one number would be that of all blocks."""
         family = type("Wrong", (self.Slip,), {"many": many, "result": lambda self, x: result(x)})()
         assert np.isnan(family.estimates((np.arange(40.0),), 8, self.BOX, corrected=True, workers=1)).all()

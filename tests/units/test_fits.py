@@ -381,7 +381,7 @@ def test_records_that_are_not_finite_are_left_out():
         assert counts[0] == 200
 
 
-def test_what_has_no_maximum_is_an_end_of_the_box_or_nothing():
+def test_an_estimate_without_a_maximum_is_an_end_of_the_box_or_nan():
     assert run(_fits.weibull, np.full(9, 3.0), offsets=[0, 9, 9], columns=2)[0].tolist()[0] == [math.inf, 3.0]
     assert np.isnan(run(_fits.weibull, np.zeros(9), offsets=[0, 9, 9], columns=2)[0]).all()
     assert run(_fits.laplace, np.full(9, 3.0), offsets=[0, 9], columns=2)[0].tolist() == [[3.0, 0.0]]

@@ -81,6 +81,6 @@ def test_positive_control_the_wrong_order_of_columns_loses_the_maximum():
     assert min(found) < 0.99
 
 
-def test_nothing_to_look_at():
+def test_empty_windows():
     assert _gaps.stretch(np.empty(0), np.ones(1), np.ones(1)) == 0
     assert _gaps.stretch(np.zeros(1), np.ones(1), np.empty(0)) == 0

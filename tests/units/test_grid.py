@@ -222,7 +222,7 @@ def test_refused_types_are_type_errors_without_data(name):
         (np.array(4.0), 4),
     ],
 )
-def test_a_cell_of_a_list_that_is_no_number_is_missing(cell, code):
+def test_a_list_cell_that_is_not_a_number_is_missing(cell, code):
     """No record can raise an error, nor change how another one is read."""
     grid = Grid(0, 10, step=1, missing=7)
     others = [1, 2.0, None, True, Decimal(5), 6.0]
@@ -292,7 +292,7 @@ class TestTables:
 
     @pytest.mark.host
     @pytest.mark.parametrize("make", ["pandas", "arrow", "masked", "list"])
-    def test_a_null_moves_no_other_record(self, make):
+    def test_a_null_does_not_move_other_records(self, make):
         """The reading of a nullable column may not depend on whether it has a null: it rounds large integers."""
         rows = [2**53 + 8 + 3, 2**53 + 24 + 3]
         if make == "pandas":
@@ -322,7 +322,7 @@ def test_decode_is_exact_and_inverts(data, grid):
 
 @settings(max_examples=200)
 @given(st.data(), grids())
-def test_the_kernels_of_grid_and_window_are_one_map(data, grid):
+def test_grid_and_window_kernels_agree(data, grid):
     """Encoding the window is the window of the encoded records, NaN, 64-bit integers and all."""
     dtype = data.draw(st.sampled_from([np.float64, np.int64, np.uint64]))
     if dtype is np.float64:

@@ -284,7 +284,7 @@ class TestPrivateLabels:
     X = np.array([3.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 
     @pytest.mark.parametrize(("labels", "groups"), list(private_labels()), ids=lambda value: kind(value))
-    def test_whatever_is_no_group_is_in_none(self, labels, groups):
+    def test_labels_outside_the_range_are_in_no_group(self, labels, groups):
         plain = np.array([-1 if group is None else group for group in groups])
         for mechanism in (
             median(neighbors="add-remove"),
@@ -295,7 +295,7 @@ class TestPrivateLabels:
             np.testing.assert_array_equal(found, expected)
 
     @pytest.mark.parametrize("labels", [np.array(list("001101")), np.array([0, 1, 0, 1, 0, None]), "001101", b"001101"])
-    def test_a_dtype_that_holds_no_numbers_is_an_error_whatever_it_holds(self, labels):
+    def test_a_dtype_without_numbers_is_an_error_for_all_values(self, labels):
         with pytest.raises(TypeError, match="labels must hold numbers, not dtype"):
             by_group(median(neighbors="add-remove"), self.X, labels=labels, num_groups=2)
 
@@ -314,7 +314,7 @@ class TestPrivateLabels:
 class TestPublicLabels:
     @pytest.mark.host
     @pytest.mark.parametrize("wrap", [np.asarray, "pandas", "pyarrow", "polars"])
-    def test_a_missing_label_of_declared_integers_is_no_group(self, wrap):
+    def test_a_missing_label_of_declared_integers_is_in_no_group(self, wrap):
         if wrap is np.asarray:
             labels = np.ma.array([0, 1, 0, 1], mask=[False, True, False, False])
         else:
@@ -325,11 +325,11 @@ class TestPublicLabels:
         found = by_group(median(), x, labels=labels, rng=PCG64(1))
         np.testing.assert_array_equal(found, by_group(median(), x[[0, 2, 3]], labels=[0, 0, 1], rng=PCG64(1)))
 
-    def test_labels_that_are_all_no_groups(self):
+    def test_labels_all_outside_the_range(self):
         assert by_group(median(), [1.0, 2.0], labels=[-7, -9]).shape == (0,)
 
     @pytest.mark.parametrize("labels", [[0.0, 1.0], [0, None], [0, "1"], np.array([0.0, 1.0]), np.array([0, None])])
-    def test_what_declares_no_integers_is_an_error(self, labels):
+    def test_labels_without_a_declared_integer_type_are_an_error(self, labels):
         with pytest.raises(TypeError, match="labels must be integers, not dtype"):
             by_group(median(), [1.0, 2.0], labels=labels)
 
@@ -381,7 +381,7 @@ class TestArguments:
     ],
     ids=lambda p: type(p).__name__,
 )
-def test_what_has_no_release_for_groups_costs_nothing(mechanism, message):
+def test_mechanisms_without_releases_for_groups_are_not_charged(mechanism, message):
     ledger = dpf.Ledger(10.0)
     with ledger, pytest.raises(TypeError, match=message):
         by_group(mechanism, np.arange(6.0), labels=np.arange(6) % 2)

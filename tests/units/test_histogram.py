@@ -64,7 +64,7 @@ class TestBins:
         assert {axis.certified for axis in every} == {True, False}
         assert Cells((Grid(0, 1e6),), (1000,)).axes()[0].certified
 
-    def test_a_guess_that_is_not_certified_would_be_wrong(self):
+    def test_an_uncertified_guess_is_wrong(self):
         """Positive control: the guess of bins at 1e15 falls between thresholds as its rounding likes."""
         grid = Grid(1e15, 1e15 + 64, step=0.125)
         x = grid.lower + np.arange(0, 64, 0.125)
@@ -74,7 +74,7 @@ class TestBins:
         assert np.abs(guess - exact).max() == 1
 
     @given(st.data())
-    def test_counts_are_those_of_a_slow_twin(self, data):
+    def test_counts_match_the_slow_twin(self, data):
         r = data.draw(st.integers(1, 4))
         grids = tuple(data.draw(st.sampled_from(GRIDS)) for _ in range(r))
         bins = tuple(data.draw(st.integers(1, min(7, grid.size - 1))) for grid in grids)
@@ -138,7 +138,7 @@ class TestBins:
 
 
 class TestDraws:
-    def test_cells_are_those_of_the_words(self):
+    def test_cells_match_the_words(self):
         rng = np.random.default_rng(1)
         for weights in ([5], [0, 3, 0, 0, 1, 0], rng.integers(0, 3, 500), rng.integers(0, 2**50, 999), [2**62, 1, 0]):
             weights = np.asarray(weights, np.int64)
@@ -153,7 +153,7 @@ class TestDraws:
             np.testing.assert_array_equal(out[fair], expected[fair])
             assert (weights[out] > 0).all()
 
-    def test_points_are_those_of_the_words(self):
+    def test_points_match_the_words(self):
         rng = np.random.default_rng(2)
         edges = np.array([0, 1, 5, 1000, 2**52], np.int64)
         cells = rng.integers(0, 12, 300).astype(np.int32)  # 4 bins of an axis that varies every 3 cells
@@ -364,7 +364,7 @@ class TestHistogram:
         with pytest.raises(ValueError, match="2 columns"):
             released.pdf([0.1, 0.2, 0.3])
 
-    def test_nothing_left_is_uniform(self):
+    def test_all_counts_clipped_gives_the_uniform_density(self):
         released = self.of([-1, -5, 0], Grid(0, 1))
         assert released.weights.tolist() == [1, 1, 1]
         np.testing.assert_allclose(released.pdf([0.1, 0.9]), 1)

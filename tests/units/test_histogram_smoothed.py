@@ -76,7 +76,7 @@ class TestSmoothed:
         with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
             SmoothedHistogram(3, k=3, grid=Grid(0, 1), epsilon=0.5).law([0.5]).outcomes()
 
-    def test_one_cell_tells_nothing(self):
+    def test_one_cell_is_free(self):
         assert smoothed_losses(SmoothedHistogram(1, k=2, grid=Grid(0, 4, step=1), epsilon=1.0), 2) == 0
 
     def test_published_loss(self):

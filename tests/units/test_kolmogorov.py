@@ -249,7 +249,7 @@ class TestPrivacy:
         assert all(reference.has_preimage(value, [0.1]) for value in values[:100])
         assert sum(not reference.has_preimage(value, [0.3]) for value in values) > 100
 
-    def test_order_tells_nothing(self):
+    def test_order_does_not_matter(self):
         """Positions are exchangeable: each of the six orders of three distinct codes is equally frequent."""
         z = law_of([0, 4, 8], 3, 9, 1.0).sample(6000, PCG64(2))
         z = z[[len(set(row)) == 3 for row in z.tolist()]]

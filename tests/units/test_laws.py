@@ -72,7 +72,7 @@ def law_of(lower, upper, last, epsilon):
 
 @settings(max_examples=150)
 @given(intervals(), st.sampled_from([1e-300, 1e-6, 0.5, 4.0, 1e3]))
-def test_law_is_its_definition(case, epsilon):
+def test_law_matches_its_definition(case, epsilon):
     lower, upper, last = case
     law = law_of(lower, upper, last, epsilon)
     scores, p = definition(lower, upper, last, epsilon)
@@ -178,7 +178,7 @@ def test_a_call_is_a_draw_from_its_law(epsilon):
     st.floats(0, 5),
     st.integers(0, 2**32),
 )
-def test_call_release_and_law_are_one(statistic, data, epsilon, radius, seed):
+def test_call_release_and_law_agree(statistic, data, epsilon, radius, seed):
     mechanism = InverseSensitivity(statistic, grid=Grid(-2, 2, missing=1), epsilon=epsilon, radius=radius)
     x = np.array(data)
     law = mechanism.law(x)

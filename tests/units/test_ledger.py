@@ -121,7 +121,7 @@ class TestWhatIsSpent:
         "wrong",
         ["", "a tenth", "0,1", "0x1p-3", "nan", "inf", "1_0", "1e99999", "1/0", "9" * 5000, Decimal("1e-99999")],
     )
-    def test_strings_of_no_number(self, wrong):
+    def test_strings_that_are_not_numbers(self, wrong):
         for make in (
             Ledger,
             Privacy,
@@ -202,7 +202,7 @@ class TestWhatIsSpent:
         MEDIAN(X)
         assert (ledger.spent.epsilon, other.spent.epsilon) == (0.75, 0)
 
-    def test_what_is_no_mechanism(self):
+    def test_objects_that_are_not_mechanisms(self):
         for wrong in (None, 3, lambda x: 0.0, dpf.statistics.Median()):
             with pytest.raises(TypeError, match="mechanism must be"):
                 Ledger(1.0).release(wrong, X)

@@ -201,7 +201,7 @@ class TestRenyi:
 
 
 class TestPlans:
-    def test_a_plan_within_the_sums_needs_nothing(self):
+    def test_a_plan_within_the_basic_sums_needs_no_library(self):
         ledger = Ledger(0.5, plan=[MEDIAN, MEAN])
         with pytest.raises(BudgetError, match="release 1 of the plan"):
             ledger.release(MEAN, Untouchable())

@@ -98,7 +98,7 @@ class TestContexts:
             in_thread(lambda: (noise.laplace(1.0), MEDIAN(X)))
         assert ledger.spent.epsilon == 0.75
 
-    def test_one_that_nobody_entered_refuses_nothing(self):
+    def test_a_ledger_that_is_not_active_refuses_no_release(self):
         ledger, free = Ledger(1.0), []
 
         class Both(type(MEDIAN)):
@@ -111,7 +111,7 @@ class TestContexts:
         assert ledger.spent.epsilon == 0.25
 
     @pytest.mark.parametrize("declared", [True, False])
-    def test_a_task_that_outlives_what_was_paid_for_pays_by_itself(self, declared):
+    def test_a_task_that_outlives_its_payment_pays_itself(self, declared):
         ledger, tasks = Ledger(1.0), []
 
         async def later():
@@ -189,7 +189,7 @@ class TestContexts:
             assert in_thread(child) == 0
 
     @pytest.mark.parametrize("carried", [MEDIAN, local.Binary(0.25), STATE], ids=lambda c: type(c).__name__)
-    def test_what_is_sent_to_other_processes(self, tmp_path, carried):
+    def test_objects_sent_to_other_processes(self, tmp_path, carried):
         """Pickled inside a ledger it is charged to the file of the ledger, or refused."""
         neighbors = "local" if isinstance(carried, Randomizer) else "replace-one"
         in_memory = Ledger(1.0, neighbors=neighbors)
@@ -226,7 +226,7 @@ class TestContexts:
             with pytest.raises(BudgetError, match="cannot be charged from here"):
                 copied(Untouchable())
 
-    def test_many_threads_lose_and_double_nothing(self):
+    def test_many_threads_neither_lose_nor_double_a_charge(self):
         ledger, refused = Ledger(100.0), []
         start = threading.Barrier(16)
 

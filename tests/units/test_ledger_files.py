@@ -113,7 +113,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="no ledger"):
             open_ledger(path)
 
-    def test_a_file_that_is_gone_or_shorter_is_no_new_budget(self, tmp_path):
+    def test_a_missing_or_truncated_file_is_refused(self, tmp_path):
         path = tmp_path / "ledger"
         ledger = open_ledger(path)
         ledger.release(MEDIAN, X)

@@ -367,7 +367,7 @@ class TestPsi:
     @pytest.mark.parametrize(
         "grid", [dpf.Grid(0, 12, step=1), dpf.Grid(-1e6, 1e6), Cauchy(0, 1).grid(2.0**-20)], ids=str
     )
-    def test_tables_are_what_they_stand_for(self, grid):
+    def test_tables_match_their_definition(self, grid):
         last = min(grid.size - 1, 10**15)
         d = np.unique(np.r_[-last, 0, last, (np.geomspace(1, last, 4000)).astype(np.int64)])
         d = np.unique(np.r_[d, -d])
@@ -388,7 +388,7 @@ class TestPsi:
         assert IntegerTable.of([-9, -1, 3, 7], -4, [0, 1, 0]).knots.tolist() == [-1, 3]
         assert mechanism(psis.Table([-2, 2], [-1, 1])).law([1, 5]).pmf(4) == mechanism().law([1, 5]).pmf(4)
 
-    def test_calls_no_function_with_data(self):
+    def test_user_functions_never_get_data(self):
         seen = []
 
         def watched(d):

@@ -134,7 +134,7 @@ class TestAddLaplace:
         assert np.abs(values).max() > 2.0**57
 
     @pytest.mark.parametrize("extreme", [2**63 - 1, 2**62 + 2**52, 2**62])
-    def test_extreme_noise_does_not_overflow_and_tells_nothing(self, extreme, monkeypatch):
+    def test_extreme_noise_neither_overflows_nor_reveals_data(self, extreme, monkeypatch):
         """Whatever the values: clamped noise on unclamped sums would put them into the low bits."""
 
         def fill(bit_generator, scale, out):

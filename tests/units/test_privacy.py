@@ -32,7 +32,7 @@ def test_prints_a_sentence():
 
 
 @pytest.mark.parametrize("tenth", ["0.1", "1e-1", "1/10", Decimal("0.1"), Fraction(1, 10)])
-def test_exact_numbers_stay_what_they_are(tenth):
+def test_exact_numbers_are_kept(tenth):
     privacy = Privacy(tenth, tenth)
     assert privacy == pickle.loads(pickle.dumps(privacy)) == Privacy(Fraction(1, 10), Fraction(1, 10))
     assert privacy != Privacy(0.1, 0.1)

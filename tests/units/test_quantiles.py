@@ -58,7 +58,7 @@ def cases(draw, records=6, codes=6, targets=4):
 
 class TestScore:
     @given(cases(records=5, codes=4))
-    def test_twin_is_the_least_number_of_replacements(self, case):
+    def test_the_twin_counts_the_fewest_replacements(self, case):
         data, ranks, last, _ = case
         for o in vectors(last, len(ranks)):
             assert reference.score(data, ranks, o) == reference.least_replacements(data, ranks, o, last)
@@ -254,7 +254,7 @@ class TestDraws:
 
     @given(cases(), st.integers(1, 6))
     @settings(max_examples=60)
-    def test_what_is_proposed_is_never_less_than_its_weight(self, case, reach):
+    def test_proposals_dominate_their_weights(self, case, reach):
         """Proposed weight / q**S in (1, 1 + 4 margin): the coin of the proof note is one, and nearly always heads."""
         data, ranks, last, epsilon = case
         law = stage(data, ranks, last, epsilon, min(reach, len(data)))

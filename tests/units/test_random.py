@@ -215,7 +215,7 @@ def test_no_entropy_at_construction(monkeypatch, error):
 
 
 @pytest.mark.parametrize("answer", [b"\x07", b"", bytes(47), bytearray(48)])
-def test_a_seed_that_is_no_seed(monkeypatch, answer):
+def test_bad_seeds(monkeypatch, answer):
     monkeypatch.setattr(os, "urandom", lambda size: answer)
     with pytest.raises(EntropyError, match="nothing was released"):
         SecureBitGenerator()
@@ -319,7 +319,7 @@ def test_without_the_lock_an_error_waits_for_the_next_exit(monkeypatch):
     source.random_raw()
 
 
-def test_the_exit_raises_whatever_happens_inside(monkeypatch):
+def test_the_exit_raises_after_any_error_inside(monkeypatch):
     generator = np.random.Generator(at_the_end_of_its_key())
     interface = generator.bit_generator.ctypes
     monkeypatch.setattr(os, "urandom", NoEntropy(OSError("gone")))
@@ -486,7 +486,7 @@ def test_bit_generator():
 
 @pytest.mark.parametrize("rng", [0, 1.5, "seed", np.random.RandomState(1), np.random, np.random.PCG64, object()])
 @pytest.mark.parametrize("use", [random.bit_generator, lambda rng: random.streams(rng, 2)])
-def test_what_is_no_source(use, rng):
+def test_bad_sources(use, rng):
     with pytest.raises(TypeError, match=r"rng must be None .*numpy\.random\.default_rng\(seed\)"):
         use(rng)
 

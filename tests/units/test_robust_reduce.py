@@ -124,7 +124,7 @@ class TestError:
         assert self.MECHANISM.error(n, deviation=1.0, dimension=3) <= 0.5
         assert self.MECHANISM.error(n - 1, deviation=1.0, dimension=3) > 0.5
 
-    def test_what_no_theory_tells(self):
+    def test_errors_without_a_theory(self):
         with pytest.raises(TypeError, match="dimension="):
             self.MECHANISM.error(100, deviation=1.0)
         for options in ({"statistic": Mean()}, {"radius": 1.0}, {"scale": 2.0}):

@@ -405,7 +405,7 @@ def test_a_law_keeps_its_scores():
 
 @pytest.mark.parametrize("special", [0.5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1.8e308, 1e308, -1e308])
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_shows_but_the_index(method, special):
+def test_only_the_index_depends_on_scores(method, special):
     """No warning, error, type, shape or number of words tells of a score."""
     for scores in ([special] * 4, np.array([special, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0, special])):
         index = dpf.select(scores, epsilon=1.0, method=method)
@@ -470,7 +470,7 @@ def test_errors(error, match, options):
         dpf.select(**{"scores": [0.0, 1.0], "epsilon": 1.0} | options)
 
 
-def test_neighbors_that_have_no_scores():
+def test_bad_relations_of_neighbors():
     with pytest.raises(ValueError, match="neighbors must be 'replace-one' or 'add-remove'"):
         Selection(epsilon=1.0, neighbors="local")
 

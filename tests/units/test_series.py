@@ -275,7 +275,7 @@ class TestLaw:
         ("most", "clamp"),
         [(2**63 - 1, 2**61), (2**62, 2**61), (2**61 + 2**60, 2**61), (2**63 - 1, 2**62), (2**62 + 2**60, 2**62)],
     )
-    def test_extreme_noise_does_not_overflow_and_tells_nothing(self, most, clamp, monkeypatch):
+    def test_extreme_noise_neither_overflows_nor_reveals_data(self, most, clamp, monkeypatch):
         """Whatever the sums: clamped noise on unclamped sums would put them into the low bits."""
 
         def fill(bit_generator, scale, out):
@@ -519,7 +519,7 @@ class TestFunction:
         with pytest.raises(TypeError, match="rng must be None"):
             dpf.density([0.5], bounds=(0, 1), epsilon=1.0, rng=1)
 
-    def test_the_error_is_what_was_predicted(self):
+    def test_the_error_matches_the_prediction(self):
         """Of the series, by Parseval, on a density of the ellipsoid; the bound holds and is met within a third."""
         beta = 0.25 * np.arange(1, 61) ** -2.6
         true = density_of(beta)

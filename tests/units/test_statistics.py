@@ -57,7 +57,7 @@ class TestAttackRange:
             assert expected[0] == (twin(x), twin(x))
 
     @EVERY
-    def test_what_is_public_does_not_depend_on_data(self, name):
+    def test_public_outputs_do_not_depend_on_data(self, name):
         statistic = CASES[name].statistic
         mechanism = InverseSensitivity(statistic, grid=Grid(0, 1), epsilon=0.5)
         n, seen = 101, set()
@@ -76,7 +76,7 @@ class TestAttackRange:
 
     @EVERY
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-    def test_breakdown_is_enough(self, name, n):
+    def test_the_breakdown_suffices(self, name, n):
         statistic, twin, *_ = CASES[name]
         datasets = list(combinations_with_replacement(range(3), n))
         if len({twin(x) for x in datasets}) == 1:
@@ -266,7 +266,7 @@ class TestDegenerate:
         assert release.law(x).value(release.law(x).lower[0]) == np.median(x)
 
     @given(st.integers(1, 10**9), st.floats(0, 0.5, exclude_max=True))
-    def test_something_is_left(self, n, trim):
+    def test_trimming_leaves_a_record(self, n, trim):
         assert 2 * TrimmedMean(trim).cut(n) < n
 
     @pytest.mark.parametrize("trim", [-0.1, 0.5, math.nan, "0.1", None, True])

@@ -62,7 +62,7 @@ def hard(grid, n, kind, rng):
 
 @pytest.mark.parametrize("kind", ["smooth", "ties", "runs"])
 @pytest.mark.parametrize("grid", SHIFTED, ids=str)
-def test_digits_are_those_of_encode(grid, kind):
+def test_digits_match_encode(grid, kind):
     rng = np.random.default_rng(14)
     bits = (grid.size - 1).bit_length()
     for n in (0, 1, 15, 16, 17, 31, 32, 33, 2047, 2049, 5000):

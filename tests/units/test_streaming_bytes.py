@@ -194,7 +194,7 @@ def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
 @pytest.mark.parametrize(
     "places", [[1, -(2**63), -1], [-1, 0, 1], [0, 0, 1], [2, 1, 3], [99, 100, 101], [1, 2, 2**63 - 1]]
 )
-def test_places_that_are_no_places(places):
+def test_bad_places(places):
     mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
     state = mechanism.start()
     state.update([1, 2, 3])
@@ -225,7 +225,7 @@ def test_places_that_are_no_places(places):
         ([3, 4], [0, 19], [20, 21]),
     ],
 )
-def test_cells_that_no_counts_give(cells):
+def test_impossible_cells(cells):
     grid = dpf.Grid(0, 10 * 2**18 - 1, step=1)
     mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=20.0)
     state = mechanism.start()

@@ -43,7 +43,7 @@ def test_passes_over_other_records():
 
 @pytest.mark.parametrize("grid", [DEFAULT, FINE], ids=["two", "three"])
 @pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.1), InterquartileRange()], ids=str)
-def test_as_many_but_other_records_are_no_error(statistic, grid):
+def test_other_records_of_the_same_number_raise_no_error(statistic, grid):
     mechanism = dpf.InverseSensitivity(statistic, grid=grid, epsilon=1.0)
     rng = np.random.default_rng(12)
     kinds = [rng.normal(30, 8, 4000), np.full(4000, 30.0), rng.uniform(-10, 100, 4000), np.full(4000, np.nan)]
@@ -90,7 +90,7 @@ def test_states_that_do_not_belong_together():
         wide.merge(narrow)
 
 
-def test_a_wrong_rng_is_told_before_the_data_are_read():
+def test_a_bad_rng_is_rejected_before_reading_the_data():
     def read():
         raise AssertionError("the data were read")
 
@@ -102,7 +102,7 @@ def test_a_wrong_rng_is_told_before_the_data_are_read():
             mechanism(dpf.Chunks(read), rng=3)
 
 
-def test_a_release_that_is_wrong_without_the_data_costs_nothing():
+def test_a_release_with_bad_parameters_is_not_charged():
     state, ledger = dpf.InverseSensitivity(Median(), grid=DEFAULT, epsilon=1.0).start(), dpf.Ledger(1.0)
     state.update(np.arange(50.0))
     with ledger, pytest.raises(ValueError, match="pass 1 of 2"):
@@ -117,7 +117,7 @@ def test_a_release_that_is_wrong_without_the_data_costs_nothing():
     assert ledger.spent.epsilon == 1.0
 
 
-def test_the_fingerprint_tells_parameters_apart():
+def test_fingerprints_of_different_parameters_differ():
     prints = {fingerprint(mechanism) for mechanism in ALL if not isinstance(mechanism, RangeFreeBoxes)}
     assert len(prints) == len([m for m in ALL if not isinstance(m, RangeFreeBoxes)])
     again = pickle.loads(pickle.dumps(ALL))

@@ -176,7 +176,7 @@ def test_influence_is_exact_where_doubles_cancel(name):
     assert math.isfinite(theory.influence_function(STATISTICS[name], [1e-300, -1e100, 1e150], 5e-324, 0.25))
 
 
-def test_functionals_are_what_is_released():
+def test_functionals_match_releases():
     """T(F) of a sample is the statistic that the mechanisms release, where trim n is whole."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 1000, 40) / 4.0
@@ -190,7 +190,7 @@ def test_functionals_are_what_is_released():
         assert float(far) - moved == pytest.approx(released, abs=tolerance)
 
 
-def test_the_sum_is_no_functional():
+def test_the_sum_is_not_a_functional():
     with pytest.raises(TypeError, match="the sum is not a functional"):
         theory.influence_function(Sum(), [1.0], 0.0, 0.1)
     with pytest.raises(ValueError, match="x must be finite"):
@@ -465,7 +465,7 @@ def test_linear_upper_bound_values_and_regimes():
 
 
 @pytest.mark.parametrize(("epsilon", "n", "q"), [(0.1, 2000, 0.5), (1.0, 200, 0.5), (1.0, 400, 0.25), (8.0, 100, 0.5)])
-def test_quantile_error_is_what_happens(epsilon, n, q):
+def test_quantile_error_matches_simulation(epsilon, n, q):
     """Uniform records on [0, 1] in bounds [-4, 4]: the density is 1 at every quantile."""
     rng = np.random.default_rng(0)
     mechanism = dpf.InverseSensitivity(Quantile(q), grid=dpf.Grid(-4, 4), epsilon=epsilon)
