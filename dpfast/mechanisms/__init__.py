@@ -1,4 +1,4 @@
-"""Mechanisms: each is a reading of the records and the law of its release."""
+"""Mechanisms. Each one consists of a reading of the records and the law of the release."""
 
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity

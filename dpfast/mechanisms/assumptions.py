@@ -1,8 +1,8 @@
-"""Errors to expect from an assumed distribution of the records: imagined samples, never data.
+"""Predict errors from an assumed distribution of the records, by simulated ("imagined") samples, never from data.
 
-An assumed distribution is public, like everything computed from it. What the statistic of a sample of it looks like is
-drawn, once for all, with a fixed seed: only the order statistics that the mechanism reads, by the spacings of uniform
-order statistics, so the cost does not grow with n. On each imagined sample the mechanism's own law is taken.
+An assumed distribution is public, and so is everything computed from it. A fixed seed draws the imagined samples: only
+the order statistics that the mechanism reads, from the spacings of uniform order statistics, so the cost does not grow
+with n. The mechanism's own law is computed for each imagined sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpfast.streaming import Integers
 
 Cdf = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
-# How many samples are imagined: a power of two, as Sobol points want it. A probability is then right to about 1 / 500.
+# The number of imagined samples, a power of two for Sobol points. The error of a probability is then about 1 / 500.
 SAMPLES = 256
 _SEED = 20120912
 _MOST_EVEN = 2**26
@@ -34,7 +34,7 @@ _TAIL, _MIDDLE = 1e-13, 2.0**-7
 
 
 class Assumed:
-    """A distribution that the caller assumes for the records: quantile function, moments, integrals.
+    """The distribution that the caller assumes for the records: its quantile function, moments and integrals.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class Assumed:
 
     Notes
     -----
-    Integrals of the quantile function are sums over about 10000 cells, of equal mass 2**-13 in the middle, of a mass in
-    proportion to the distance from the end beyond the outer 1/128, by Gauss's rule of two points.
+    Integrals of the quantile function are sums over about 10000 cells, by Gauss's two-point rule. The cells have mass
+    2**-13 in the middle; in the outer 1/128 on each side their mass is proportional to the distance from the end.
     """
 
     def __init__(self, distribution: Any) -> None:
@@ -70,7 +70,7 @@ class Assumed:
 
     @cached_property
     def _edges(self) -> NDArray[np.float64]:
-        """The ends of the cells and their middles."""
+        """The ends and the middles of the cells."""
         tail = np.geomspace(_TAIL, _MIDDLE, 1024)
         middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
         ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
@@ -78,20 +78,20 @@ class Assumed:
 
     @cached_property
     def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Points of the distribution and their masses: two in each cell, Gauss's."""
+        """Points of the distribution and their masses: the two Gauss points of each cell."""
         halves = np.diff(self._edges)
         left, right = self._edges[1::2] - halves[::2] / math.sqrt(3), self._edges[1::2] + halves[::2] / math.sqrt(3)
         return self.points(np.stack([left, right], axis=1).reshape(-1)), halves
 
     def integral(self, heights: NDArray[np.float64]) -> Callable[[Any], Any]:
-        """The integral from 0 to u of a function of the level that has these heights on the nodes."""
+        """The integral from 0 to u of the function of the level with these values at the nodes."""
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
         return lambda u: np.interp(u, self._edges, sums)
 
     # The interface by which a statistic states its value on a distribution (`Statistic.functional`).
 
     def quantile(self, level: Fraction, *, above: bool = False) -> float:
-        """The quantile function. (Its limit from above is the same but at a jump, which is not looked for.)"""
+        """The quantile function. (`above` is ignored: the limit from above differs only at a jump.)"""
         return float(self.points(np.array([float(level)]))[0])
 
     def between(self, start: Fraction, stop: Fraction) -> float:
@@ -115,7 +115,7 @@ class Assumed:
 
 
 class Uniform:
-    """Density `density` around the middle of a grid, which is the q-quantile."""
+    """The uniform distribution with this density whose q-quantile is the middle of the grid."""
 
     def __init__(self, grid: Grid, q: float, density: float) -> None:
         self._center, self._q, self._density = (grid.lower + grid.upper) / 2, q, density
@@ -133,7 +133,7 @@ def target(statistic: Statistic, assumed: Assumed) -> float:
 
 
 def sobol(dimensions: int) -> NDArray[np.float64]:
-    """Points that fill the cube evenly, none on its faces; fixed."""
+    """Fixed low-discrepancy points in the interior of the cube."""
     from scipy.stats import qmc
 
     points = qmc.Sobol(dimensions, scramble=True, seed=_SEED).random(SAMPLES)
@@ -141,29 +141,29 @@ def sobol(dimensions: int) -> NDArray[np.float64]:
 
 
 def _interior(rng: np.random.Generator, d: int, head: int, tail: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The first `head` and the last `tail` of d - 1 sorted uniform points, by their d spacings: head + tail < d."""
+    """The first `head` and last `tail` of d - 1 sorted uniform points, drawn by their d spacings; head + tail < d."""
     spacings = rng.standard_exponential(head + tail)
     total = spacings.sum() + rng.standard_gamma(d - head - tail)
     return np.cumsum(spacings[:head]) / total, 1 - np.cumsum(spacings[head:])[::-1] / total
 
 
 class ImaginedRanks:
-    """Uniform order statistics of n records around some ranks, many times.
+    """Many draws of the uniform order statistics of n records around given ranks.
 
     Parameters
     ----------
     n : int
     ranks : sequence of int
-        Different and sorted; the points at these ranks fill their joint law evenly.
+        Distinct and sorted; the draws at these ranks cover their joint law evenly.
     reach : int
-        How far from each rank the order statistics are wanted.
+        The largest distance of a drawn rank from one of `ranks`.
     cube : ndarray of shape (samples, len(ranks))
-        Of `sobol`; a shorter one imagines fewer samples.
+        Points from `sobol`, one per imagined sample.
 
     Attributes
     ----------
     spans : list of pairs
-        The ranks that are drawn, first and last of each stretch.
+        The first and last rank of each stretch of ranks that are drawn.
     """
 
     def __init__(self, n: int, ranks: Sequence[int], reach: int, cube: NDArray[np.float64]) -> None:
@@ -201,9 +201,9 @@ class ImaginedRanks:
 
 
 def summaries(statistic: Any, assumed: Assumed, grid: Grid, n: int, levels: int) -> Iterator[Summary]:
-    """What a rank statistic would keep of samples of n records: what `RankStatistic.reading` reads.
+    """The summaries that `RankStatistic.reading` would make of imagined samples of n records.
 
-    Of the records between two stretches the sum is taken as normal, given where the stretches end.
+    The sum of the records between two stretches is drawn from its normal approximation, given the ends of both.
     """
     ranks, reach = statistic.ranks(n), levels - 1
     different = sorted(set(ranks))
@@ -220,7 +220,7 @@ def summaries(statistic: Any, assumed: Assumed, grid: Grid, n: int, levels: int)
 
 
 def _points(imagined: ImaginedRanks, assumed: Assumed) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Levels and points, many at once: a call of a distribution of scipy takes as long as thousands of points."""
+    """Levels and points in large batches: a call of a SciPy distribution costs as much as thousands of points."""
     at_once = max(1, _AT_ONCE // sum(last - first + 1 for first, last in imagined.spans))
     rows = iter(imagined)
     while block := list(islice(rows, at_once)):
@@ -236,7 +236,7 @@ def _cut(codes: Integers, spans: list[tuple[int, int]]) -> list[Integers]:
 
 
 def _padded(pieces: dict[tuple[int, int], Integers], rank: int, reach: int, n: int, most: int) -> Integers:
-    """The codes of ranks rank - reach .. rank + reach; 0 and `most` beyond 1 and n."""
+    """The codes of the ranks rank - reach .. rank + reach: 0 below rank 1, `most` above rank n."""
     (first, _), codes = next(item for item in pieces.items() if item[0][0] <= rank <= item[0][1])
     inside = codes[max(rank - reach, 1) - first : min(rank + reach, n) - first + 1]
     below, above = max(0, 1 - (rank - reach)), max(0, rank + reach - n)
@@ -251,7 +251,7 @@ def _sum(
     of_squares: Callable[[Any], Any],
     z: float,
 ) -> int:
-    """The sum of the codes from the first of two ranks to the last."""
+    """The sum of the codes from the first to the last of two ranks."""
     spans, codes = list(pieces), list(pieces.values())
     first, last = ranks
     if len(spans) == 1:
@@ -273,16 +273,16 @@ def code_moments(assumed: Assumed, grid: Grid) -> tuple[float, float, float]:
 
 
 def normal_points() -> NDArray[np.float64]:
-    """Standard normal quantiles of `SAMPLES` equal parts."""
+    """`SAMPLES` standard normal quantiles, at evenly spaced levels."""
     return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
 def huber_law(
     statistic: Huber, assumed: Assumed, grid: Grid, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
-    """P(K <= k), on average over samples, of a law for Huber's estimate: that for an even sample, moved normally.
+    """The average over samples of P(K <= k) for Huber's estimate: the law of an evenly spaced sample, normally shifted.
 
-    What the noise depends on, the records near and beyond the corners, is an average over many of them.
+    One sample is enough for the noise, which depends on averages over the many records near and beyond the corners.
     """
     if n > _MOST_EVEN:
         raise ValueError(f"the error of the {statistic} is computed for at most 2**26 records, not {n}")
@@ -298,14 +298,14 @@ def huber_law(
 
 
 def averaged(laws: Sequence[ScalarLaw]) -> Cdf:
-    """P(K <= k) on average."""
+    """The average of P(K <= k) over the laws."""
     return lambda k: np.asarray(np.mean([law.cdf(k) for law in laws], axis=0))
 
 
 def averaged_noise(noise: RoundedNoise, centers: ArrayLike, scales: ArrayLike, last: int) -> Cdf:
-    """P(K <= k), on average, of ``clamp(center + Z)`` on 0..last, Z of these scales; `noise` has scale 1.
+    """The average of P(K <= k) for ``clamp(center + Z)`` on 0..last, Z with these scales; `noise` has scale 1.
 
-    As ``dpfast.laws.ClampedNoise.cdf``: a tail of Z is one of the continuous noise, at (z - 1/2) / scale.
+    See ``dpfast.laws.ClampedNoise.cdf``: a tail of Z is a tail of the continuous noise at (z - 1/2) / scale.
     """
     middles, widths = np.asarray(centers, dtype=np.float64), np.asarray(scales, dtype=np.float64)
 
@@ -326,9 +326,9 @@ def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confide
     cdf : callable
         P(K <= k) for an array of codes k.
     last : int
-        Integers are 0..last.
+        The largest code; the smallest is 0.
     ends : pair of floats
-        The releases of the codes 0 and last; those between are equally spaced.
+        The releases of the codes 0 and last; the releases between them are equally spaced.
     target, confidence : float
     """
     bottom, top = ends

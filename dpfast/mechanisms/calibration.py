@@ -1,4 +1,4 @@
-"""Noise for a smooth bound on the sensitivity: its calibration, and where the published constants hold."""
+"""Calibration of the noise for a smooth bound on the sensitivity, and the range of the published constants."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dpfast import _checks
 from dpfast.laws import RoundedLaplace, RoundedNoise, RoundedStudent3
 
 NOISES: dict[str, type[RoundedNoise]] = {"laplace": RoundedLaplace, "student-t": RoundedStudent3}
-# Against rounding: the computed bound is raised by this much, so that it is not below the exact one, and the noise is
-# calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
+# Allowance for rounding: the computed bound is raised by this much, so that it is not below the exact bound, and the
+# noise is calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
 SLACK = 2.0**-38
 LEAST_BETA = 2.0**-30
 # From here on the constants are those of this epsilon: exp stays in range, and nobody can tell.
@@ -21,7 +21,7 @@ _MOST_EPSILON = 600.0
 def calibrate(
     epsilon: float, delta: float, *, noise: str = "laplace", beta: float | None = None
 ) -> tuple[float, float]:
-    """The smoothness beta, and the scale of the noise that goes with it.
+    """The smoothness beta and the matching scale of the noise.
 
     If S is a beta-smooth bound on the local sensitivity of a statistic (S >= LS, and S changes by a factor of at most
     e**beta with one record), then the statistic plus noise of scale ``scale * S`` is (epsilon, delta)-differentially
@@ -32,7 +32,7 @@ def calibrate(
     epsilon : float
         Positive; rounded down to a double.
     delta : float
-        In (0, 1) for Laplace noise, 0 for Student-t noise, which is pure.
+        In (0, 1) for Laplace noise; 0 for Student-t noise, which gives pure differential privacy.
     noise : {"laplace", "student-t"}
         Student-t has 3 degrees of freedom.
     beta : float, optional
@@ -47,14 +47,14 @@ def calibrate(
     Raises
     ------
     ValueError
-        A parameter out of range, or a beta for which no noise of this kind is private.
+        If a parameter is out of range, or if no noise of this kind is private for `beta`.
 
     Notes
     -----
-    Privacy: docs/proofs/smooth-sensitivity.md; the scales are exact, the worst case over all smooth bounds attains
-    them (Laplace: where delta is small against epsilon). They replace ``beta = epsilon / (2 log(1/delta))``, ``scale =
-    2 / epsilon``, which is not private for large epsilon (`valid_region`) and wasteful for small epsilon. The scale
-    leaves room for a beta larger by 2**-38: a bound computed in doubles may be that inexact. Cost: microseconds.
+    Privacy: docs/proofs/smooth-sensitivity.md. The scales are exact: the worst case over all smooth bounds attains
+    them (for Laplace, if delta is small relative to epsilon). They replace ``beta = epsilon / (2 log(1/delta))``,
+    ``scale = 2 / epsilon``, which is not private for large epsilon (`valid_region`) and wasteful for small epsilon. The
+    scale allows for a beta larger by 2**-38, the rounding error of a bound computed in doubles. Cost: microseconds.
 
     References
     ----------
@@ -72,7 +72,7 @@ def calibrate(
 
 
 def privacy_down(epsilon: Any, delta: Any, noise: Any) -> tuple[float, float, str]:
-    """Checked epsilon, delta and noise; the privacy parameters rounded down."""
+    """Check epsilon, delta and noise; round the privacy parameters down."""
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     if noise is None:
         noise = "laplace" if delta else "student-t"
@@ -86,7 +86,7 @@ def privacy_down(epsilon: Any, delta: Any, noise: Any) -> tuple[float, float, st
 
 
 def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages: bool) -> tuple[float, float]:
-    """As `calibrate`, for checked parameters; `averages` chooses the default beta for sums of many records."""
+    """`calibrate` for checked parameters; `averages` selects the default beta for sums of many records."""
     if beta is not None:
         beta = _checks.real("beta", beta)
     elif noise == "laplace":
@@ -134,7 +134,7 @@ def _student_rate_down(epsilon: float, beta: float) -> float:
         math.sqrt(3 * math.expm1((epsilon + 3 * t) / 2) * -math.expm1((t - epsilon) / 2)) / min(1.0, math.exp(t))
         for t in (-b, 0.0, b)
     )
-    # epsilon - 3 b is right to an ulp of epsilon.
+    # epsilon - 3 b is accurate to an ulp of epsilon.
     return min(rates) * (1 - 1e-12) * (1 - 2.0**-50 * epsilon / (epsilon - 3 * b))
 
 
@@ -148,11 +148,11 @@ def laplace_beta_max(epsilon: float, delta: float, kappa: float) -> float:
     delta : float
         In (0, 1).
     kappa : float
-        In (0, 1): the share of epsilon that the shift of the statistic may spend; the rest is for the change of scale.
+        In (0, 1): the share of epsilon for the shift of the statistic; the rest is for the change of scale.
 
     Notes
     -----
-    Privacy and cost as `calibrate`; bisection of `calibrate`'s scale, which grows with beta.
+    Bisects the scale of `calibrate`, which grows with beta. Privacy and cost: see `calibrate`.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class PublishedConstants:
     holds : bool
         Whether ratio <= 1.
     largest_epsilon : float
-        They hold exactly up to this epsilon, for this delta.
+        The largest epsilon for which they hold at this delta.
     """
 
     epsilon: float
@@ -199,18 +199,18 @@ class PublishedConstants:
 
 
 def valid_region(epsilon: float, delta: float) -> PublishedConstants:
-    """Where the published constants of smooth sensitivity with Laplace noise are a theorem, and where they are not.
+    """Whether the published constants of smooth sensitivity with Laplace noise are private at epsilon and delta.
 
     Chaudhuri and Hsu 2012, proposition 1: Laplace noise of scale ``2 S / epsilon``, S the smooth sensitivity with
-    ``beta = epsilon / (2 log(1/delta))``. That is (epsilon, delta)-private for epsilon up to 4.6 (delta = 0.3), 9.4
-    (1e-3), 11.2 (1e-6), and not beyond. Far below it wastes: at epsilon = 1 the true delta is 100 times smaller.
+    ``beta = epsilon / (2 log(1/delta))``. This is (epsilon, delta)-private for epsilon up to 4.6 (delta = 0.3), 9.4
+    (1e-3), 11.2 (1e-6), and not beyond. For small epsilon it is wasteful: at 1 the true delta is 100 times smaller.
 
     Parameters
     ----------
     epsilon : float
         Positive.
     delta : float
-        In (0, 1/e]: above, the published beta exceeds epsilon / 2 and the argument for it is void.
+        In (0, 1/e]; above 1/e the published beta exceeds epsilon / 2 and its proof does not apply.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def valid_region(epsilon: float, delta: float) -> PublishedConstants:
     Notes
     -----
     Exact: the largest divergence is ``(1 - e^-b) e^(-(epsilon + b)/(e^b - 1)) cosh(epsilon / (2 (e^b - 1)))``, b = beta
-    (docs/proofs/smooth-sensitivity.md). Use `calibrate` for constants that hold everywhere.
+    (docs/proofs/smooth-sensitivity.md). The constants of `calibrate` hold for every epsilon and delta.
 
     Examples
     --------

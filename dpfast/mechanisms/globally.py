@@ -1,4 +1,4 @@
-"""The global sensitivity mechanism: an exact integer plus noise for the most that any one record can do."""
+"""The global sensitivity mechanism: an exact integer plus noise scaled to the largest effect of one record."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ class GlobalSensitivity(StatisticMechanism):
     ----------
     statistic : dpfast.statistics.Mean, Sum or Variance; Sum or Count for "add-remove"
     grid : Grid
-        Public bounds and granularity of the data, in data units; a count looks at neither.
+        Public bounds and granularity of the data, in data units; a count uses neither.
     epsilon : float
         Positive; rounded down to a double.
     neighbors : {"replace-one", "add-remove"}
-        "add-remove": no records are data, too, and the release is clamped to +-2**61 steps, on the side where 0 is a
-        bound to that.
+        With "add-remove", an empty array is valid input, and the release is clamped to +-2**61 steps, or to 0 on a side
+        where 0 is a bound.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at. From a call, where the number of records is known: records times grid points of
-        2**63 or more, or a greatest release beyond float64.
+        From the constructor: a wrong parameter. From a call, once n is known: n times the number of grid points
+        is 2**63 or more, or the largest release exceeds float64.
 
     Notes
     -----
-    Privacy: the statistic is an integer, computed exactly from integer codes, in any order of the records the same; one
-    record changes it by at most an integer sensitivity. To it is added round(scale * Laplace) of exactly the scale
-    sensitivity / epsilon, decided without floats; clamping and division come after (docs/proofs/global-sensitivity.md,
+    Privacy: the statistic is an integer, computed exactly from integer codes in any order of the records. One record
+    changes it by at most an integer sensitivity. The noise is round(scale * Laplace) with scale exactly sensitivity /
+    epsilon, drawn without floats; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
     docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
     ----------
     Dwork, McSherry, Nissim and Smith 2006, "Calibrating noise to sensitivity in private data analysis"; Casacuberta et
-    al. 2022, "Widespread underestimation of sensitivity", for why the sum is one of integers.
+    al. 2022, "Widespread underestimation of sensitivity", on why to sum integers.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class GlobalSensitivity(StatisticMechanism):
         return Sums(self.grid, squares=self.statistic.squares)
 
     def _check_range(self, n: int) -> int:
-        """The last release code of n records, all of whose releases must be finite."""
+        """The last release code for n records; raises a ValueError unless all releases are finite."""
         grid, statistic = self.grid, self.statistic
         last = statistic.last(grid, n)
         _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
@@ -136,11 +136,11 @@ class GlobalSensitivity(StatisticMechanism):
         grid, statistic, last = self.grid, self.statistic, self._check_range(n)
         unit = statistic.coarseness(grid, n)
         center = (2 * statistic.exact(n, total, squares) + unit) // (2 * unit)
-        noise = RoundedLaplace(self.scale(n) or Fraction(1))  # what no record can change has one code: noise is cut off
+        noise = RoundedLaplace(self.scale(n) or Fraction(1))  # sensitivity 0: a single code, clamping removes the noise
         return ClampedNoise(noise, center=center, last=last, decode=partial(statistic.decode, grid, n))
 
     def _unbounded(self, sums: CodeSums) -> ClampedNoise:
-        """The law where n is private: nothing but the exact total, clamped before and after, depends on it."""
+        """The law when n is private: only the exact total depends on n; it is clamped before and after the noise."""
         grid, statistic = self.grid, self.statistic
         assert isinstance(statistic, UnboundedStatistic)
         first, last = statistic.range(grid)
@@ -166,7 +166,7 @@ class GlobalSensitivity(StatisticMechanism):
         if self.hides_n:
             raise TypeError("no error is known for neighbors='add-remove'")
         if not isinstance(statistic, (Mean, Sum)):
-            raise TypeError(f"a deviation does not tell the error of the {statistic}: give distribution=")
+            raise TypeError(f"a deviation does not determine the error of the {statistic}: give distribution=")
         last = statistic.last(grid, n)
         width = statistic.value(grid, n, last) - statistic.value(grid, n, 0)
         of_release = deviation * (math.sqrt(n) if isinstance(statistic, Sum) else 1 / math.sqrt(n))
@@ -174,10 +174,11 @@ class GlobalSensitivity(StatisticMechanism):
 
 
 def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) -> tuple[float, float]:
-    """Mean and standard deviation of the exact integer of n records."""
+    """The mean and standard deviation of the exact integer computed from n records."""
     mean, variance, fourth = code_moments(assumed, grid)
     if not statistic.squares:
         return n * mean, math.sqrt(n * variance)
-    # Of the variance of n records, times n**2: its own is (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
+    # The integer is n**2 times the variance of the records, whose own variance is
+    # (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
     spread = max(0.0, (n - 1) * ((n - 1) * fourth - (n - 3) * variance**2))
     return n * (n - 1) * variance, math.sqrt(n * spread)

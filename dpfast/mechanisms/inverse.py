@@ -1,4 +1,4 @@
-"""The inverse sensitivity mechanism: pure epsilon, for every statistic with an attack range."""
+"""The inverse sensitivity mechanism: pure epsilon-differential privacy for every statistic with an attack range."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from dpfast.theory.quantiles import quantile_error
 class InverseSensitivity(StatisticMechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the least number of records to replace so that the statistic can be on both sides of g, or at g: the
-    least t with g in the statistic's attack range. Pure epsilon-differential privacy under one replaced record; the
-    number of records is public. For quantiles also under one record added or removed, the number of records private:
-    score(g) is then the least number of records to add or remove so that g is a q-quantile (and, for the 0- and the
-    1-quantile, its weight ``exp(-epsilon * score(g))``).
+    score(g) is the least t such that g lies in the statistic's attack range: replacing t records can move the statistic
+    to g, or to both sides of g. Pure epsilon-differential privacy under one replaced record; the number of records is
+    public. For quantiles also under one record added or removed, with a private number of records: score(g) is then the
+    least number of records to add or remove so that g is a q-quantile, and for the 0- and the 1-quantile the weight is
+    ``exp(-epsilon * score(g))``.
 
     Parameters
     ----------
@@ -43,28 +43,28 @@ class InverseSensitivity(StatisticMechanism):
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
-        Positive; rounded down to a double. Above 20 or so the release is, but for negligible probability, the exact
-        statistic: private in name only.
+        Positive; rounded down to a double. Above about 20 the release is the exact statistic except with negligible
+        probability: private in name only.
     radius : float
         At least 0, in data units, rounded to a multiple of the step: every value within `radius` of a possible value of
         the statistic scores as well as that value. 0 by default.
     neighbors : {"replace-one", "add-remove"}
-        "add-remove", for one quantile: n is private, 0 allowed, and a q-quantile is any g with at most q n records
-        below and at least q n records at or below g. The median has then half the error at the same epsilon; the
-        0-quantile is any point up to the least record, the 1-quantile any from the greatest on.
+        "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
+        below and at least q n records at or below g. The median then has half the error at the same epsilon; the
+        0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at. From a call, where the number of records is known: a mean of g records on a grid
-        with g times points of 2**63 or more.
+        From the constructor: a wrong parameter. From a call, once n is known: for a mean of g records, g times the
+        number of grid points is 2**63 or more.
 
     Notes
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
-    epsilon-DP; capping the score at a public number keeps that, and lets a window of order statistics suffice
+    epsilon-DP. Capping the score at a public number preserves this and makes a window of order statistics sufficient
     (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
-    record moves all scores one way, and the exponent is epsilon. The law is exact: no float decides it.
+    record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
 
@@ -104,7 +104,7 @@ differential privacy) for one record replaced (the number of records is public)>
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
-        self.statistic.last(self.grid, 1)  # what no number of records could release is refused here
+        self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
 
     @property
     def privacy(self) -> Privacy:
@@ -123,16 +123,16 @@ differential privacy) for one record replaced (the number of records is public)>
         )
 
     def cap(self, n: int) -> int:
-        """The public number of scores that are told apart for n records: all from here on count alike.
+        """The public cap on the score for n records: all scores from the cap on get the same weight.
 
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon for epsilon where the exponent
-        is epsilon: together they have at most e**-42 of the probability.
+        is epsilon. The points at the cap together have at most e**-42 of the probability.
         """
         return score_cap(self._rate, math.log(self.statistic.last(self.grid, n) + 1))
 
     @property
     def _rate(self) -> float:
-        """What a score costs, twice: epsilon, or 2 epsilon where a record moves all scores one way."""
+        """Twice the exponent per unit of score: epsilon, or 2 epsilon if a record moves all scores in one direction."""
         if self.hides_n and _level(self.statistic) in (0, 1):
             return min(2 * self.epsilon, sys.float_info.max)
         return self.epsilon
@@ -193,16 +193,16 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _error_at_density(self, n: int, density: float, confidence: float) -> float:
         if not isinstance(self.statistic, OrderStatistic):
-            raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
+            raise TypeError(f"a density does not determine the error of the {self.statistic}: give distribution=")
         if self.radius:
-            raise TypeError("a density does not tell the error with a radius: give distribution=")
+            raise TypeError("a density does not determine the error with a radius: give distribution=")
         if self.hides_n:
             return self._with_public_n()._error_at_density(n, density, confidence)
         q, width = self.statistic.level, self.grid.upper - self.grid.lower
         return quantile_error(n, q, density=density, width=width, epsilon=self.epsilon, confidence=confidence)
 
     def _window(self, values: NDArray[Any], threads: int) -> NDArray[np.float64]:
-        """The order statistics that the levels look at, for the kernel that goes from them to the draw in one call."""
+        """The order statistics that the levels need, for the kernel that turns them into a draw in one call."""
         n, grid = values.shape[0], self.grid
         [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
         return _select.window(
@@ -217,25 +217,25 @@ differential privacy) for one record replaced (the number of records is public)>
         )
 
     def _with_public_n(self) -> InverseSensitivity:
-        """What has the same error, within a rank: where a rank costs as much as it does here."""
+        """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
         q = _level(self.statistic)
         return replace(self, epsilon=float(Fraction(self._rate) / max(q, 1 - q)), neighbors="replace-one")
 
     def _stretch(self, n: int) -> tuple[int, int]:
-        """First and last rank that is looked at where n is private; of those outside 1..n one on each side will do."""
+        """The first and last rank needed if n is private; outside 1..n one rank on each side is enough."""
         first, final = self._private_ranks(n)
         return min(max(int(first[-1]), 0), n), max(min(int(final[-1]), n + 1), 1)
 
     def _private_ranks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Between which ranks the points of score at most t lie, up to the cap; from t = n on they are all points."""
+        """The ranks between which the points of score at most t lie, for t below the cap; all points from t = n on."""
         return private_ranks(_level(self.statistic), n, min(self.cap(n), max(n, 1)))
 
     def _empty_window(self) -> NDArray[np.int64]:
-        """The codes of ranks 0 and 1 of no records."""
+        """The codes of the ranks 0 and 1 of an empty data set."""
         return np.array([0, self.grid.size - 1])
 
     def _private_boxes(self, window: _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Least and greatest code of the points of score at most t, where n is private."""
+        """The least and greatest code of score at most t, if n is private."""
         n, codes = window
         (start, stop), last, radius = self._stretch(n), self.grid.size - 1, self._radius_codes(n)
         first, final = self._private_ranks(n)
@@ -243,7 +243,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
-        """What `_groups.draw_quantiles` is told, for groups of at most `largest` records."""
+        """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
         assert isinstance(self.statistic, OrderStatistic)
         powers = np.empty(largest + 1)
         _groups.powers(self._rate, powers)
@@ -267,9 +267,9 @@ differential privacy) for one record replaced (the number of records is public)>
         }
 
     def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
-        """One draw of the code for records on another grid of as many points: what a call releases, as a code.
+        """Draw the code that a call would release, for records on another grid with the same number of points.
 
-        Its step is that of the mechanism's grid, or 1.
+        The step of that grid is the step of the mechanism's grid, or 1.
         """
         radius = self.radius if grid.step == self.grid.step else float(self._radius_codes(1))
         other = replace(self, grid=grid, radius=radius)
@@ -287,7 +287,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
 
     def _levels(self, n: int) -> int:
-        """How many levels are looked at: public, like the number of order statistics they need."""
+        """The number of levels, public like the number of order statistics that they need."""
         return min(self.cap(n), self.statistic.breakdown(n))
 
     def _radius_codes(self, n: int) -> int:
@@ -299,14 +299,14 @@ differential privacy) for one record replaced (the number of records is public)>
 
 
 class _PrivateWindow(NamedTuple):
-    """n records, and the codes of the ranks that are looked at."""
+    """n and the codes of the ranks that the mechanism needs."""
 
     n: int
     codes: NDArray[np.int64]
 
 
 def _level(statistic: Statistic) -> Fraction:
-    """The q of a quantile, exactly the number that the double is."""
+    """The q of a quantile as an exact fraction."""
     assert isinstance(statistic, OrderStatistic)
     return Fraction(statistic.level)
 
@@ -314,7 +314,7 @@ def _level(statistic: Statistic) -> Fraction:
 def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1; levels at most n + 1.
 
-    Between the order statistics of these ranks are the points that t added or removed records can make a q-quantile.
+    Adding or removing t records can make exactly the points between the order statistics of these ranks a q-quantile.
     """
     first, final = np.empty(levels, np.int64), np.empty(levels, np.int64)
     _groups.private_ranks(_share(q), n, first, final)

@@ -1,4 +1,4 @@
-"""What every mechanism of the library can do, and promises."""
+"""The base class of all mechanisms."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dpfast.streaming import Chunks, Reading, State
 
 
 class Mechanism(Predicted, Carrier, ABC):
-    """A private release: public parameters and a guarantee, no data and no state.
+    """A private release, described by public parameters and a guarantee. It holds no data and has no state.
 
-    Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are.
+    Subclasses are frozen dataclasses: picklable, hashable, and equal if their parameters are equal.
 
     Attributes
     ----------
     reads_records : bool
-        Of the class: whether it is called with records, of which the guarantee is for one. False for scores, which one
-        record may change all at once.
+        Class attribute: whether it is called with records, of which the guarantee protects one. False for scores: one
+        record may change all of them.
     ordered : bool
-        Of the class: whether the law depends on the order of the records. Then neighbours are data of which one entry
-        differs, with all others in their places.
+        Class attribute: whether the law depends on the order of the records. Neighbours then differ in one entry, with
+        all others in the same places.
     releases_numbers : bool
-        Of the class: whether a release is a float or an array; an object that holds several arrays is none.
+        Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
     """
 
     reads_records: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class Mechanism(Predicted, Carrier, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        hook(cls)  # every release is charged to an active ledger
+        hook(cls)  # charge every release to the active ledger
 
     @property
     @abstractmethod
@@ -50,49 +50,49 @@ class Mechanism(Predicted, Carrier, ABC):
 
     @property
     def dimensions(self) -> int:
-        """Of the array of records, public: 1, a number in each entry, or 2, a record in each row."""
+        """The public number of dimensions of the array of records: 1 for numbers, 2 for a record in each row."""
         return 1
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        """The same in more detail, where more is known: what a `dpfast.Ledger` composes."""
+        """The guarantee that a `dpfast.Ledger` composes: `privacy`, or a tighter description where one is known."""
         return PrivacyProfile(self.privacy)
 
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
-        """The guarantee for `d_in` changed records (group privacy), rounded up; none for 0."""
+        """The guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
         return self.privacy.group_up(_checks.whole("d_in", d_in))
 
     def reading(self) -> Reading:
-        """A new `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.
+        """Return an empty `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.
 
-        It depends on public parameters only. Arrays, streams, groups and other frameworks all read records by it.
+        It depends on public parameters only. Arrays, streams, groups and other frameworks all read records with it.
 
         Raises
         ------
         TypeError
-            A mechanism that does not read records from a stream.
+            If the mechanism does not read records from a stream.
         """
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
     @refused(LAW)
     def law_of(self, summary: Any) -> Law:
-        """The exact distribution of the release, given the summary that a reading made. PRIVATE, as the summary is."""
+        """The exact distribution of the release, given the summary from a reading. PRIVATE, like the summary."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
     def check_records(self, n: int) -> int:
-        """Returns n, the number of records, or raises a ValueError if it is public and not supported.
+        """Return n, the number of records, or raise a ValueError if n is public and not supported.
 
-        Called before any record is read, in a stream when the first pass is over.
+        Called before any record of an array is read, and after the first pass of a stream.
         """
         return n if n > 0 or self.privacy.neighbors == "add-remove" else _checks.records(n)
 
     @refused(LAW)
     def law(self, x: Any, *, workers: int = 1) -> Law:
-        """The exact distribution of the release. PRIVATE: it depends on the data; for audits, tests and simulation."""
+        """The exact distribution of the release, for audits, tests and simulations. PRIVATE: it depends on the data."""
         return self.law_of(self._summary(x, workers))
 
     def _summary(self, x: Any, workers: int) -> Any:
-        """The summary of records in an array or in `Chunks`."""
+        """The summary of the records of an array or of `Chunks`."""
         threads = _checks.threads(workers)
         if isinstance(x, Chunks):
             return self.start().read(x, workers=workers).summary()
@@ -103,12 +103,12 @@ class Mechanism(Predicted, Carrier, ABC):
 
     @charged
     def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Any:
-        """One release of the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
+        """Release the statistic of x, a float or an ndarray; spends the budget of `privacy` once.
 
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing. Or
+            Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing. Also
             `dpfast.Chunks` of such arrays.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
@@ -126,9 +126,9 @@ class Mechanism(Predicted, Carrier, ABC):
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """`size` independent releases, for audits and simulations: EACH ONE spends the budget.
+        """Make `size` independent releases, for audits and simulations: EACH ONE spends the budget.
 
-        Parameters as for a call; `size` is a shape, or None for one release as by a call.
+        The other parameters are those of a call; `size` is a shape, or None for one release, like a call.
         """
         if size is None:
             return self(x, rng=rng, workers=workers)
@@ -137,20 +137,20 @@ class Mechanism(Predicted, Carrier, ABC):
     def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
     ) -> Any:
-        """A release, or `size` of them, by a law that is made when all else is checked."""
+        """Make one release, or `size` of them, from a law that is computed after all other checks."""
         shape = None if size is None else _checks.shape(size)
-        bit_generator(rng)  # a wrong rng raises before data are read
+        bit_generator(rng)  # reject a wrong rng before reading data
         made = law()
         values: Any = made.value(made.sample(shape, rng=rng))
         return values if shape is None else np.asarray(values, dtype=np.float64)
 
     def start(self) -> State:
-        """The state of a stream of which nothing is read yet: for data in chunks, or on several machines.
+        """Return the empty state of a stream, for data in chunks or on several machines.
 
         Raises
         ------
         TypeError
-            A mechanism that does not read records: a selection among scores, a randomiser of local privacy.
+            If the mechanism does not read records, like a selection among scores or a randomiser of local privacy.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""M-estimators by the exponential mechanism, with a prior: the law of Chaudhuri and Hsu with the right constant."""
+"""M-estimators by the exponential mechanism with a prior: the law of Chaudhuri and Hsu, with a corrected constant."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class MEstimator(Mechanism):
     """Release an M-estimate: grid point theta with weight ``prior(theta) exp(-epsilon / (2 W) |S(theta)|)``.
 
-    ``S(theta) = sum(psi(theta - x))`` over the records; the M-estimate is where it crosses 0. W is the most by which
-    one record can change S(theta), the range of psi on the grid. Pure epsilon-differential privacy under one replaced
+    ``S(theta) = sum(psi(theta - x))`` over the records; the M-estimate is the point where S crosses 0. W is the largest
+    change of S(theta) by one record: the range of psi on the grid. Pure epsilon-differential privacy under one replaced
     record; the number of records is public.
 
     Parameters
@@ -43,7 +43,7 @@ class MEstimator(Mechanism):
         nondecreasing function of one float, the difference theta - x in data units, also as a `scipy.LowLevelCallable`
         (`dpfast.psi.Function`).
     grid : Grid
-        Public bounds and granularity of data and release. For a parameter without bounds: ``prior.grid(step)``.
+        Public bounds and granularity of data and release. Use ``prior.grid(step)`` for a parameter without bounds.
     epsilon : float
         Positive; rounded down to a double.
     prior : {"uniform"} or dpfast.prior.Cauchy
@@ -52,22 +52,22 @@ class MEstimator(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at; from a psi that decreases or is of one sign, too.
+        A wrong parameter, for example a psi that decreases or does not change sign; raised before any data are read.
 
     Notes
     -----
     Privacy: |S(theta)| changes by at most W with one record, so the exponential mechanism of exponent epsilon / (2 W)
-    is epsilon-DP whatever the prior. Proposition 3 of the paper has no 2 there (it has 2 K for W), which overlooks that
-    the normaliser changes as well: see the last example, where a claim of epsilon = 1 loses 1.951.
-    S is an integer: psi is a table of integers (`dpfast.psi`), the same for every record. Magnitudes are told apart up
-    to M + C, M the least on the grid, C a public number; ``min(|S(theta)|, M + C)`` changes by at most W, too, and what
-    is beyond has less than e**-42 of the probability. (A cap on |S| itself would make the release uniform where equal
-    records let S jump over 0.) There is no solver and no tolerance: the law is exact, no float decides it
+    is epsilon-DP for every prior. Proposition 3 of the paper omits the 2 (and has 2 K for W), which overlooks that the
+    normaliser changes as well: in the last example a claim of epsilon = 1 has a loss of 1.951.
+    S is an integer: psi is a table of integers (`dpfast.psi`), the same for every record. Magnitudes are capped at
+    M + C, M the least magnitude on the grid, C a public number. ``min(|S(theta)|, M + C)`` also changes by at most W,
+    and the capped points have less than e**-42 of the probability. (A cap on |S| itself would make the release uniform
+    if equal records let S jump over 0.) There is no solver and no tolerance: the law is exact and no float decides it
     (docs/proofs/score-laws.md).
-    Cost: two passes over the data, a sort of the few that bend S near its root, a few words of randomness; a sort of
-    everything where epsilon n is below some hundreds. Timing is outside the guarantee: it depends on how many records
-    are distinct and near the root, by a factor of 32 at most in measurements (n = 10,000, epsilon = 1e-300).
-    For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and better where many
+    Cost: two passes over the data, a sort of the few records at which S bends near its root, a few words of randomness;
+    a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee: it depends on the number
+    of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000, epsilon = 1e-300).
+    For a quantile or Huber's estimate without a prior, `InverseSensitivity` is as accurate, and more accurate if many
     records are equal.
 
     References
@@ -146,14 +146,14 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     @property
     def sensitivity(self) -> int:
-        """W: the most by which one replaced record changes the sum of psi, in the units of its table."""
+        """W, the largest change of the sum of psi by one replaced record, in the units of its table."""
         return self._table.spread(self.grid.size - 1)
 
     def reach(self, n: int) -> int:
-        """C: with n records, magnitudes of S from C above the least one on count alike. Public.
+        """C, the public distance from the least magnitude of S to the cap on magnitudes, for n records.
 
-        ``1 + ceil(2 W / epsilon * (log V + 42))``, V the number of grid points times the greatest ratio of prior
-        weights; no more than 1 + 2 n W, where all magnitudes are told apart.
+        ``1 + ceil(2 W / epsilon * (log V + 42))``, V the number of grid points times the largest ratio of prior
+        weights; at most 1 + 2 n W, where the cap has no effect.
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
@@ -194,8 +194,8 @@ class ScoreLaw(ScalarLaw):
 
     Notes
     -----
-    Drawn by rejection (docs/proofs/score-laws.md): a piece of 0..last on which the weight varies by a factor of 4 e at
-    most, a uniform point of it, kept with probability weight / greatest weight of the piece.
+    Drawn by rejection (docs/proofs/score-laws.md): draw a piece of 0..last on which the weight varies by a factor of at
+    most 4 e, draw a uniform point of it, and accept the point with probability weight / largest weight of the piece.
     """
 
     def __init__(self, pieces: _scores.Pieces, *, grid: Grid, center: int = 0, width: int = 0) -> None:
@@ -258,7 +258,7 @@ class _Parts:
         return -np.log1p(((codes - self.center) / self.width) ** 2) if self.width else np.zeros(np.shape(codes))
 
     def _masses(self, part: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weight of the first `lengths` points of the parts, from their near ends."""
+        """The weight of the first `lengths` points of each part, counted from its near end."""
         slopes, top = self.slopes[part], np.exp(-self.falls[part])
         if not self.width:
             with np.errstate(invalid="ignore"):
@@ -295,8 +295,8 @@ _NODES = 12
 def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights, a row for each length N: sum of f(0), ..., f(N - 1) = weights @ f(nodes), degree f < 24.
 
-    Gauss's rule of the discrete uniform measure, from the recurrence of its orthogonal polynomials (Gram's); for N <=
-    12 it is the sum itself. For N to infinity it is Gauss-Legendre quadrature.
+    The Gauss rule of the discrete uniform measure, from the recurrence of its orthogonal polynomials (Gram's). For N <=
+    12 it is the sum itself; as N goes to infinity it becomes Gauss-Legendre quadrature.
     """
     n = lengths.astype(np.float64)[:, None]
     k = np.arange(1, _NODES)
@@ -327,19 +327,18 @@ def m_estimate(
     ----------
     x : array_like of shape (n,)
         Private data: floats, integers or booleans of any stride, never modified; NaN goes to ``grid.missing``. n >= 1
-        is public. Or `dpfast.Chunks`, of which all codes are kept.
+        is public. Also `dpfast.Chunks`, with all codes kept in memory.
     psi : dpfast.psi.Psi or callable
         As for `MEstimator`.
     epsilon : float
         Positive.
     bounds : tuple of two floats
-        Public bounds in data units; short for ``grid=Grid(*bounds)``, with step 1 if x declares an integer or boolean
-        dtype.
+        Public bounds in data units; short for ``grid=Grid(*bounds)``, with step 1 if x has an integer or boolean dtype.
     grid : Grid
         Instead of `bounds`.
     step : float
-        Instead of both, with a Cauchy prior: no bounds. theta is one of the 2**52 - 1 multiples of `step` (a power of
-        two) nearest to the prior's center, and so is each record after clamping; a step of 1e-6 reaches 2e9 on each
+        Instead of both, for estimation without bounds under a Cauchy prior. theta and the clamped records are among the
+        2**52 - 1 multiples of `step` (a power of two) nearest to the prior's center. A step of 1e-6 reaches 2e9 on each
         side, and less than ``width / (2**51 step)`` of the prior is beyond. NaN goes to the center.
     prior : {"uniform"} or dpfast.prior.Cauchy
     rng : numpy.random.Generator or BitGenerator, optional

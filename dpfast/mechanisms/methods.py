@@ -1,4 +1,4 @@
-"""The mechanism that releases a statistic by a method given by name."""
+"""The choice of a mechanism by the name of a method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpfast.statistics import (
 
 @cache
 def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a kind of statistic, or several quantiles, by the parameter `method`."""
+    """The mechanisms that can release a kind of statistic, or several quantiles, by name of the method."""
     if issubclass(statistic, tuple):
         return {"inverse-sensitivity": Quantiles}
     methods: dict[str, Callable[..., Mechanism]] = {}
@@ -45,14 +45,14 @@ def mechanism_for(
     delta: float,
     method: str,
 ) -> Mechanism:
-    """The mechanism that releases a statistic of x by the method of this name."""
+    """The mechanism that releases a statistic of x by the given method."""
     methods = _methods(type(statistic))
     if method not in methods:
         raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
     delta = _checks.delta_down(delta)
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
-    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, where 1 and True are the same key
+    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
     _checks.bounds_or_grid(bounds, grid)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
@@ -61,7 +61,7 @@ def mechanism_for(
 
 
 def _spent(delta: float) -> dict[str, float]:
-    """The keyword argument of a mechanism that has a delta."""
+    """The keyword argument `delta`, if it is not 0."""
     return {"delta": delta} if delta else {}
 
 

@@ -1,4 +1,4 @@
-"""The error to expect of a release, from public assumptions, and the number of records that an error takes."""
+"""The expected error of a release under public assumptions, and the number of records needed for a given error."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ class Predicted:
     """A release whose error can be predicted before any data are read; `error` is defined by the subclass."""
 
     def error(self, n: SupportsIndex, *args: Any, **assumptions: Any) -> Any:
-        """The error to expect of a release of n records, from public assumptions: it never sees data, costs no privacy.
+        """Predict the error of a release from n records under public assumptions. It reads no data, costs no privacy.
 
         Each mechanism documents its assumptions and its measure of error.
 
         Raises
         ------
         TypeError
-            An assumption that does not apply to this release, or a mechanism without a known error.
+            If an assumption does not apply to this release, or the error of this mechanism is not known.
         """
         raise TypeError(f"no error is known for a {type(self).__name__} release")
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
-        """Records with which the error of a release is at most `error`: the inverse of `Mechanism.error`.
+        """The number of records for which the error of a release is at most `error`: the inverse of `Mechanism.error`.
 
         Parameters
         ----------
         error : float
-            Positive, in the units of `Mechanism.error`; where that is an array, the worst entry must reach it.
+            Positive, in the units of `Mechanism.error`; a bound on the largest entry if that is an array.
         **assumptions
-            As for `Mechanism.error`.
+            See `Mechanism.error`.
 
         Returns
         -------
         int
-            The least n with ``error(n, ...) <= error``, within 1/200 for an assumed `distribution`; if the error does
-            not always fall with n, one such n.
+            The least n with ``error(n, ...) <= error``, to within 1/200 for an assumed `distribution`; one such n if
+            the error does not always decrease with n.
 
         Raises
         ------
         TypeError, ValueError
-            As `error`, or where no n up to 2**50 is enough: the bounds may cut off too much.
+            See `error`; also if no n up to 2**50 is enough, for example because the bounds cut off too much.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Many quantiles at once, under one budget: the joint inverse sensitivity mechanism."""
+"""The joint inverse sensitivity mechanism: several quantiles under one budget."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.statistics import Quantile
 from dpfast.streaming import Ordered, Ranks
 
-_DRAWS = 16  # on each imagined sample, where an error is predicted
-_TWO_STAGES = 16  # from so many targets on there may be two
+_DRAWS = 16  # per imagined sample, to predict an error
+_TWO_STAGES = 16  # the least number of targets for two stages by default
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,35 +34,36 @@ class Quantiles(StatisticMechanism):
     """Release several quantiles together: each sorted vector o of grid points with weight ``exp(-epsilon / 2 * S(o))``.
 
     S(o) is the least number of records to replace so that the order statistics of all ranks ``max(1, ceil(q * n))``
-    become o at once. Pure epsilon-differential privacy for all of them together under one replaced record; the number
-    of records is public. One quantile is `InverseSensitivity` with ``Quantile(q)``, the same law.
+    become o together. Pure epsilon-differential privacy for all of them together under one replaced record; the number
+    of records is public. For one quantile the law is that of `InverseSensitivity` with ``Quantile(q)``.
 
     Parameters
     ----------
     qs : sequence of float
-        In [0, 1], in any order, repetition allowed; at least one.
+        In [0, 1], in any order, possibly repeated; at least one.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
         Positive, the total for all quantiles; rounded down to a double.
     stages : {None, 1, 2}
-        2 releases every b-th of m targets first, b about sqrt(m), with half of the budget, then the others between
-        them with the other half. None, the default, takes 2 for m >= 64, and for m >= 16 if epsilon n < 60 (m + 1).
+        2 first releases every b-th of m targets, b about sqrt(m), with half of the budget, then the targets between
+        them with the other half. None, the default, uses 2 for m >= 64, and for m >= 16 if epsilon n < 60 (m + 1).
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        A wrong parameter, before any data are read.
 
     Notes
     -----
     Privacy: S, and S capped at a public number, change by at most 1 with one record, so the exponential mechanism of
     exponent epsilon / 2 is epsilon-DP; two stages compose (docs/proofs/joint-quantiles.md). The law is exact: no float
-    decides it. The release is monotone: in the order of the qs it never decreases where they increase.
-    Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows, for m ranks and C sorted
-    vectors of m grid points 4 m (log C + 42) / epsilon, four times that in two stages, at most m n; 24 bytes for each,
-    and two for each record. Timing is outside the guarantee.
-    The ranks are off by about 1.9 sqrt(m + 1) / epsilon in the mean, against 2 m / epsilon for epsilon / m each.
+    decides it. The release is monotone: a larger q never has a smaller quantile.
+    Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows: 4 m (log C + 42) / epsilon
+    for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n. Memory: 24 bytes
+    per order statistic and two per record. Timing is outside the guarantee.
+    The mean error in rank is about 1.9 sqrt(m + 1) / epsilon, compared with 2 m / epsilon for separate releases with
+    epsilon / m each.
 
     References
     ----------
@@ -102,7 +103,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def privacy_profile(self) -> PrivacyProfile:
         if self.stages == 1 or (self.stages is None and len(self.qs) < _TWO_STAGES):
             return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
-        return PrivacyProfile(self.privacy)  # two stages, each of bounded range, are not of bounded range together
+        return PrivacyProfile(self.privacy)  # the composition of two stages is not of bounded range
 
     def __repr__(self) -> str:
         grid, m = self.grid, len(self.qs)
@@ -135,7 +136,7 @@ differential privacy) for one record replaced (the number of records is public)>
         return Ranks(self.grid, wanted, finish)
 
     def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
-        """The ranks of n records, which of them is that of each of the qs, and the stages. Public."""
+        """The ranks for n records, the index of the rank of each q, and the stages. Public."""
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
         return ranks, places.reshape(-1), _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
 
@@ -155,13 +156,13 @@ differential privacy) for one record replaced (the number of records is public)>
 
 
 def _imagined(m: int) -> int:
-    """On how many imagined samples an error is predicted: the chain of many targets takes long to set up."""
+    """The number of imagined samples to predict an error: few for many targets, whose chain is slow to set up."""
     return SAMPLES if m <= 4 else SAMPLES // 4
 
 
 @dataclass(frozen=True)
 class _Stages:
-    """Public numbers: the targets of each stage, its share of epsilon, and its cap less one."""
+    """The public plan: the targets of each stage, its share of epsilon, and its cap less one."""
 
     coarse: tuple[int, ...]
     epsilon: float
@@ -176,13 +177,13 @@ class _Stages:
         coarse = tuple(range(block - 1, m, block)) if two else ()
         share = min(epsilon / 2, epsilon - epsilon / 2) if coarse else epsilon  # a half, rounded down
         reach_coarse = _reach(share, last, len(coarse)) if coarse else 0
-        # S may be reach_coarse at the pins alone.
+        # S may equal reach_coarse at the pins alone.
         reach = reach_coarse + _reach(share, last, m - len(coarse))
         return cls(coarse, share, min(reach_coarse, n), min(reach, n))
 
 
 def _reach(epsilon: float, last: int, m: int) -> int:
-    """T = ceil(2 / epsilon (log C(last + m, m) + 42)): sorted vectors of a score above T weigh e**-42 together."""
+    """T = ceil(2 / epsilon (log C(last + m, m) + 42)): sorted vectors with a score above T have total weight e**-42."""
     per_log = 2 / epsilon if epsilon else math.inf
     return math.ceil(min(per_log * (math.log(math.comb(last + m, m)) + TAIL), 2.0**62))
 
@@ -201,7 +202,7 @@ class _Windows:
     def around(
         cls, ranks: NDArray[np.int64], reach: int, n: int, grid: Grid, read: Callable[..., NDArray[np.int64]]
     ) -> _Windows:
-        """`read` gives the codes of the stretches of ranks from firsts to lasts, one after another."""
+        """`read` returns the codes of the stretches of ranks from firsts to lasts, concatenated."""
         firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
         heads = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
         firsts, lasts = firsts[heads], lasts[np.append(heads[1:], ranks.size) - 1]
@@ -216,17 +217,18 @@ class _Windows:
 
 
 class _Stage:
-    """The law of some targets, others pinned: P(o) proportional to ``exp(-epsilon / 2 * min(S(o), reach + 1))``.
+    """The law of some targets given the pinned ones: P(o) proportional to ``exp(-epsilon / 2 * min(S(o), reach + 1))``.
 
-    o runs through the sorted vectors that have the pinned values. Drawn as a mixture, then a coin: anywhere with weight
-    q**(reach + 1) for each vector, or by the chain inside the windows, where S <= reach must lie.
+    o ranges over the sorted vectors with the pinned values. The law is a mixture: a uniform part, with weight
+    q**(reach + 1) per vector, and a part proposed by the chain inside the windows, which hold all o with S <= reach,
+    and accepted by a coin.
     """
 
     def __init__(
         self, windows: _Windows, targets: Sequence[int], epsilon: float, reach: int, pins: dict[int, int]
     ) -> None:
         self._epsilon, self._reach, self._pins = epsilon, reach, pins
-        self._drawing = threading.Lock()  # the chain remembers its last walk
+        self._drawing = threading.Lock()  # the chain stores its last walk
         self._codes, self._n, self._last = windows.codes, windows.n, windows.last
         index = np.asarray(targets, dtype=np.int64)
         self._ranks, self._bases = windows.ranks[index], windows.bases[index]
@@ -246,23 +248,23 @@ class _Stage:
         self._log_anywhere = math.log(self._vectors) - epsilon / 2 * (reach + 1)
         chain = self._chain
         self._log_chain = math.log(chain.total) + chain.exponent * math.log(2) if chain.total else -math.inf
-        # What the chain proposes in all, raised so that no output is proposed with less than its weight.
+        # The total weight of the chain's proposals, raised so that none has less than the weight of its output.
         self._proposed = Fraction(chain.total) * Fraction(2) ** chain.exponent * (1 + Fraction(chain.margin))
 
     @property
     def log_total(self) -> float:
-        """The logarithm of Z, to within e**-42 relative; exact to rounding where the windows hold everything."""
+        """The logarithm of Z, with relative error e**-42 in Z; exact up to rounding if the windows hold all records."""
         return self._log_chain if self._reach == self._n else float(np.logaddexp(self._log_anywhere, self._log_chain))
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """First target and number of targets of each block between pins."""
+        """The first target and the number of targets of each block between pins."""
         free = [j for j in range(len(self._ranks)) if j not in self._pins]
         for j in free:
             if j == 0 or j - 1 in self._pins:
                 yield j, next(i for i in range(j, len(self._ranks) + 1) if i == len(self._ranks) or i in self._pins) - j
 
     def score(self, o: NDArray[np.int64]) -> int:
-        """min(S(o), reach + 1), by the walk of the proof note."""
+        """min(S(o), reach + 1), computed by the walk of the proof note."""
         cost, i, previous = 0, 0, 0
         columns = (self._ranks, self._bases, self._firsts, self._lasts, o)
         for rank, base, first, last, code in zip(*(column.tolist() for column in columns), strict=True):
@@ -283,7 +285,7 @@ class _Stage:
         return -self._epsilon / 2 * self.score(o) - self.log_total if inside else -math.inf
 
     def draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
-        """One draw. `exact` decides every choice in exact arithmetic: the same output for the same words."""
+        """Draw once. `exact` decides every choice in exact arithmetic, with the same output for the same words."""
         while True:
             if self._goes_anywhere(source, exact):
                 return self._anywhere(source)
@@ -309,7 +311,7 @@ class _Stage:
         return o
 
     def _keeps(self, source: np.random.BitGenerator, score: int, exact: bool) -> bool:
-        """The coin: True with probability (q**score - q**(reach + 1)) / (what the chain proposed), 0 beyond the cap."""
+        """Toss the coin: True with probability (q**score - q**(reach + 1)) / (the chain's weight), 0 beyond reach."""
         if score > self._reach:
             return False
         word = next_word(source)
@@ -326,7 +328,7 @@ class _Stage:
 class JointQuantiles(Law):
     """The law of a joint release of quantiles: vectors of grid codes in the order of the qs.
 
-    Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), `sample(size)` gives them.
+    Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), and `sample(size)` returns them.
     """
 
     def __init__(self, windows: _Windows, stages: _Stages, *, places: NDArray[np.intp], grid: Grid) -> None:

@@ -1,4 +1,4 @@
-"""Selection among scored candidates: the exponential mechanism and permute-and-flip, exactly."""
+"""Selection among scored candidates by the exponential mechanism or permute-and-flip, with exact laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator, blocks
 
-# Rates between which the error bounds of the kernels hold; outside, each exponent is rounded from its exact value.
+# The error bounds of the kernels hold for rates in this range; outside it, exponents are rounded from exact values.
 _LEAST_RATE, _LARGEST_RATE = 2.0**-900, 2.0**900
 
 
@@ -36,28 +36,28 @@ def select(
 ) -> Any:
     """Release the index of a candidate with a high score, epsilon-differentially private.
 
-    The neighbours are those for which the scores have the given sensitivity. Nothing but the index is released: the
-    scores are private, their number is public.
+    Neighbours are data sets for which the scores have the given sensitivity. Only the index is released: the scores are
+    private, their number is public.
 
     Parameters
     ----------
     scores : array_like of shape (n,)
         Private; higher is better. Floats of any kind, integers of any dtype, or a list of Python integers, floats and
-        Fractions of any size, each taken as exactly the number it is; never modified. NaN, None and nulls count as 0.
-        -inf is never selected and +inf beats every finite score; equal infinities are equal scores, so candidates are
-        equally likely where all scores are -inf. n >= 1.
+        Fractions of any size, each with its exact value; never modified. NaN, None and nulls count as 0. -inf is never
+        selected and +inf beats every finite score. Equal infinities are equal scores: if all scores are -inf, all
+        candidates are equally likely. n >= 1.
     epsilon : float
-        Positive; rounded down to a double. With `size`, of each selection.
+        Positive; rounded down to a double. With `size`, the epsilon of each selection.
     sensitivity : int, float or Fraction
-        The most that one record can change any score: positive, public, taken as exactly the number it is.
+        The largest change of any score by one record: positive and public; its exact value is used.
     monotone : bool
-        True if a change of one record never raises one score and lowers another, as for counts when a record is added
-        or removed (NOT when one is replaced). Then the exponent is not halved.
+        True if a change of one record never raises one score and lowers another, for example for counts when a record
+        is added or removed (NOT when one is replaced). The exponent is then not halved.
     method : {"exponential", "permute-and-flip"}
         Permute-and-flip is never worse in expected score, but costs up to four times as much under zero-concentrated
         privacy (`Selection.rho`) and has no shortcut for many candidates.
     size : int or tuple of ints, optional
-        That many independent selections: EACH ONE spends epsilon. None: one.
+        The shape of independent selections: EACH ONE spends epsilon. Default: a single selection.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
 
@@ -69,16 +69,16 @@ def select(
     Raises
     ------
     TypeError
-        Scores of a dtype that is none of numbers, a parameter of a wrong type.
+        Scores of a dtype that is not numeric, a parameter of a wrong type.
     ValueError
         No candidates, scores of another shape, a parameter out of range.
 
     Notes
     -----
     Privacy: with rate = epsilon / (2 sensitivity), or epsilon / sensitivity if monotone, candidate i has probability
-    proportional to ``exp(rate * scores[i])``, exactly: where doubles with a proved error bound cannot tell, ball
-    arithmetic does (docs/proofs/selection.md). Permute-and-flip visits the candidates in random order and keeps the
-    first whose coin of probability ``exp(rate * (scores[i] - max(scores)))`` falls heads.
+    proportional to ``exp(rate * scores[i])``, exactly: ball arithmetic decides if doubles with a proved error bound
+    cannot (docs/proofs/selection.md). Permute-and-flip visits the candidates in random order and selects the first one
+    whose coin shows heads, with probability ``exp(rate * (scores[i] - max(scores)))``.
     Cost: two passes over the scores and one random word, a fraction of the time of ``(scores + gumbel).argmax()`` in
     NumPy; permute-and-flip takes a word for each candidate. Timing is outside the guarantee.
 
@@ -86,7 +86,7 @@ def select(
     ----------
     McSherry and Talwar 2007, "Mechanism design via differential privacy"; McKenna and Sheldon 2020, "Permute-and-flip:
     a new mechanism for differentially private selection"; Ilvento 2020, "Implementing the exponential mechanism with
-    base-2 differential privacy", for what goes wrong in doubles.
+    base-2 differential privacy", on the failures of implementations in doubles.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def select(
     """
     try:
         mechanism = _mechanism(epsilon, sensitivity, monotone, method)
-    except TypeError:  # what has no hash is no parameter either, and told by its name
+    except TypeError:  # not hashable: the constructor names the wrong parameter
         mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
@@ -113,15 +113,15 @@ def _mechanism(epsilon: float, sensitivity: float | Fraction, monotone: bool, me
 class Selection(Mechanism):
     """Release the index of a candidate with a high score: the mechanism of `select`.
 
-    Epsilon-differentially private for the neighbours for which the scores have the given sensitivity. It is called with
-    the scores.
+    Epsilon-differentially private for neighbours for which the scores have the given sensitivity. Call it with the
+    scores.
 
     Parameters
     ----------
     epsilon, sensitivity, monotone, method
-        As for `select`.
+        See `select`.
     neighbors : {"replace-one", "add-remove"}
-        The neighbours that the sensitivity is stated for; the guarantee speaks of the same.
+        The neighbours for which the sensitivity and the guarantee hold.
 
     Examples
     --------
@@ -161,14 +161,15 @@ for one record added or removed>
     def rho(self) -> float:
         """The guarantee in zero-concentrated differential privacy, rounded up: the mechanism is rho-zCDP.
 
-        epsilon**2 / 8 for the exponential mechanism, whose privacy loss has a range of epsilon; epsilon**2 / 2 for
-        permute-and-flip, whose has not, and which comes near that for small epsilon. Never more than epsilon.
+        epsilon**2 / 8 for the exponential mechanism, whose privacy loss has a range of epsilon. epsilon**2 / 2 for
+        permute-and-flip, whose privacy loss has a larger range and which nearly attains this for small epsilon. At most
+        epsilon.
         """
         return self.privacy_profile.rho
 
     @cached_property
     def rate(self) -> Fraction:
-        """What a unit of score adds to the logarithm of a probability, exactly."""
+        """The exact increase of the log-probability per unit of score."""
         return Fraction(self.epsilon) / (Fraction(self.sensitivity) * (1 if self.monotone else 2))
 
     @property
@@ -181,7 +182,7 @@ for one record added or removed>
         return f"<Selection by {name}, {scores} of sensitivity {self.sensitivity}: {self.privacy}>"
 
     def __call__(self, x: ArrayLike | Sequence[float | Fraction], *, rng: RandomSource = None, workers: int = 1) -> int:
-        """One selection: the index of a candidate; spends the budget of `privacy` once.
+        """Select once and return the index of a candidate; spends the budget of `privacy` once.
 
         Parameters
         ----------
@@ -190,7 +191,7 @@ for one record added or removed>
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
-            Checked, and of no effect: one thread reads the scores.
+            Checked but not used: one thread reads the scores.
         """
         source, out = bit_generator(rng), np.empty(1, np.int64)
         _checks.threads(workers)
@@ -205,11 +206,11 @@ for one record added or removed>
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """`size` independent selections, an array of int64; None is one. EACH ONE spends the budget."""
+        """Make `size` independent selections, an array of int64; None makes one. EACH ONE spends the budget."""
         if size is None:
             return self(x, rng=rng, workers=workers)
         shape = _checks.shape(size)
-        bit_generator(rng)  # a wrong rng is told before data are looked at
+        bit_generator(rng)  # reject a wrong rng before reading data
         return self.law(x, workers=workers).sample(shape, rng=rng)
 
     def law(self, x: ArrayLike | Sequence[float | Fraction], *, workers: int = 1) -> SelectionLaw:
@@ -221,7 +222,7 @@ for one record added or removed>
     def _exponents(
         self, scores: NDArray[Any] | list[Fraction | float]
     ) -> tuple[NDArray[np.float64], float, Sequence[Fraction | float]]:
-        """What a kernel takes: doubles, a rate, and the exact exponents rate * (largest score - score)."""
+        """The arguments of a kernel: doubles, a rate, and the exact exponents rate * (largest score - score)."""
         rate = self.rate
         if isinstance(scores, np.ndarray):
             rounded = self._rounded_rate
@@ -239,7 +240,7 @@ for one record added or removed>
 
 
 def _exponent(score: Fraction | float, top: Fraction | float, rate: Fraction) -> Fraction | float:
-    """The rate times the distance to the largest score, exactly; infinite scores that are equal have none."""
+    """The exact rate times the distance to the largest score; the distance between equal infinite scores is 0."""
     if score == top:
         return Fraction(0)
     if isinstance(score, float) or isinstance(top, float):  # an infinity
@@ -255,7 +256,7 @@ def _double(exponent: Fraction | float) -> float:
 
 
 class _Exponents(Sequence["Fraction | float"]):
-    """The exact exponents of an array of scores, each computed when it is asked for."""
+    """The exact exponents of an array of scores, each computed on access."""
 
     def __init__(self, scores: NDArray[Any], rate: Fraction) -> None:
         self._scores, self._rate = scores, rate
@@ -278,7 +279,7 @@ class SelectionLaw(ScalarLaw):
     Probabilities are doubles; `sample` is exact.
     """
 
-    family: ClassVar[str]  # of `PrivacyProfile`
+    family: ClassVar[str]  # a family of `PrivacyProfile`
     fill: ClassVar[Callable[..., None]]
 
     def __init__(self, scores: NDArray[np.float64], rate: float, exponents: Sequence[Fraction | float]) -> None:
@@ -287,7 +288,7 @@ class SelectionLaw(ScalarLaw):
 
     @abstractmethod
     def _log_probabilities(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those of all candidates."""
+        """The log-probabilities of all candidates."""
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:
@@ -329,8 +330,8 @@ class ExponentialLaw(SelectionLaw):
 class PermuteAndFlipLaw(SelectionLaw):
     """``P(i) = p_i * integral over u in (0, 1) of prod over j != i of (1 - p_j u)``, ``p = exp(-y)``.
 
-    That is p_i E[1 / (1 + others)], others the number of heads among the other coins. The integrand is a polynomial of
-    degree n - 1, which Gauss-Legendre quadrature of n / 2 nodes integrates: O(n**2), for audits of few candidates.
+    This is p_i E[1 / (1 + others)], others the number of heads among the other coins. The integrand is a polynomial of
+    degree n - 1, which Gauss-Legendre quadrature with n / 2 nodes integrates: O(n**2), for audits of few candidates.
     """
 
     family = "pure"

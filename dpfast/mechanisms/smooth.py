@@ -1,4 +1,4 @@
-"""Smooth sensitivity: the bound and the mechanism."""
+"""The smooth sensitivity bound and mechanism."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
 
     ``max over data y of exp(-beta d(x, y)) LS(y)``, d the number of replaced records, LS the local sensitivity, over
     data inside the public bounds; at least one release code (one step, or step / g for a mean of g records). For a
-    Winsorized mean an upper bound of that, at most three times larger.
+    Winsorized mean it is an upper bound of this maximum, at most three times larger.
 
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        One that has gaps: all but `Huber`.
+        A statistic with gaps: any except `Huber`.
     x : array_like of shape (n,)
         Private data; NaN goes to ``grid.missing``.
     grid : Grid
@@ -47,7 +47,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     -------
     float
         In data units, rounded up: not below the exact value, and smooth with ``beta + 2**-38``, for which `calibrate`
-        leaves room.
+        allows.
 
     Raises
     ------
@@ -91,9 +91,9 @@ def _check_kinds(statistic: Any, grid: Any) -> None:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A discounted gap, ``max over u, v of W_u W_v (x_(b+u) - x_(a-v))``, and how often it counts.
+    """A discounted gap, ``max over u, v of W_u W_v (x_(b+u) - x_(a-v))``, and its multiplicity.
 
-    `left` and `right` say in which window of the summary, and how far from its middle, the ranks a and b are.
+    `left` and `right` hold, for the ranks a and b, the index of a window of the summary and the offset from its middle.
     """
 
     weight: int
@@ -107,7 +107,7 @@ class _Stretch:
         return cls(weight, left, right)
 
     def largest(self, windows: tuple[NDArray[np.float64], ...], discounts: NDArray[np.float64]) -> float:
-        """Each window holds the ranks up to J = len(discounts) from its middle."""
+        """The discounted gap, given windows of the ranks up to J = len(discounts) from their middles."""
         reach = len(discounts)
         (low, a), (high, b) = self.left, self.right
         below = windows[low][a + 1 : reach + a + 1][::-1].copy()
@@ -117,14 +117,14 @@ class _Stretch:
 
 @dataclass(frozen=True)
 class _SmoothBound:
-    """What is looked at: public. The bound is the largest over `directions` of the sums of their stretches."""
+    """The public plan of a bound: the largest over `directions` of the sums of their discounted gaps."""
 
     directions: tuple[tuple[_Stretch, ...], ...]
     discounts: NDArray[np.float64]
     weight: int
 
     def bound_up(self, windows: tuple[Integers, ...]) -> float:
-        """A smooth bound in release codes, at least 1, raised against rounding; each stretch is at least 1 / weight."""
+        """The smooth bound in release codes, at least 1, allowing for rounding. Each gap counts at least 1 / weight."""
         as_floats = tuple(window.astype(np.float64) for window in windows)
         sums = (
             math.fsum(s.weight * max(s.largest(as_floats, self.discounts), 1 / self.weight) for s in direction)
@@ -135,7 +135,7 @@ class _SmoothBound:
 
 @lru_cache(maxsize=16)
 def _smooth_bound(statistic: RankStatistic, n: int, last: int, beta: float) -> _SmoothBound:
-    """One record changes T by at most x_(H+1) - x_(L) or x_(H) - x_(L-1), and m gaps more at each corner."""
+    """One record changes T by at most x_(H+1) - x_(L) or x_(H) - x_(L-1), plus m gaps at each corner."""
     gaps, ranks = statistic.gaps(n), statistic.ranks(n)
     m = gaps.corner
     directions = []
@@ -160,7 +160,7 @@ def _bounded(statistic: RankStatistic, summary: Summary, smooth_bound: _SmoothBo
 
 @dataclass(frozen=True, repr=False)
 class SmoothSensitivity(StatisticMechanism):
-    """Release a statistic with noise in proportion to its smooth sensitivity: ``clamp(T + round(scale S X))``.
+    """Release a statistic with noise proportional to its smooth sensitivity: ``clamp(T + round(scale S X))``.
 
     (epsilon, delta)-differentially private under one replaced record; the number of records is public. X is Laplace for
     delta > 0 and Student's t with 3 degrees of freedom for delta = 0; S is the smooth sensitivity, at least one step.
@@ -168,7 +168,7 @@ class SmoothSensitivity(StatisticMechanism):
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        For example ``Median()`` or ``TrimmedMean(0.1)``; all but `Huber`.
+        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `Huber`.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -178,27 +178,27 @@ class SmoothSensitivity(StatisticMechanism):
     noise : {None, "laplace", "student-t"}
         None: "laplace" if delta > 0, else "student-t".
     beta : float, optional
-        Public smoothness, at least 2**-30. Default: the largest that leaves Laplace noise of scale S / (0.5 epsilon),
-        or S / (0.75 epsilon) for averages; 0.236 epsilon or 0.05 epsilon for Student-t.
+        Public smoothness, at least 2**-30. Default for Laplace noise: the largest with scale S / (0.5 epsilon), or
+        S / (0.75 epsilon) for averages. Default for Student-t noise: 0.236 epsilon, or 0.05 epsilon for averages.
 
     Attributes
     ----------
     beta, scale : float
-        Public: the noise has scale ``scale * S``, S beta-smooth.
+        Public: the noise has scale ``scale * S`` for a beta-smooth S.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        A wrong parameter, before any data are read.
 
     Notes
     -----
-    Privacy: docs/proofs/smooth-sensitivity.md. The statistic is an integer number of steps and the noise is the
-    continuous noise, rounded, so the release is a function of the continuous mechanism; the law is exact
-    (docs/proofs/rounded-laplace.md, rounded-student.md). Nothing but the release depends on S: not the granularity.
-    Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics each side. Timing is outside
-    the guarantee. `InverseSensitivity` is mostly more accurate for order statistics up to epsilon = 1, without delta;
-    Student-t noise is more accurate than it for trimmed means, and at epsilon = 4 (docs/results/accuracy.md).
+    Privacy: docs/proofs/smooth-sensitivity.md. The statistic is an integer number of steps and the noise is rounded
+    continuous noise, so the release is a function of the continuous mechanism; the law is exact
+    (docs/proofs/rounded-laplace.md, rounded-student.md). The granularity does not depend on S.
+    Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics on each side. Timing is outside
+    the guarantee. `InverseSensitivity`, which has no delta, is mostly more accurate for order statistics up to epsilon
+    = 1; Student-t noise is more accurate for trimmed means, and at epsilon = 4 (docs/results/accuracy.md).
 
     References
     ----------
@@ -232,16 +232,16 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         beta, scale = calibrated(epsilon, delta, noise, self.beta, averages=_averages(self.statistic))
         for name, value in {"epsilon": epsilon, "delta": delta, "noise": noise, "beta": beta, "scale": scale}.items():
             object.__setattr__(self, name, value)
-        self.statistic.last(self.grid, 1)  # what no number of records could release is refused here
+        self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
         self._check_scale(1)
 
     @classmethod
     def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
         """The estimator of Chaudhuri and Hsu 2012, equation (3): noise of scale ``2 S / epsilon``.
 
-        S is smooth with ``beta = epsilon / (2 log(1/delta))``. Parameters as for the class. A ValueError where
-        these constants are not private (`valid_region`); elsewhere they are, with more noise than needed. (The paper's
-        data are unbounded; here S is finite because the grid is.)
+        S is smooth with ``beta = epsilon / (2 log(1/delta))``. The parameters are those of the class. Raises a
+        ValueError if these constants are not private (`valid_region`); otherwise they add more noise than needed. (The
+        paper has unbounded data; here S is finite because the grid is.)
 
         Examples
         --------
@@ -276,11 +276,11 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         return self.statistic.reading(self.grid, self._levels)
 
     def _levels(self, n: int) -> int:
-        """How far the order statistics reach that are looked at: public."""
+        """The public number of order statistics on each side of a rank, its own included."""
         return len(self._checked_bound(n).discounts) + 1
 
     def _checked_bound(self, n: int) -> _SmoothBound:
-        """The smooth bound for n records; raises a ValueError if there are too many for the grid."""
+        """The plan of the smooth bound for n records; raises a ValueError if there are too many for the grid."""
         self.statistic.last(self.grid, n)
         smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, self.beta)
         self._check_scale(smooth_bound.weight)
@@ -308,11 +308,11 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
     def _error_at_density(self, n: int, density: float, confidence: float) -> float:
         if not isinstance(self.statistic, OrderStatistic):
-            raise TypeError(f"a density does not tell the error of the {self.statistic}: give distribution=")
+            raise TypeError(f"a density does not determine the error of the {self.statistic}: give distribution=")
         return self._error_under(n, Assumed(Uniform(self.grid, self.statistic.level, density)), confidence)
 
     def _check_scale(self, weight: int) -> None:
-        """The sampler's limit, from the largest bound that any data can have."""
+        """Check the sampler's limit against the largest bound that any data can have."""
         if self.scale * weight * self.grid.size > _MOST_SCALE:
             raise ValueError(
                 f"epsilon={self.epsilon!r} is too small for a grid of {self.grid.size} points: the noise could exceed "
@@ -321,5 +321,5 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
 
 
 def _averages(statistic: RankStatistic) -> bool:
-    """Whether one record changes a sum over many ranks, rather than the gap between two neighbours."""
+    """Whether one record changes a sum over many ranks, rather than the gap between two adjacent ranks."""
     return any(low < high for low, high in statistic.gaps(1000))

@@ -323,17 +323,17 @@ class Half:
     [
         (globally(Mean(), 1.0), {}, TypeError, "give one assumption"),
         (globally(Mean(), 1.0), {"density": 1.0, "deviation": 1.0}, TypeError, "give one assumption"),
-        (globally(Mean(), 1.0), {"density": 1.0}, TypeError, "a density tells"),
-        (globally(Variance(), 1.0), {"deviation": 1.0}, TypeError, "does not tell the error of the variance"),
-        (inverse(Mean(), 1.0), {"deviation": 1.0}, TypeError, "a deviation tells"),
+        (globally(Mean(), 1.0), {"density": 1.0}, TypeError, "a density gives"),
+        (globally(Variance(), 1.0), {"deviation": 1.0}, TypeError, "does not determine the error of the variance"),
+        (inverse(Mean(), 1.0), {"deviation": 1.0}, TypeError, "a deviation gives"),
         (
             inverse(TrimmedMean(0.1), 1.0),
             {"density": 1.0},
             TypeError,
-            "does not tell the error of the 0.1-trimmed mean",
+            "does not determine the error of the 0.1-trimmed mean",
         ),
-        (smooth(Mean(), 1.0, 0.0), {"density": 1.0}, TypeError, "does not tell the error of the mean"),
-        (dpf.Quantiles([0.5], grid=GRID, epsilon=1.0), {"density": 1.0}, TypeError, "a density tells"),
+        (smooth(Mean(), 1.0, 0.0), {"density": 1.0}, TypeError, "does not determine the error of the mean"),
+        (dpf.Quantiles([0.5], grid=GRID, epsilon=1.0), {"density": 1.0}, TypeError, "a density gives"),
         (
             dpf.InverseSensitivity(Median(), grid=GRID, epsilon=1.0, radius=1.0),
             {"density": 1.0},
