@@ -105,7 +105,7 @@ class PerturbedHistogram(_OnCells):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
@@ -321,7 +321,7 @@ class SmoothedHistogram(_OnCells):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----

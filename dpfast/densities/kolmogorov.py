@@ -58,7 +58,7 @@ class KolmogorovSmirnov(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----

@@ -57,7 +57,7 @@ class SeriesCoefficients(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
@@ -532,7 +532,7 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at, except for their shape and dtype.
+        If an argument is invalid; of the data, only shape and dtype are checked.
 
     Notes
     -----
