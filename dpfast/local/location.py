@@ -402,10 +402,10 @@ def median_naive(
         If a parameter is invalid, before any data are read.
 
     Notes
+    -----
     Each number is rounded to a public grid of at most 2**32 points, and exact noise of scale D / epsilon is added,
     where D is the width of the grid. The median of the noisy numbers equals that of the numbers only for symmetric
     distributions, so this estimate does not converge to the median: use `median`.
-    this estimate does not converge to the median: use `median`.
     Privacy: global sensitivity D, exact noise (docs/proofs/rounded-laplace.md). Cost: O(n log n).
 
     References

@@ -117,8 +117,8 @@ class GradientDescent(LocalMechanism):
     So rounding, NaN or a malicious theta cannot weaken the guarantee (docs/proofs/local-glm.md). A person who answers
     twice spends epsilon twice. The guarantee does not cover timing.
     Accuracy: for decay in (1/2, 1), n times the covariance around the target (which clipping may have moved) tends to
-    ``H^-1 E[z z'] H^-1``, see `covariance`; for "l2" this is ``(Z^2 / d) H^-2``. Privacy multiplies the effective n by a
-    factor of order ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0, by ``tanh(epsilon / 2)^2 / (2 pi d)``.
+    ``H^-1 E[z z'] H^-1``, see `covariance`; for "l2" this is ``(Z^2 / d) H^-2``. Privacy multiplies the effective n by
+    a factor of order ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0, by ``tanh(epsilon / 2)^2 / (2 pi d)``.
     Run time per person: for "l2", d normals and three scalar products; for "linf", a few products.
 
     References

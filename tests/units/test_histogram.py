@@ -365,7 +365,7 @@ class TestHistogram:
         assert released.pdf([[0.1, 2.1], [-1, 0]]).tolist() == [0, 0]
         assert math.isnan(released.pdf([math.nan, 0.5]))
         for call in (lambda: released.cdf(0), lambda: released.quantile(0.5)):
-            with pytest.raises(ValueError, match="for one column"):
+            with pytest.raises(ValueError, match="support one column only"):
                 call()
         with pytest.raises(ValueError, match="2 columns"):
             released.pdf([0.1, 0.2, 0.3])
@@ -584,7 +584,7 @@ class TestSynthesize:
             (rng.random((500, 4)), (0, 1), (7, 4)),
         ):
             if x.shape[1:] > (1,) and method in ("ks", "series"):
-                with pytest.raises(ValueError, match=f"method='{method}' is for one column"):
+                with pytest.raises(ValueError, match=f"method='{method}' supports one column"):
                     dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method)
                 continue
             draws = dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method, rng=PCG64(1))
@@ -617,7 +617,7 @@ class TestSynthesize:
 
     @pytest.mark.parametrize("method", ["ks", "series"])
     def test_bins_are_for_histograms(self, method):
-        with pytest.raises(ValueError, match="has no bins"):
+        with pytest.raises(ValueError, match="does not use bins"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method=method, bins=5)
 
     def test_synthetic_records_resemble(self):
@@ -695,7 +695,7 @@ def test_bad_parameters_of_one_function():
         ({"method": "smoothed"}, "method must be 'perturbed'"),
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
-        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps private"),
+        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
         ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
     ):
         with pytest.raises(ValueError, match=message):
