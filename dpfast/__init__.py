@@ -4,7 +4,9 @@ from importlib.metadata import version as _version
 
 from dpfast import (
     audit,
+    densities,
     families,
+    laws,
     local,
     location,
     noise,

@@ -1,4 +1,4 @@
-"""Histograms, densities and synthetic records: release once, then plot, evaluate and draw as often as wanted."""
+"""Histograms, densities and synthetic records: release once, then plot, evaluate and sample without limit."""
 
 from dpfast.densities.cells import Cells
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram, histogram

@@ -15,7 +15,7 @@ MOST_TERMS = 2**10
 
 
 def most_terms(grid: Grid) -> int:
-    """The greatest number of terms of a series on a grid."""
+    """The largest number of terms of a series on a grid."""
     return min(grid.size - 1, MOST_TERMS)
 
 
@@ -31,7 +31,7 @@ def width_of(grid: Grid) -> float:
 def cosine_table(nodes: int, bits: int) -> NDArray[np.int32]:
     """round(2**bits cos(pi q / (2 nodes))), q = 0 .. 4 nodes - 1, to within 0.5 + 2**-10.
 
-    Sums of 13 terms of a Taylor series in doubles, each operation correctly rounded: the same table on every machine.
+    A Taylor series of 13 terms in doubles; each operation is correctly rounded, so all machines compute the same table.
     """
     square = (math.pi / 2 * np.arange(nodes + 1) / nodes) ** 2
     cosine = np.zeros(nodes + 1)
@@ -46,7 +46,7 @@ def cosine_table(nodes: int, bits: int) -> NDArray[np.int32]:
 
 
 def phases(terms: int, basis: str, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the table holds phi_j at the nodes u_i = (i + 1/2) / nodes: at starts[j] + i strides[j], modulo its length.
+    """Positions of phi_j(u_i), u_i = (i + 1/2) / nodes, in the table: starts[j] + i strides[j], modulo its length.
 
     Cosine j is cos(pi j (2 i + 1) / (2 nodes)); sine l is cosine 2 l, a quarter of a period later.
     """

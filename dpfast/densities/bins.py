@@ -1,4 +1,4 @@
-"""The table of records, and the number of bins of each axis."""
+"""Reading records as a table, and choosing the number of bins of each axis."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.streaming import Chunks
 from dpfast.theory.densities import perturbed_bins
 
-# Of a normal density whose three standard deviations each way fill the unit interval: the integrals of the squared
-# derivative and of the square.
+# For a normal density on the unit interval, centred, with three standard deviations to each end: the integrals of the
+# squared derivative and of the square.
 ASSUMED_DEVIATION = 1 / 6
 ASSUMED_ROUGHNESS = 1 / (4 * math.sqrt(math.pi) * ASSUMED_DEVIATION**3)
 ASSUMED_SQUARE = 1 / (2 * math.sqrt(math.pi) * ASSUMED_DEVIATION)
 
 
 def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
-    """The bins of each axis: a number counts for all."""
+    """The number of bins of each axis; a single number applies to all axes."""
     if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
         return tuple(_checks.whole("each of bins", count, least=1) for count in bins)
     return (_checks.whole("bins", bins, least=1),) * columns
@@ -32,9 +32,9 @@ def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
 def table(
     X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
-    """The records as numbers of shape (n,) or (n, r), or in chunks; a grid for each column; one or two dimensions.
+    """Return the records, of shape (n,) or (n, r) or in chunks, a grid for each column, and the number of dimensions.
 
-    A list is read as rows whatever it holds where there are several grids, else only if all of its cells are rows.
+    If there are several grids, a list is read as rows; otherwise only if all of its elements are rows.
     """
     _checks.bounds_or_grid(bounds, grid)
     given = grids_within(bounds, natural_step(X)) if grid is None else grid
@@ -57,7 +57,7 @@ def table(
 def automatic_bins(
     bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
 ) -> tuple[int, ...]:
-    """The bins of each axis by the rule of `histogram`, from the number of records."""
+    """The number of bins of each axis by the rule of `histogram`, from the number of records."""
     r = len(grids)
     rough = r * ASSUMED_ROUGHNESS * ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
     return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
@@ -66,7 +66,7 @@ def automatic_bins(
 def bins_by(
     rule: Callable[[int], int], bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...]
 ) -> tuple[int, ...]:
-    """The bins of each axis for "auto": `rule` of the number of records, as far as grids and 2**24 cells allow."""
+    """The bins of each axis for "auto": `rule` of the number of records, limited by the grids and 2**24 cells."""
     if bins != "auto":
         raise ValueError(f"bins must be a number, a number for each column or 'auto', not {bins!r}")
     n = values.records() if isinstance(values, Chunks) else len(values)

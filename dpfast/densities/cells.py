@@ -20,30 +20,30 @@ from dpfast.random import BLOCK, RandomSource, streams
 
 MOST_CELLS = 2**24
 MOST_COLUMNS = 4
-CHUNK = 2**13  # draws whose words stay in the cache and need no new pages
+CHUNK = 2**13  # number of draws whose words fit the cache and reuse memory pages
 _Fill = Callable[[BitGenerator, NDArray[np.int32]], None]
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A box cut into bins on each axis: public, and what a histogram is a table of.
+    """The cells of a histogram: a public box that is divided into bins on each axis.
 
     Parameters
     ----------
     grids : tuple of Grid
-        One for each column, at most 4.
+        One grid for each column, at most 4.
     bins : tuple of int
-        The bins of each axis; together at most 2**24 cells.
+        The number of bins of each axis; at most 2**24 cells in total.
 
     Raises
     ------
     ValueError
-        More bins than steps of a grid, or too many cells.
+        If a grid has fewer steps than bins, or there are too many cells.
 
     Notes
     -----
-    Edge i of b bins is the code round(i (size - 1) / b). Bin i holds the codes from its edge up to the next one, the
-    last bin its upper edge too: a record belongs to the bin of its code (docs/proofs/histogram-bins.md).
+    Edge i of b bins is the code round(i (size - 1) / b). Bin i contains the codes from its edge up to the next one; the
+    last bin includes its upper edge. A record belongs to the bin of its code (docs/proofs/histogram-bins.md).
     """
 
     grids: tuple[Grid, ...]
@@ -51,14 +51,14 @@ class Cells:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.grids) <= MOST_COLUMNS:
-            raise ValueError(f"a full grid of cells is for 1 to {MOST_COLUMNS} columns, not {len(self.grids)}")
+            raise ValueError(f"a full grid of cells supports 1 to {MOST_COLUMNS} columns, not {len(self.grids)}")
         if len(self.bins) != len(self.grids):
             raise ValueError(f"bins must be one number or one for each of {len(self.grids)} columns, not {self.bins}")
         for count, grid in zip(self.bins, self.grids, strict=True):
             if not 1 <= count < grid.size:
                 raise ValueError(f"bins must be between 1 and the {grid.size - 1} steps of the grid, not {count}")
         if math.prod(self.bins) > MOST_CELLS:
-            raise ValueError(f"bins must make at most 2**24 cells, not {' x '.join(map(str, self.bins))}")
+            raise ValueError(f"bins must give at most 2**24 cells, not {' x '.join(map(str, self.bins))}")
 
     def __len__(self) -> int:
         return math.prod(self.bins)
@@ -74,7 +74,7 @@ class Cells:
         return tuple(frozen_array(grid.decode(codes)) for grid, codes in zip(self.grids, self.codes, strict=True))
 
     def volumes(self) -> NDArray[np.float64]:
-        """Of each cell, in data units. A ValueError where they, or densities, would be beyond the range of float64."""
+        """Volume of each cell, in data units. Raises ValueError if volumes or densities would overflow float64."""
         volumes = np.ones(())
         with np.errstate(over="ignore"):
             for edges in self.edges:
@@ -84,7 +84,7 @@ class Cells:
         return volumes
 
     def axes(self) -> list[_bins.Axis]:
-        """What the kernels know of them."""
+        """The axes in the form that the kernels expect."""
         return [_axis(grid, count) for grid, count in zip(self.grids, self.bins, strict=True)]
 
     def count(self, values: NDArray[Any], workers: int) -> NDArray[np.int64]:
@@ -96,9 +96,9 @@ class Cells:
     def draw(
         self, fill: _Fill, k: int, rng: RandomSource, workers: int = 1, *, codes: bool = False
     ) -> NDArray[np.float64]:
-        """Points of k cells, each uniform on the grid points of its cell; their codes, if those are wanted.
+        """Draw k points, each uniform on the grid points of its cell, and optionally their codes.
 
-        `fill` draws the cells of a block.
+        `fill` draws the cells of one block of points.
         """
         points = np.empty((k, len(self.bins)))
         sources = streams(rng, -(-k // BLOCK))
@@ -122,12 +122,12 @@ class Cells:
 
 
 def plain(values: Any) -> Any:
-    """A float where there is one number, else the array."""
+    """A float for a single number, else the array."""
     return np.asarray(values) if np.ndim(values) else float(values)
 
 
 def frozen_array(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, made read-only."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 
@@ -140,9 +140,9 @@ def _edge_codes(last: int, bins: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def _axis(grid: Grid, bins: int) -> _bins.Axis:
-    """The least double of each bin but the first, by `Grid.encode` itself.
+    """The least double of each bin but the first, found by `Grid.encode`.
 
-    It is (index - 1/2) step or the double next to it, index the one of the bin's first code: ties are rounded to even.
+    It is (index - 1/2) step or an adjacent double, where index belongs to the bin's first code: ties round to even.
     """
     codes = _edge_codes(grid.size - 1, bins)[1:-1]
     middle = (codes + grid.first - 0.5) * grid.step

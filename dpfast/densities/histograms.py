@@ -30,7 +30,7 @@ from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_mi
 
 @dataclass(frozen=True, repr=False)
 class _OnCells(Mechanism):
-    """A release about the cells of a box."""
+    """Base class of mechanisms on the cells of a box."""
 
     bins: int | Sequence[int]
     grid: Grid | tuple[Grid, ...] = field(kw_only=True)
@@ -47,7 +47,7 @@ class _OnCells(Mechanism):
         return Cells(self.grids, _several(self.bins))
 
     def _set_cells(self) -> None:
-        """Check `grid` and `bins`; `bins` becomes a number for one column, else a number for each."""
+        """Check `grid` and `bins`; `bins` becomes one number for one column, else a tuple."""
         grids = _several(tuple(self.grid) if isinstance(self.grid, list) else self.grid)
         for grid in grids:
             if not isinstance(grid, Grid):
@@ -61,7 +61,7 @@ class _OnCells(Mechanism):
         return min(len(self.grids), 2)
 
     def _columns(self, x: Any) -> NDArray[Any]:
-        """The records as a table with a column for each axis."""
+        """The records as an array with one column per axis."""
         r = len(self.grids)
         values = _containers.numbers("x", x, dimensions=self.dimensions)
         if values.ndim == 1 and r == 1:
@@ -86,33 +86,33 @@ def _several(one_or_more: Any) -> tuple[Any, ...]:
 class PerturbedHistogram(_OnCells):
     """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
 
-    Pure epsilon-differential privacy under one replaced record, n public; or of scale 1 / epsilon under one record
-    added or removed, n private.
+    Pure epsilon-differential privacy under one replaced record, with n public; or with noise of scale 1 / epsilon under
+    one record added or removed, with n private.
 
     Parameters
     ----------
     bins : int, or sequence of ints
-        Of every axis, or of each; at most 2**24 cells together.
+        One number for all axes, or one per axis; at most 2**24 cells in total.
     grid : Grid, or tuple of Grids
-        Public bounds and granularity of the one column, or of each of up to 4.
+        Public bounds and granularity of the column, or of each of up to 4 columns.
     epsilon : float
         Positive; rounded down to a double.
     consistency : {"clip", "simplex"}
-        What `Histogram.weights` are: noisy counts with negative ones set to 0 (the paper's), or the integers nearest to
-        them that are at least 0 and sum to n. "clip" is better but where the noise is small.
+        Definition of `Histogram.weights`: "clip" replaces negative noisy counts by 0, as in the paper; "simplex" takes
+        the nearest nonnegative integers that sum to n. "clip" is better unless the noise is small.
     neighbors : {"replace-one", "add-remove"}
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Privacy: a replaced record changes the integer counts by at most 2 in the l1 norm, an added or removed one by 1;
-    discrete Laplace noise of exactly that over epsilon, decided without floats; all else is post-processing
-    (docs/proofs/perturbed-histogram.md). The loss is epsilon, not less.
-    Cost: one pass over the records, a tenth to a fifth of ``np.histogram``, and the noise of each cell.
+    Privacy: a replaced record changes the integer counts by at most 2 in the l1 norm, an added or removed one by 1. The
+    scale of the discrete Laplace noise is exactly this divided by epsilon, and no float decides it; the rest is
+    post-processing (docs/proofs/perturbed-histogram.md). The loss is exactly epsilon.
+    Run time: one pass over the records, a tenth to a fifth of ``np.histogram``, plus the noise of each cell.
 
     References
     ----------
@@ -140,7 +140,7 @@ class PerturbedHistogram(_OnCells):
         if self.consistency not in ("clip", "simplex"):
             raise ValueError(f"consistency must be 'clip' or 'simplex', not {self.consistency!r}")
         if self.consistency == "simplex" and self.neighbors == "add-remove":
-            raise ValueError("consistency='simplex' makes counts sum to n, which neighbors='add-remove' keeps private")
+            raise ValueError("consistency='simplex' makes counts sum to n, but neighbors='add-remove' keeps n private")
         _noise_scale(self.epsilon, self.neighbors)
         self._set_cells()
 
@@ -150,7 +150,7 @@ class PerturbedHistogram(_OnCells):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        # A replaced record changes two counts by 1, each with noise of its own.
+        # A replaced record changes two counts by 1; their noises are independent.
         changed = CHANGED_COUNTS[self.neighbors]
         return PrivacyProfile(self.privacy, (("pure", self.epsilon / changed, changed),))
 
@@ -178,9 +178,9 @@ class PerturbedHistogram(_OnCells):
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """`size` independent releases of the noisy counts, of shape (*size, *bins): EACH ONE spends the budget.
+        """Draw `size` independent releases of noisy counts, of shape (*size, *bins): EACH ONE spends the budget.
 
-        One `Histogram`, as by a call, for None.
+        For None, return one `Histogram`, as a call does.
         """
         return super().release(x, size=size, rng=rng, workers=workers)
 
@@ -190,15 +190,15 @@ class PerturbedHistogram(_OnCells):
         if size is None:
             return super().drawn(law, None, rng)
         shape = _checks.shape(size)
-        bit_generator(rng)  # a wrong rng is told before data are looked at
+        bit_generator(rng)  # reject an invalid rng before reading the data
         return law().sample(shape, rng=rng)
 
     def error(self, n: SupportsIndex, *, roughness: float) -> float:
-        """Mean integrated squared error to expect for n records: `dpfast.theory.perturbed_mise`."""
+        """Expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`."""
         return perturbed_mise(n, self.cells.bins, epsilon=self.epsilon, roughness=roughness, neighbors=self.neighbors)
 
     def _histogram(self, counts: NDArray[np.int64], *, n: int | None) -> Histogram:
-        """What is released for noisy counts: post-processing."""
+        """The released histogram, from noisy counts by post-processing."""
         if self.consistency == "simplex" and n is not None:
             weights = _nearest_with_sum(counts.reshape(-1), n).reshape(counts.shape)
         else:
@@ -213,20 +213,20 @@ class PerturbedHistogram(_OnCells):
 def _noise_scale(epsilon: float, neighbors: str) -> Fraction:
     scale = CHANGED_COUNTS[neighbors] / Fraction(epsilon)
     if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 records: use a larger epsilon")
+        raise ValueError(f"epsilon={epsilon!r} requires noise of more than 2**56 records: use a larger epsilon")
     return scale
 
 
 def _nearest_with_sum(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The integers >= 0 that sum to n and are nearest to `counts` in the l2 norm.
+    """The nonnegative integers that sum to n and are nearest to `counts` in the l2 norm.
 
-    They are max(counts - t, 0) for the largest integer t that leaves a sum of at least n, less 1 in as many positive
-    places as the sum is too large; of the choices, all equally near, places as far apart as can be are taken.
+    They are max(counts - t, 0) for the largest integer t that leaves a sum of at least n, minus 1 at as many positive
+    positions as the sum is too large. All choices of positions are equally near; they are spread evenly.
     """
     falling = np.sort(counts)[::-1]
     sums = np.cumsum(falling)
     sizes = np.arange(1, counts.size + 1)
-    last = int(np.flatnonzero(falling * sizes > sums - n)[-1])  # of those that stay positive after the shift
+    last = int(np.flatnonzero(falling * sizes > sums - n)[-1])  # of the counts that stay positive after the shift
     t = (int(sums[last]) - n) // (last + 1)
     nearest = np.maximum(counts - t, 0)
     positive = np.flatnonzero(nearest)
@@ -236,7 +236,7 @@ def _nearest_with_sum(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 class SmoothedSample(Law):
-    """The law of k independent points: of a smoothed histogram's cells, uniform inside. PRIVATE: it holds the records.
+    """The law of k independent points of a smoothed histogram, uniform in each cell. PRIVATE: it holds the records.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class SmoothedSample(Law):
 
     @cached_property
     def log_probabilities(self) -> NDArray[np.float64]:
-        """The logarithm of the probability of one grid point of each cell."""
+        """The log probability of a single grid point, for each cell."""
         counts = self.cells.count(self._values, self._workers)
         delta = self.units * 2.0**-64
         kept = float(1 - Fraction(self.units, 2**64))
@@ -266,7 +266,7 @@ class SmoothedSample(Law):
         return logs
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of P(K = k), for codes of shape (..., draws), or (..., draws, r) for r columns."""
+        """Log probability of K = k, for codes of shape (..., draws), or (..., draws, r) for r columns."""
         codes = _containers.integers("k", k)
         if len(self.cells.bins) == 1:
             codes = codes[..., None]
@@ -294,7 +294,7 @@ class SmoothedSample(Law):
         return codes.reshape(shape if len(self.cells.bins) == 1 else (*shape, -1))
 
     def value(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The records that are released for k, in data units."""
+        """The released records for codes k, in data units."""
         codes = _containers.integers("k", k)
         if len(self.cells.grids) == 1:
             return self.cells.grids[0].decode(codes)
@@ -310,26 +310,26 @@ class SmoothedHistogram(_OnCells):
     Parameters
     ----------
     bins : int, or sequence of ints
-        Of every axis, or of each; at most 2**24 cells together.
+        One number for all axes, or one per axis; at most 2**24 cells in total.
     k : int
-        Synthetic records, at least 1.
+        Number of synthetic records, at least 1.
     grid : Grid, or tuple of Grids
-        Public bounds and granularity of the one column, or of each of up to 4.
+        Public bounds and granularity of the column, or of each of up to 4 columns.
     epsilon : float
         Positive; rounded down to a double.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Privacy: each record is, with probability delta, of a uniform cell, else of the cell of a uniform record; then
-    uniform on the grid points of the cell. delta is m / (m + n (exp(epsilon / k) - 1)) for m cells and n records, the
-    least for which k draws lose epsilon, rounded up to a multiple of 2**-64 (docs/proofs/smoothed-histogram.md).
-    Cost: O(k), no pass over the records. The more draws, the nearer is delta to 1: `dpfast.theory.smoothed_optimum`
-    weighs them against bins; for k of the order of n use `PerturbedHistogram`.
+    Privacy: each synthetic record is in a uniformly drawn cell with probability delta, else in the cell of a uniformly
+    drawn record; it is then uniform on the grid points of the cell. delta is m / (m + n (exp(epsilon / k) - 1)) for m
+    cells and n records: the least for which k draws lose epsilon, rounded up to a multiple of 2**-64
+    (docs/proofs/smoothed-histogram.md). Cost: O(k), without a pass over the records. delta tends to 1 as k grows:
+    `dpfast.theory.smoothed_optimum` weighs k against bins; for k of the order of n, use `PerturbedHistogram`.
 
     References
     ----------
@@ -363,11 +363,11 @@ class SmoothedHistogram(_OnCells):
         return f"<SmoothedHistogram release of {self.k} draws from {self._described()}: {self.privacy}>"
 
     def delta(self, n: SupportsIndex) -> Fraction:
-        """The weight of the uniform distribution for n records: public, exact."""
+        """The weight of the uniform distribution for n records: public and exact."""
         return Fraction(_units(len(self.cells), _checks.whole("n", n, least=1), self.k, self.epsilon), 2**64)
 
     def error(self, n: SupportsIndex, *, probabilities: ArrayLike, square_integral: float) -> float:
-        """Mean integrated squared error to expect of the draws' histogram: `dpfast.theory.smoothed_mise`."""
+        """Expected mean integrated squared error of the draws' histogram: `dpfast.theory.smoothed_mise`."""
         return smoothed_mise(probabilities, square_integral, n=n, k=self.k, delta=float(self.delta(n)))
 
     def reading(self) -> Values:
@@ -405,33 +405,33 @@ def histogram(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, r)
-        Private data, r at most 4: any dtype, any stride, read-only or memory-mapped; never modified. Values outside the
-        bounds count at them, NaN at ``grid.missing``. n >= 1 is public, unless `neighbors` is "add-remove".
+        Private data, r at most 4: any dtype, any stride, read-only or memory-mapped; never modified. Values outside
+        the bounds count at the bounds, NaN at ``grid.missing``. n >= 1 is public, unless `neighbors` is "add-remove".
     bins : int, sequence of ints, or "auto"
-        Of every axis, or of each. "auto" takes the number with the least `dpfast.theory.perturbed_mise` for n, epsilon
-        and `roughness`: c bins an axis, m = c**r cells, R the roughness and v the variance of the noise::
+        One number for all axes, or one per axis. "auto" minimises `dpfast.theory.perturbed_mise` for n, epsilon and
+        `roughness`: with c bins per axis, m = c**r cells, roughness R and noise variance v::
 
             R / (12 c**2) + m / n + m**2 v / n**2
 
     epsilon : float
         Positive.
     bounds : pair of floats, or r pairs
-        Public bounds in data units, of all columns or of each, chosen without looking at X; short for
+        Public bounds in data units, of all columns or of each, chosen without access to X; short for
         ``grid=Grid(*bounds)``, with step 1 if X declares an integer or boolean dtype.
     grid : Grid, or r Grids
         Instead of `bounds`.
     method : {"perturbed"}
     consistency : {"clip", "simplex"}
-        How `Histogram.weights` are made of noisy counts (`PerturbedHistogram`).
+        How `Histogram.weights` follow from the noisy counts; see `PerturbedHistogram`.
     neighbors : {"replace-one", "add-remove"}
-        The second for one record added or removed: half of the noise, n private, no "auto".
+        "add-remove" protects the addition or removal of a record: half of the noise, n private, no "auto".
     roughness : float, optional
-        Assumed integral of the squared gradient of the density on the unit box, for "auto". Default: that of a normal
-        density whose mean is the middle and whose three standard deviations reach the bounds, 30.5 for one column.
+        Assumed integral of the squared gradient of the density on the unit box, for "auto". Default: that of a centred
+        normal density with three standard deviations to each bound, 30.5 for one column.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads that read the data.
+        Number of threads that read the data.
 
     Returns
     -------
@@ -440,13 +440,13 @@ def histogram(
     Raises
     ------
     TypeError
-        Neither or both of `bounds` and `grid`; data that are not numbers.
+        If neither or both of `bounds` and `grid` are given, or the data are not numeric.
     ValueError
-        A parameter out of range; X empty or of a shape that does not fit; more than 2**24 cells.
+        If a parameter is out of range, X is empty or of a wrong shape, or there are more than 2**24 cells.
 
     Notes
     -----
-    Privacy: `PerturbedHistogram`, docs/proofs/perturbed-histogram.md. Cost: a tenth to a fifth of ``np.histogram``.
+    Privacy: `PerturbedHistogram`, docs/proofs/perturbed-histogram.md. Run time: a tenth to a fifth of ``np.histogram``.
 
     References
     ----------
@@ -466,11 +466,11 @@ def histogram(
         raise ValueError(f"method must be 'perturbed', not {method!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)
     _checks.threads(workers)
-    bit_generator(rng)  # all told before data are looked at
+    bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, _ = table(X, bounds, grid)
     if isinstance(bins, str):
         if neighbors == "add-remove":
-            raise ValueError("bins='auto' needs a public number of records, which neighbors='add-remove' has not")
+            raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
         bins = automatic_bins(bins, values, grids, epsilon, roughness)
     mechanism = PerturbedHistogram(
         bins,

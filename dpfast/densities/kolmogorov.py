@@ -25,17 +25,17 @@ from dpfast.theory.kolmogorov import exponential_distance
 
 _MOST_RECORDS = 2**13 - 1
 
-# More is nothing else in a draw, and would overflow.
+# A larger epsilon gives the same draws, and would overflow.
 _LARGEST_EPSILON = 2.0**64
 
-# A proposal may weigh this much more than the law, on average: the mean number of rounds of a draw.
+# Bound on the mean ratio of proposal to law: the mean number of rounds of a draw.
 _ROUNDS = 4.0
-# States of all bands kept for further draws from one law: 200 MB.
+# States of all bands that are cached for further draws from one law: 200 MB.
 _MOST_STATES = 2**24
 
 # log 2 to 2**-256.
 _LOG2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F343267298B62D8A0D175B8BAAFA2C, 2**256)
-# No block that exists weighs less than this part of the heaviest.
+# The weight of every block is at least this fraction of the largest.
 _FLOOR = 2.0**-1000
 
 
@@ -49,7 +49,7 @@ class KolmogorovSmirnov(Mechanism):
     Parameters
     ----------
     k : int, optional
-        Synthetic records, from 1 to 8191. Default: ``(epsilon * n)**(2/3) / 2`` rounded, inside 1..min(n, 1024).
+        Number of records, from 1 to 8191. Default: ``(epsilon * n)**(2/3) / 2`` rounded, inside 1..min(n, 1024).
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -58,22 +58,23 @@ class KolmogorovSmirnov(Mechanism):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Prefer a perturbed histogram: n records drawn from one are nearer to the data, and 20 n nearer still. Mean rho to
-    quantiles of Beta(10, 10) at epsilon = 1, by the default k here, by n records of the histogram of
-    `dpfast.theory.perturbed_bins`, and by 20 n: 0.050, 0.031 and 0.014 for n = 1000; 0.013, 0.0085 and 0.0031 for n =
-    10000. Too many records are far from all data, for few vectors are near: 0.248 if n = k = 1000
-    (`dpfast.theory.exponential_distance`). Records tied at few points of a fine grid are matched badly: a point is a
-    cell of its own, and small.
-    Privacy: n * rho changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
-    epsilon-DP (docs/proofs/kolmogorov.md). The law is exact: no float decides it. Any k grid points can come out,
-    whatever the data; their order says nothing.
-    Cost: O(n log n) to sort, and for a release 20 to 120 passes over at most 2 k + 1 bands of about 2 rho k + 1 states,
-    0.6 s of one core for n = k = 1000, 0.04 s for n = 100000, k = 500, 40 s for n = 10000, k = 4000; 12 bytes a state.
-    Timing is outside the guarantee: draws differed by a factor of 11 at most between datasets of 10,000 records.
+    Prefer a perturbed histogram: n records drawn from one are closer to the data, and 20 n records closer still. Mean
+    rho to quantiles of Beta(10, 10) at epsilon = 1, for the default k here, n records of the histogram of
+    `dpfast.theory.perturbed_bins`, and 20 n records of it: 0.050, 0.031 and 0.014 for n = 1000; 0.013, 0.0085 and
+    0.0031 for n = 10000. Too many records end up far from the data, since few vectors are near: 0.248 if n = k = 1000
+    (`dpfast.theory.exponential_distance`). Ties at few points of a fine grid are matched badly: each point is a cell of
+    its own, with a small volume.
+    Privacy: n * rho changes by at most 1 with one record, so the exponential mechanism with exponent epsilon / 2 is
+    epsilon-DP (docs/proofs/kolmogorov.md). The law is exact: no float decides it. Every vector of k grid points is
+    possible, whatever the data; the order of the points carries no information.
+    Cost: O(n log n) to sort, and for a release 20 to 120 passes over at most 2 k + 1 bands of about 2 rho k + 1 states
+    of 12 bytes each; on one core 0.6 s for n = k = 1000, 0.04 s for n = 100000, k = 500, 40 s for n = 10000, k = 4000.
+    The guarantee does not cover timing: times of draws differed by at most a factor of 11 between datasets of 10,000
+    records.
 
     References
     ----------
@@ -121,14 +122,14 @@ differential privacy) for one record replaced (the number of records is public)>
         )
 
     def records(self, n: int) -> int:
-        """The number of synthetic records for n records: public."""
+        """The public number of synthetic records for n records."""
         if self.k is not None:
             return self.k
         best: float = min((self.epsilon * n) ** (2 / 3) / 2, 1024.0)
         return max(1, min(round(best), n))
 
     def error(self, n: SupportsIndex) -> float:
-        """Distance to expect between release and data, about: `dpfast.theory.exponential_distance`."""
+        """Approximate expected distance between release and data: `dpfast.theory.exponential_distance`."""
         n = _checks.whole("n", n, least=1)
         return exponential_distance(n, k=self.records(n), epsilon=self.epsilon)
 
@@ -141,9 +142,9 @@ differential privacy) for one record replaced (the number of records is public)>
 
 @dataclass(frozen=True)
 class _Block:
-    """The levels first..last, proposed together with weight ``weight * 2**exponent`` as vectors within level `last`.
+    """The levels first..last, proposed together as vectors within level `last`, with weight ``weight * 2**exponent``.
 
-    `above` is first less the least level of all.
+    `above` is `first` minus the least of all levels.
     """
 
     first: int
@@ -161,17 +162,17 @@ class KolmogorovSmirnovLaw(Law):
     codes : ndarray of int64, shape (n,)
         The data, sorted.
     k : int
-        Synthetic records.
+        Number of synthetic records.
     epsilon : float
     grid : Grid
 
     Notes
     -----
-    The distance has the levels t = 0..`last`, rho = t / last, and the weight of level t is exp(-rate t). Drawn as a
-    mixture of sets {level of z <= t}: a block of levels, a uniform vector within its last level, and coins that make
-    the law exact, whatever the blocks and the doubles in them (docs/proofs/kolmogorov.md).
-    Cost: the first draw plans the blocks; `logpmf`, `distances` and `mean_distance` need the volume of every level that
-    matters.
+    The distance has the levels t = 0..`last`, with rho = t / last, and level t has weight exp(-rate t). The law is a
+    mixture over the sets {level of z <= t}. A draw picks a block of levels, then a uniform vector within its last
+    level; coins make the law exact, whatever the blocks and the doubles in them (docs/proofs/kolmogorov.md).
+    Cost: the first draw plans the blocks; `logpmf`, `distances` and `mean_distance` need the volume of every level with
+    non-negligible weight.
     """
 
     def __init__(self, codes: NDArray[np.int64], k: int, *, epsilon: float, grid: Grid) -> None:
@@ -201,7 +202,7 @@ class KolmogorovSmirnovLaw(Law):
         return feasible(self._codes, self.k, self._n, self._k, level)
 
     def _first_level(self) -> int:
-        """The least level that any vector has."""
+        """The least level of any vector."""
         low, high = -1, self.last
         while high - low > 1:
             middle = (low + high) // 2
@@ -216,7 +217,7 @@ class KolmogorovSmirnovLaw(Law):
         return self._volumes[level]
 
     def log_volume(self, level: int) -> float:
-        """Natural logarithm of the volume of a level, at most `last`."""
+        """Log volume of a level, at most `last`."""
         if level < 0 or not self._feasible(level):
             return -math.inf
         part, exponent = self._volume(level)
@@ -224,7 +225,7 @@ class KolmogorovSmirnovLaw(Law):
         return math.log(part) + exponent * math.log(2) + unit
 
     def _levels(self) -> tuple[range, NDArray[np.float64], float]:
-        """Levels that hold all but e**-45 of the probability, their log-volumes, and `log_normalizer`."""
+        """Levels with all but e**-45 of the probability, their log volumes, and `log_normalizer`."""
         rate, first, total = self._rate_as_float(), self._first_level(), -math.inf
         log_volumes: list[float] = []
         for level in range(first, self.last + 1):
@@ -241,7 +242,7 @@ class KolmogorovSmirnovLaw(Law):
         return self._levels()[2]
 
     def distances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Values of rho and their probabilities."""
+        """The values of rho and their probabilities."""
         levels, log_volumes, total = self._levels()
         shells = np.exp(log_volumes - float(self._rate) * np.asarray(levels) - total)
         below = np.exp(log_volumes[:-1] - float(self._rate) * np.asarray(levels[1:]) - total)
@@ -291,15 +292,15 @@ class KolmogorovSmirnovLaw(Law):
         return self.grid.decode(k)
 
     def _ends(self) -> list[int]:
-        """The last levels of blocks for which a proposal weighs at most `_ROUNDS` times the law. Any ends are right.
+        """Last levels of the blocks; a proposal weighs at most `_ROUNDS` times the law. All choices are exact.
 
-        All in logarithms: on data with ties the masses of blocks are thousands of powers of e apart.
+        Computed in logarithms: on data with ties, the masses of blocks differ by factors of e to the thousands.
         """
         rate, step = self._rate_as_float(), self._k
         ends = [self._first_level()]
 
         def log_mass(level: int) -> float:
-            """A lower bound of the logarithm of the total."""
+            """A lower bound on the logarithm of the total."""
             return self.log_volume(level) - rate * level
 
         most = max(log_mass(ends[0]), log_mass(self.last))
@@ -312,7 +313,7 @@ class KolmogorovSmirnovLaw(Law):
         while True:
             blocks = list(itertools.pairwise([ends[0] - 1, *ends]))
             slices = np.array([self._log_slice(before, end) for before, end in blocks])
-            # What a block proposes, and what of that the law keeps at least.
+            # The mass that a block proposes, and a lower bound on the part that the law keeps.
             proposed = slices + [self.log_volume(end) for _, end in blocks]
             kept = slices + [self.log_volume(end if end == before + 1 else before) for before, end in blocks]
             proposed, kept = np.exp(np.stack([proposed, kept]) - proposed.max())
@@ -329,7 +330,7 @@ class KolmogorovSmirnovLaw(Law):
         return rest - rate * (before + 1)
 
     def _blocks(self) -> list[_Block]:
-        """The blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45, or more."""
+        """The blocks; weights exp(-rate above) (1 - exp(-rate length)) volume(last) are right to 2**-45 or larger."""
         ends = self._ends()
         parts, exponents = [], []
         for before, end in itertools.pairwise([ends[0] - 1, *ends]):
@@ -363,7 +364,7 @@ class KolmogorovSmirnovLaw(Law):
             return band
 
     def _draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
-        """One draw. `exact` decides every choice in exact arithmetic: the same output for the same words."""
+        """One draw. With `exact`, every choice is made in exact arithmetic: same words, same output."""
         plan = self._planned()
         weights = np.array([block.weight for block in plan])
         while True:
@@ -377,7 +378,7 @@ class KolmogorovSmirnovLaw(Law):
     def _corrected(
         self, source: np.random.BitGenerator, block: _Block, band: Band, path: NDArray[np.int64], certain: bool
     ) -> bool:
-        """The coin that undoes the rounding: true weight of block and path / (what was proposed * (1 + margin))."""
+        """The coin that corrects rounding: true weight of block and path / (proposed weight * (1 + margin))."""
         word = next_word(source)
         if certain and (word >> 11) * 2.0**-53 < self._sure:
             return True
@@ -398,7 +399,7 @@ class KolmogorovSmirnovLaw(Law):
         )
 
     def _within(self, source: np.random.BitGenerator, block: _Block, z: NDArray[np.int64]) -> bool:
-        """The coin that undoes the block: is the level of z at most that of a random slice of the block?"""
+        """The coin that undoes the block: whether the level of z is at most that of a random slice of the block."""
         excess = self.level(z) - block.first
         if excess <= 0:
             return True
@@ -409,14 +410,14 @@ class KolmogorovSmirnovLaw(Law):
 
 
 def _happens(source: np.random.BitGenerator, gamma: Fraction) -> bool:
-    """True with probability exp(-gamma)."""
+    """Return True with probability exp(-gamma)."""
     coin = np.empty(1, np.uint8)
     fill_bernoulli_exp(source, gamma, coin)
     return bool(coin[0])
 
 
 def _slice(source: np.random.BitGenerator, rate: Fraction, length: int) -> int:
-    """One of 0..length - 1 with probability proportional to exp(-rate j)."""
+    """Draw j from 0..length - 1 with probability proportional to exp(-rate j)."""
     if rate * length > 1:
         j = np.empty(1, np.int64)
         while True:

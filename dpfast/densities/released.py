@@ -1,4 +1,4 @@
-"""A released histogram: its weights, quantiles, density and draws."""
+"""A released histogram: weights, quantiles, density and samples."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from dpfast.theory.densities import perturbed_mise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Histogram:
-    """A released histogram: everything in it is public or private already, and whatever is made of it stays private.
+    """A released histogram. Its attributes are public or already privatised, so further use costs no privacy.
 
     Attributes
     ----------
     counts : ndarray of int64, shape `cells.bins`
         The noisy counts as released: unbiased, possibly negative.
     weights : ndarray of int64, same shape
-        Made consistent: at least 0, not all 0; what the methods below are about.
+        The consistent counts: nonnegative, not all 0. The methods below use these.
     cells : Cells
         The box and its bins; `edges` in data units.
     n : int or None
-        The number of records, where it is public.
+        The number of records, if it is public.
     privacy : Privacy
     noise_error : float
-        Mean integrated squared error, on the unit box, that the noise alone adds before clipping: from n, bins and
-        epsilon; where n is private, from the released total in its place.
+        Mean integrated squared error, on the unit box, from the noise alone before clipping; computed from n, bins and
+        epsilon, or from the released total if n is private.
 
     Notes
     -----
-    Post-processing of `counts`: spends nothing, however often it is used. The density is constant on each cell.
+    Everything is post-processing of `counts` and spends no budget. The density is constant on each cell.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Histogram:
 
     @property
     def noise_dominates(self) -> bool:
-        """Whether the noise alone exceeds 1, about the error of saying nothing, the uniform density: use fewer bins."""
+        """Whether the noise error exceeds 1, about the error of the uniform density; if so, use fewer bins."""
         return self.noise_error > 1
 
     @property
@@ -89,14 +89,14 @@ class Histogram:
     def density(self) -> NDArray[np.float64]:
         """The density on each cell, per data unit; integrates to 1.
 
-        Cells so small or large that it could be beyond the range of float64 are a ValueError, whatever the counts.
+        Raises ValueError, whatever the counts, if cells are so small or large that it could overflow float64.
         """
         return frozen_array(np.asarray(self.weights / self.weights.sum() / self.cells.volumes()))
 
     def pdf(self, x: ArrayLike) -> Any:
-        """The density at points, for r columns of shape (..., r): 0 outside, NaN at NaN. A float for one, or an array.
+        """The density at points (of shape (..., r) for r columns): 0 outside, NaN at NaN. A float for one point.
 
-        On an edge it is that of the bin above, at the upper bound that of the last.
+        At an edge it is the density of the bin above; at the upper bound, that of the last bin.
         """
         points = np.asarray(x, dtype=np.float64)
         if len(self.cells.bins) == 1:
@@ -113,14 +113,14 @@ class Histogram:
         return plain(np.where(inside, self.density[tuple(index)], outside))
 
     def cdf(self, x: ArrayLike) -> Any:
-        """The distribution function, of one column. A float for a number, else an array."""
+        """The distribution function, for one column. A float for a number, else an array."""
         edges, shares = self._one_column()
         return plain(np.interp(np.asarray(x, dtype=np.float64), edges, shares))
 
     def quantile(self, q: ArrayLike) -> Any:
-        """The least x within the bounds with cdf(x) >= q, or the least that has a density; NaN outside [0, 1].
+        """The least x within the bounds with cdf(x) >= q (for q = 0, the least with a density); NaN outside [0, 1].
 
-        Of one column. A float for a number, else an array.
+        For one column. A float for a number, else an array.
         """
         edges, shares = self._one_column()
         levels = np.asarray(q, dtype=np.float64)
@@ -131,22 +131,22 @@ class Histogram:
         return plain(edges[bins] + within * (edges[bins + 1] - edges[bins]))
 
     def _one_column(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Edges, and the share of the total up to each."""
+        """The edges, and the share of the total up to each edge."""
         if len(self.cells.bins) > 1:
-            raise ValueError("cdf and quantile are for one column: sample() and pdf() are for several")
+            raise ValueError("cdf and quantile support one column only: use sample() and pdf() for several")
         sums = np.cumsum(self.weights)
         return self.cells.edges[0], np.concatenate([[0.0], sums / sums[-1]])
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None, *, workers: int = 1) -> NDArray[np.float64]:
-        """Independent synthetic records: a cell by weight, exactly, then a uniform grid point of the cell.
+        """Draw independent synthetic records: a cell exactly by weight, then a uniform grid point of the cell.
 
         Parameters
         ----------
         k : int
-            How many, at least 0: any number spends nothing.
+            Number of records, at least 0; any number is free of privacy cost.
         rng : numpy.random.Generator or BitGenerator, optional
         workers : int
-            Threads; the draws do not depend on it, for a given rng.
+            Number of threads; for a given rng the draws do not depend on it.
 
         Returns
         -------
@@ -154,16 +154,16 @@ class Histogram:
 
         Notes
         -----
-        Cost: about twice ``Generator.random(k)`` for one column.
+        Run time: about twice that of ``Generator.random(k)`` for one column.
         """
         threads, k = _checks.threads(workers), _checks.whole("k", k)
         points = self.cells.draw(_bins.Weights(self.weights.reshape(-1)).fill, k, rng, threads)
         return points[:, 0] if len(self.cells.bins) == 1 else points
 
     def error(self, *, roughness: float) -> float:
-        """Mean integrated squared error to expect on the unit box, from an assumed roughness: never from data.
+        """Expected mean integrated squared error on the unit box, for an assumed roughness.
 
-        `dpfast.theory.perturbed_mise`; divide by the volume of the bounds for data units.
+        `dpfast.theory.perturbed_mise`, without access to data; divide by the volume of the bounds for data units.
         """
         n = max(int(self.weights.sum()), 1) if self.n is None else self.n
         return perturbed_mise(
@@ -175,9 +175,9 @@ class Histogram:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the density of one or two columns with matplotlib; the axes."""
+        """Plot the density of one or two columns with matplotlib and return the axes."""
         if len(self.cells.bins) > 2:
-            raise ValueError("plot draws one or two columns")
+            raise ValueError("plot supports one or two columns")
         if ax is None:
             from matplotlib import pyplot
 

@@ -1,7 +1,7 @@
-"""Orthogonal series: noisy coefficients of a density in a cosine or trigonometric basis, and the density they give.
+"""Orthogonal series: noisy coefficients of a density in a cosine or trigonometric basis, and the resulting density.
 
 Notation: ``psi_j = sqrt(2) phi_j`` on the unit interval, ``phi_j(u) = cos(pi j u)`` (cosine) or ``cos(2 pi u), sin(2 pi
-u), cos(4 pi u), ...`` (trigonometric); the density is ``1 + sum_j beta_j psi_j``, beta_j the mean of psi_j.
+u), cos(4 pi u), ...`` (trigonometric); the density is ``1 + sum_j beta_j psi_j``, where beta_j is the mean of psi_j.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dpfast.streaming import Chunks, Counts
 from dpfast.theory.series import BASES, series_error, series_sensitivity, series_terms
 
 _NODES = 2**14
-_COARSE = 2**8  # so many nodes are compared pair by pair
-_MOST_SUM = 2**61  # of a release, and of its center
-_WEIGHT_BITS = 40  # of the weights of cells in draws
-_CHUNK = 2**13  # draws whose words stay in the cache
+_COARSE = 2**8  # up to this many nodes are compared in pairs
+_MOST_SUM = 2**61  # bound on a release and on its center
+_WEIGHT_BITS = 40  # precision of the weights of cells in draws
+_CHUNK = 2**13  # number of draws whose words fit the cache
 _SQRT2 = math.sqrt(2)
 
 
@@ -40,40 +40,40 @@ _SQRT2 = math.sqrt(2)
 class SeriesCoefficients(Mechanism):
     """Release the first coefficients of a density in a cosine or trigonometric basis, with discrete Laplace noise.
 
-    Pure epsilon-differential privacy, for all coefficients together, under one replaced record; the number of records
-    is public.
+    Pure epsilon-differential privacy for all coefficients together, under one replaced record; the number of records is
+    public.
 
     Parameters
     ----------
     terms : int
         Number of coefficients, from 1 to 1024 and below the number of grid points.
     grid : Grid
-        Public bounds and granularity of the data, in data units. Half a step beyond its ends are 0 and 1.
+        Public bounds and granularity of the data, in data units. The points half a step beyond its ends map to 0 and 1.
     epsilon : float
         Positive; rounded down to a double.
     basis : {"cosine", "trigonometric"}
-        The cosine basis fits any smooth density; the trigonometric one is for periodic data (hours, angles).
+        "cosine" is for any smooth density, "trigonometric" for periodic data (hours, angles).
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Privacy: each record is mapped to one of at most 2**14 public nodes, and to the vector of integers that a public
-    table of ``round(2**20 phi_j)`` holds there. The sums of those vectors are integers, the same in any order of the
-    records; one record changes them by at most `sensitivity` in the l1 norm, which is about 1.217 (terms + 1/2) 2**20
-    for the cosine basis and follows from the table itself. Each gets discrete Laplace noise of exactly the scale
-    sensitivity / epsilon (docs/proofs/series.md). The published scale is half of that for one term, and 0.82 of it for
+    Privacy: each record is mapped to one of at most 2**14 public nodes, and to the integer vector that a public table
+    of ``round(2**20 phi_j)`` has for this node. The sums of these vectors are integers and do not depend on the order
+    of the records. One record changes them by at most `sensitivity` in the l1 norm, which is about 1.217 (terms + 1/2)
+    2**20 for the cosine basis and is computed from the table. Each sum gets discrete Laplace noise of scale exactly
+    sensitivity / epsilon (docs/proofs/series.md). The published scale is half of this for one term, and 0.82 of it for
     many: not private (`dpfast.theory.series_published_loss`).
     A record moves by at most one node, 2**-14 of the range: coefficient j of a smooth density is damped by ``(pi j /
     2**14)**2 / 24``, 4e-6 for j = 50.
     Cost: one pass over x, whatever the number of terms, and ``2**14 terms`` multiplications.
-    Not offered: noise of density exp(-n epsilon |v| / S2) in the l2 norm, which has less variance in real arithmetic
-    but no exact sampler on integers here; and the exponential mechanism over synthetic data sets (Theorem 14), which
-    has none at all. A Markov chain within total variation tau of it on every data set would be (epsilon, (1 +
-    e**epsilon) tau)-private, with a tau that nobody can certify, and its rate is worse.
+    Not implemented: noise of density exp(-n epsilon |v| / S2) in the l2 norm, which has less variance in real
+    arithmetic, but has no exact sampler on integers here; and the exponential mechanism over synthetic data sets
+    (Theorem 14), which has no exact sampler at all. A Markov chain within total variation tau of it on every data set
+    would be (epsilon, (1 + e**epsilon) tau)-private, but no tau can be certified, and its rate is worse.
 
     References
     ----------
@@ -112,17 +112,17 @@ class SeriesCoefficients(Mechanism):
 
     @property
     def nodes(self) -> int:
-        """Public points at which the basis is tabulated."""
+        """Number of public points at which the basis is tabulated."""
         return min(self.grid.size, _NODES)
 
     @property
     def sensitivity(self) -> int:
-        """The most that one record changes the integer sums in the l1 norm, in units of 2**-20. Public."""
+        """Bound on the l1 change of the integer sums by one record, in units of 2**-20. Public."""
         return _sensitivity(self.terms, self.basis, self.nodes, BITS)
 
     @property
     def scale(self) -> Fraction:
-        """The scale of the noise on the integer sums, exact: sensitivity / epsilon. Public."""
+        """The exact scale of the noise on the integer sums, sensitivity / epsilon. Public."""
         return self.sensitivity / Fraction(self.epsilon)
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class SeriesCoefficients(Mechanism):
         )
 
     def error(self, n: SupportsIndex, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
-        """Upper bound on the mean integrated squared error, in data units, before the series is made a density.
+        """Upper bound on the mean integrated squared error of the raw series, in data units.
 
         `dpfast.theory.series_error` divided by the width of the bounds; n, smoothness and roughness are public
         assumptions.
@@ -166,12 +166,12 @@ def _coefficients(n: int, sums: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
-    """An integer that sum_j |phi_j(a) - phi_j(b)| never exceeds, phi_j the table at any nodes a and b.
+    """Integer upper bound on sum_j |phi_j(a) - phi_j(b)| over all nodes a and b, phi_j from the table.
 
-    Few nodes are compared pair by pair. Else, with u and v half the sum and half the difference of the two angles, the
-    sum is 2 sum_j |sin j u sin j v| (cosine: at most its value at u = v) or 2 sum_l |sin l v| (|sin l u| + |cos l u|)
-    (at most sqrt(2) in brackets): a maximum over one angle, a multiple of pi / nodes. The last summand is for the
-    rounding of the table (docs/proofs/series.md).
+    Up to `_COARSE` nodes are compared in pairs. Otherwise, with u and v half the sum and half the difference of the two
+    angles, the sum is 2 sum_j |sin j u sin j v| (cosine: at most its value at u = v) or 2 sum_l |sin l v| (|sin l u| +
+    |cos l u|) (at most sqrt(2) in brackets): a maximum over one angle, a multiple of pi / nodes. The last summand
+    covers the rounding of the table (docs/proofs/series.md).
     """
     table, period = cosine_table(nodes, bits).astype(np.int64), 4 * nodes
     if nodes <= _COARSE:
@@ -188,7 +188,7 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
 
 
 def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArray[np.int64]:
-    """Records at each node: node i holds the codes from about i size / nodes on."""
+    """Count the records at each node; the codes of node i start at about i size / nodes."""
     multiplier = (nodes << 63) // grid.size
 
     def count(part: NDArray[Any]) -> NDArray[np.int64]:
@@ -205,10 +205,10 @@ def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArr
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesDensity:
-    """A released density: noisy coefficients of a series, made a density. Everything here is public.
+    """A released density, computed from noisy coefficients of a series. Public.
 
     The series ``q = 1 + sum_j b_j psi_j`` may be negative; the density is its positive part, scaled to integrate to 1
-    over the cells of the grid: the bounds, widened by half a step on both sides. Pickles, and never changes.
+    over the cells of the grid: the bounds, widened by half a step on both sides. Picklable and immutable.
 
     Parameters
     ----------
@@ -218,17 +218,17 @@ class SeriesDensity:
     n : int
         Number of records.
     privacy : Privacy
-        What the release spent.
+        The guarantee of the release.
     basis : {"cosine", "trigonometric"}
 
     Notes
     -----
-    Privacy: none is spent by anything here, however often (post-processing).
-    Cost: O(terms) a point for `pdf` and `cdf`, 45 times that for `quantile`; O(1) a draw.
+    Privacy: all methods are post-processing and spend no budget.
+    Cost: O(terms) per point for `pdf` and `cdf`, 45 times that for `quantile`; O(1) per draw.
 
     References
     ----------
-    Hall and Murison 1993 for the positive part.
+    Hall and Murison 1993, for the positive part.
 
     Examples
     --------
@@ -286,19 +286,19 @@ class SeriesDensity:
         return _shaped(np.where(np.isnan(target), np.nan, x), levels.shape)
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None) -> NDArray[np.float64]:
-        """Synthetic records: k independent draws from the density, each rounded to the grid.
+        """Draw k independent synthetic records from the density, each rounded to the grid.
 
         Parameters
         ----------
         k : int
-            Any number: it costs no privacy.
+            Number of records; any number is free of privacy cost.
         rng : numpy.random.Generator or BitGenerator, optional
             Default: the secure generator.
 
         Returns
         -------
         ndarray of float64, shape (k,)
-            Grid points: each with the probability that `cdf` gives to its cell.
+            Grid points; the probability of each is that of its cell under `cdf`.
         """
         out = np.empty(_checks.whole("k", k))
         for i, source in enumerate(streams(rng, -(-out.size // BLOCK))):
@@ -321,17 +321,17 @@ class SeriesDensity:
 
     @property
     def informative(self) -> bool:
-        """Whether the noise is expected to change the series by less than the uniform density's square, 1.
+        """Whether the expected squared change by noise is less than 1, the square of the uniform density.
 
-        A function of public numbers. False: take fewer terms or more budget, or expect no more than the uniform density
-        gives.
+        A function of public numbers. If False, use fewer terms or more budget, or expect no more accuracy than that of
+        the uniform density.
         """
         m = self.coefficients.size
         scale = series_sensitivity(m, basis=self.basis) / (self.n * self.privacy.epsilon)
         return 2 * m * scale**2 < 1
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the density; needs matplotlib.
+        """Plot the density with matplotlib.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class SeriesDensity:
         ax.set_ylabel("density")
         return ax
 
-    # On the unit interval, u = (x - lower) / width + half a cell.
+    # The methods below work on the unit interval, u = (x - lower) / width + half a cell.
 
     def _unit(self, x: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         x = np.asarray(x, dtype=np.float64)
@@ -384,7 +384,7 @@ class SeriesDensity:
 
     @cached_property
     def _positive(self) -> _Positive:
-        """Where q is positive: between its zeros, bracketed by a fine grid and by the extrema next to its points."""
+        """Intervals on which q is positive; a fine grid and the extrema next to its points bracket the zeros."""
         u = np.linspace(0, 1, max(1024, 32 * self.coefficients.size) + 1)
         q = self._series(u)
         inner = q[1:-1]
@@ -416,20 +416,20 @@ class SeriesDensity:
 
     @cached_property
     def _law_of_cells(self) -> _bins.Weights:
-        """In proportion to the envelope."""
+        """Weights of the cells, proportional to the envelope."""
         envelope = self._envelope["envelope"]
         return _bins.Weights(np.rint(envelope / np.max(envelope) * 2.0**_WEIGHT_BITS).astype(np.int64))
 
     @cached_property
     def _envelope(self) -> dict[str, Any]:
-        """What `fill_density` takes: q, bounds of q in cells from the middle and a bound of the slope, the grid."""
+        """Arguments of `fill_density`: q, bounds on q in cells (from the middle and the slope bound), the grid."""
         a, b, w = self._waves
         cells = 1 << max(12, (64 * self.coefficients.size - 1).bit_length())
         middle = self._series((np.arange(cells) + 0.5) / cells)
         sizes = np.hypot(a, b)
         margin = w / (2 * cells) * float(np.arange(a.size) @ sizes) + 1e-9 * float(np.sum(sizes))
         unit = float(np.max(middle + margin)) * 2.0**-_WEIGHT_BITS
-        envelope = np.ceil(np.maximum(middle + margin, 0) / unit) * unit  # integers in units: weights of cells
+        envelope = np.ceil(np.maximum(middle + margin, 0) / unit) * unit  # integers in units: cell weights
         squeeze = np.maximum(middle - margin, 0) / np.where(envelope > 0, envelope, 1)
         return {
             "cosines": a,
@@ -445,7 +445,7 @@ class SeriesDensity:
 
 @dataclass(frozen=True, eq=False)
 class _Positive:
-    """Zeros of q and the ends, the integral of q there, the sign between, and the positive mass before each."""
+    """The zeros of q and the ends, the integral of q at each, the signs between, and the positive mass before each."""
 
     knots: NDArray[np.float64]
     integral: NDArray[np.float64]
@@ -470,7 +470,7 @@ def _bisect(
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Where functions below 0 at `lower` and not at `upper` change sign, to the last bits of a double in [0, 1]."""
+    """Sign changes of functions below 0 at `lower` but not at `upper`, to the last bits of a double in [0, 1]."""
     lower, upper = lower.copy(), upper.copy()
     for _ in range(45):
         middle = (lower + upper) / 2
@@ -496,7 +496,7 @@ def density(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> SeriesDensity:
-    """Release a density: an orthogonal series with private coefficients, to plot, evaluate and draw from at will.
+    """Release a density as an orthogonal series with private coefficients; it can be plotted, evaluated and sampled.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.
 
@@ -505,24 +505,24 @@ def density(
     x : array_like of shape (n,)
         Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
     bounds : pair of float
-        Public bounds in data units: values outside are clamped. Or `grid`.
+        Public bounds in data units: values outside are clamped. Give either `bounds` or `grid`.
     epsilon : float
         Positive.
     terms : int or "auto"
         Number of coefficients. "auto" minimises the bound ``C^2 (m + 1)^(-2 gamma) + m / n + 2 m (S1 / (n epsilon))^2``
         of `dpfast.theory.series_error` (there with its small constants) over m, from public numbers only.
     smoothness, roughness : float
-        gamma > 1/2 and C > 0 of that rule: ``sum_j j^(2 gamma) beta_j^2 <= C^2``, about gamma derivatives. Assumptions,
-        not estimates; a rougher density wants a larger C. A normal density well within the bounds, of standard
+        gamma > 1/2 and C > 0 of this rule: ``sum_j j^(2 gamma) beta_j^2 <= C^2``, about gamma derivatives. Assumptions,
+        not estimates; a rougher density requires a larger C. A normal density well within the bounds, of standard
         deviation s times their width, has ``C = 0.047 s^(-5/2)`` for gamma = 2: 15 for s = 0.1.
     basis : {"cosine", "trigonometric"}
         The trigonometric basis is for periodic data.
     grid : Grid, optional
-        In place of `bounds`.
+        Instead of `bounds`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads that read the data, -1 for one per core; the result does not depend on it.
+        Number of threads that read the data, -1 for one per core; the result does not depend on it.
 
     Returns
     -------
@@ -532,7 +532,7 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at, except for their shape and dtype.
+        If an argument is invalid; of the data, only shape and dtype are checked.
 
     Notes
     -----
@@ -552,7 +552,7 @@ record replaced (the number of records is public)>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
     grid = grid_for(x, bounds, grid)
-    bit_generator(rng)  # a wrong rng is told before data are looked at
+    bit_generator(rng)  # reject an invalid rng before reading the data
     values = x if isinstance(x, Chunks) else _containers.vector("x", x)
     n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])
     if isinstance(terms, str):

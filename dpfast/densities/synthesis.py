@@ -1,4 +1,4 @@
-"""Synthetic records: `synthesize` and the methods it chooses from."""
+"""Synthetic records: `synthesize` and its methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpfast.theory.densities import smoothed_optimum
 
 @dataclass(frozen=True)
 class Request:
-    """What a method is asked for, all checked but `bins`.
+    """The arguments of a method; all are checked except `bins`.
 
     Attributes
     ----------
@@ -78,11 +78,11 @@ def _smoothed(request: Request) -> NDArray[np.float64]:
 
 
 def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
-    """The one column of records, for the methods of one dimension, which have no bins."""
+    """The single column of records, for one-dimensional methods, which have no bins."""
     if len(request.grids) != 1:
-        raise ValueError(f"method={method!r} is for one column, not for {len(request.grids)}: use 'perturbed'")
+        raise ValueError(f"method={method!r} supports one column, not {len(request.grids)}: use 'perturbed'")
     if request.bins != "auto":
-        raise ValueError(f"method={method!r} has no bins, {request.bins!r} were given")
+        raise ValueError(f"method={method!r} does not use bins, but bins={request.bins!r} was given")
     values = request.values
     if isinstance(values, Chunks):
         return Chunks(lambda: (_containers.numbers("X", piece, dimensions=1).reshape(-1) for piece in values))
@@ -130,32 +130,32 @@ def synthesize(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, r)
-        Private data, r at most 4, as for `histogram`; n >= 1 is public.
+        Private data, with r at most 4, as in `histogram`; n >= 1 is public.
     k : int
-        Synthetic records, at least 1.
+        Number of synthetic records, at least 1.
     epsilon, bounds, grid
-        As for `histogram`.
+        See `histogram`.
     method : {"perturbed", "smoothed", "ks", "series"}
-        "perturbed" draws from one `PerturbedHistogram`: any number of records. "smoothed" draws from the
-        `SmoothedHistogram`, where every draw takes its share of the budget: for few records from many. "ks" is the
-        exponential mechanism `KolmogorovSmirnov`, at most 8191 records, and "series" draws from `density`, any number;
-        both for one column.
+        "perturbed" draws any number of records from one `PerturbedHistogram`. "smoothed" draws from the
+        `SmoothedHistogram`, where every draw spends its share of the budget: for few records from large data. "ks" is
+        the exponential mechanism `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records
+        from `density`; both support one column only.
     bins : int, sequence of ints, or "auto"
-        As for `histogram`; for "perturbed" and "smoothed" only. "auto" of "smoothed" takes the number with the least
-        `dpfast.theory.smoothed_mise` for n, k and epsilon under a normal density whose three standard deviations reach
-        the bounds.
+        See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
+        `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
+        to each bound.
     rng, workers
-        As for `histogram`.
+        See `histogram`.
 
     Returns
     -------
-    ndarray of float64, shape (k,) or (k, r) as X has
-        Grid points inside the bounds, independent given the release: whole numbers where the step is 1.
+    ndarray of float64, shape (k,) or (k, r), like X
+        Grid points inside the bounds, independent given the release; integers if the step is 1.
 
     Raises
     ------
     TypeError, ValueError
-        As `histogram`; an unknown method.
+        As in `histogram`, or if the method is unknown.
 
     Notes
     -----
@@ -178,7 +178,7 @@ def synthesize(
         raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}, not {method!r}")
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
-    bit_generator(rng)  # all told before data are looked at
+    bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, dimensions = table(X, bounds, grid)
     records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

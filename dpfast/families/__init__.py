@@ -1,4 +1,4 @@
-"""Parametric families for `dpfast.mle`: what is estimated on each block of records."""
+"""Parametric families for `dpfast.mle`, which estimates their parameters on each block of records."""
 
 from dpfast.families.continuous import Beta, Exponential, Gamma, Lognormal, Normal, Pareto
 from dpfast.families.counts import Bernoulli, Geometric, Poisson

@@ -1,7 +1,7 @@
-"""Families on the line whose estimates are functions of sums of x, its square, or logarithms.
+"""Families on the real line whose estimates are functions of sums of x, its square, or logarithms.
 
-No estimate of a block may depend on another block, not even in its last bit. So of NumPy only correctly rounded
-operations are used here: its vector loops for logarithms and exponentials promise no such thing.
+The estimate of a block must not depend on other blocks, not even in its last bit. So only correctly rounded operations
+of NumPy are used here: its vectorised logarithms and exponentials do not guarantee this.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Estimates = Iterable[NDArray[np.float64]]
 
 
 def _power_of_two(x: float) -> float:
-    """The greatest power of two that is at most x, within what a step can be."""
+    """The greatest power of two that is at most x, within the range allowed for a step."""
     return math.ldexp(0.5, min(max(math.frexp(x)[1], -900), 900))
 
 
@@ -46,8 +46,8 @@ def _power_of_two(x: float) -> float:
 class Exponential(AdditiveFamily):
     """Exponential waiting times. Released: ``rate`` or ``mean``.
 
-    With m records of sum S the MLE m / S of the rate has the bias rate / (m - 1); corrected it is (m - 1) / S,
-    unbiased, as the sample mean is.
+    For m records of sum S, the MLE m / S of the rate has the bias rate / (m - 1); the corrected estimate (m - 1) / S is
+    unbiased, as is the sample mean.
     """
 
     names: ClassVar[tuple[str, ...]] = ("rate", "mean")
@@ -59,7 +59,7 @@ class Exponential(AdditiveFamily):
         return 0.0, LARGEST
 
     def columns(self, box: Box) -> tuple[Column, ...]:
-        # From 2**-20 of the least mean in the box to more than 2**7 times the greatest.
+        # Covers 2**-20 of the least mean in the box to more than 2**7 times the greatest.
         means = [(1 / high, 1 / low if low else 0.0) for low, high in [box.range("rate")]] if "rate" in box else []
         means += [box.range("mean")] if "mean" in box else []
         least, most = min(low for low, _ in means), max(high for _, high in means)
@@ -90,27 +90,27 @@ class Exponential(AdditiveFamily):
 
 
 def _rate_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of (m - 1) / S, S a gamma number of shape m: exact."""
+    """The exact bias of log((m - 1) / S), S a gamma variate of shape m."""
     return digamma_deficits(m) + logarithms((m - 1) / m)
 
 
 def _mean_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of S / m, S a gamma number of shape m: exact."""
+    """The exact bias of log(S / m), S a gamma variate of shape m."""
     return -digamma_deficits(m)
 
 
 def _variance_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the unbiased variance of m normal numbers: exact."""
+    """The exact bias of the logarithm of the unbiased variance of m normal variates."""
     return -digamma_deficits((m - 1) / 2)
 
 
 def _deviation_log_bias(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of their standard deviation, unbiased: exact."""
+    """The exact bias of the logarithm of their unbiased standard deviation."""
     return _variance_log_bias(m) / 2 - logarithms(_blocks.normal_corrections(m))
 
 
 class _Gaussian(AdditiveFamily):
-    """Estimates from the mean and the squared deviations of numbers that are normal."""
+    """Base class: estimates from the mean and the squared deviations of normal numbers."""
 
     mean: ClassVar[str]
     deviation: ClassVar[str]
@@ -162,7 +162,7 @@ class _Gaussian(AdditiveFamily):
         return math.sqrt(0.5) if name == self.deviation else math.sqrt(8.0)
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Exact: the sum of squared deviations is that of m - 1 squared normal numbers."""
+        """Exact: the sum of squared deviations is distributed as the sum of m - 1 squared normal variates."""
         return for_counts(_deviation_log_bias if name == self.deviation else _variance_log_bias, count)
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
@@ -173,13 +173,13 @@ class _Gaussian(AdditiveFamily):
 class Normal(_Gaussian):
     """Normal records. Released: ``mean``, ``sd``, ``variance``, or several of them.
 
-    The MLE of the standard deviation has the bias -3 sd / (4 m); corrected it is exactly unbiased, as is the variance.
+    The MLE of the standard deviation has the bias -3 sd / (4 m); corrected, it is exactly unbiased, like the variance.
 
     Parameters
     ----------
     center : float
-        A public number near the records, for a deviation or variance without bounds of the mean: records count as at
-        most 2**27 times the upper end of the deviation away from it.
+        A public number near the records. Used to estimate a deviation or variance without bounds on the mean: records
+        are clamped to within 2**27 times the upper end of the deviation from it.
     """
 
     center: float = 0.0
@@ -209,7 +209,7 @@ class Normal(_Gaussian):
 
 @dataclass(frozen=True)
 class Lognormal(_Gaussian):
-    """Positive records whose logarithms are normal. Released: ``mu``, ``sigma`` (of the logarithm), or both."""
+    """Positive records with normal logarithms. Released: ``mu``, ``sigma`` (of the logarithm), or both."""
 
     names: ClassVar[tuple[str, ...]] = ("mu", "sigma")
     logarithmic: ClassVar[tuple[str, ...]] = ("sigma",)
@@ -223,17 +223,17 @@ class Lognormal(_Gaussian):
 
 @dataclass(frozen=True)
 class Pareto(AdditiveFamily):
-    """Density shape minimum**shape / x**(shape + 1) above a public minimum. Released: ``shape``.
+    """Pareto distribution, density shape minimum**shape / x**(shape + 1) above a public minimum. Released: ``shape``.
 
-    With m records the MLE m / sum log(x / minimum) has the bias shape / (m - 1); corrected, (m - 1) / ..., it has none.
-    The minimum is not estimated: its MLE, the least record, is off by about minimum / (shape n), and a mean over
-    blocks, which is off by sqrt(n / m) times that at least, is not efficient. Take a bound that is known, or a low
-    quantile that was released (`dpfast.quantile`): the shape above any threshold is the same.
+    For m records, the MLE m / sum log(x / minimum) has the bias shape / (m - 1); the corrected estimate (m - 1) / ...
+    is unbiased. The minimum is not estimated: its MLE, the least record, has an error of about minimum / (shape n), and
+    a mean over blocks has at least sqrt(n / m) times that error, so it is not efficient. Use a known bound, or a
+    released low quantile (`dpfast.quantile`): the shape above any threshold is the same.
 
     Parameters
     ----------
     minimum : float
-        Positive, public; records below it are left out.
+        Positive and public; records below it are left out.
     """
 
     minimum: float = 1.0
@@ -278,14 +278,14 @@ class Pareto(AdditiveFamily):
 class Gamma(AdditiveFamily):
     """Gamma distribution. Released: ``shape``, ``rate``, ``scale`` (1 / rate), or several of them.
 
-    The shape k solves log k - digamma k = log(mean x) - mean(log x). Its bias, of first order for m records b1 / m with
-    ``b1 = (k psi' - k**2 psi'' - 2) / (2 (k psi' - 1)**2)``, is taken off; rate and scale are corrected accordingly
+    The shape k solves log k - digamma k = log(mean x) - mean(log x). Its first-order bias for m records, b1 / m with
+    ``b1 = (k psi' - k**2 psi'' - 2) / (2 (k psi' - 1)**2)``, is subtracted; rate and scale are corrected accordingly
     (the sample mean is independent of the estimate of the shape).
 
     Parameters
     ----------
     unit : float
-        A public number of the size of the records: a mean from 1e-12 to 1e12 times it is resolved.
+        A public number of the same magnitude as the records; means from 1e-12 to 1e12 times it are resolved.
     """
 
     unit: float = 1.0
@@ -311,7 +311,7 @@ class Gamma(AdditiveFamily):
             return [raw[name] for name in box.names]
         bias, spread = _gamma_bias(shape)
         better = np.maximum(shape - bias / count, 0.0)
-        inverse = spread / shape**2 - bias / shape, _inverse_bias_2(shape, spread)  # of 1 / shape: its relative bias
+        inverse = spread / shape**2 - bias / shape, _inverse_bias_2(shape, spread)  # relative bias of 1 / shape
         corrections = {
             "shape": better,
             "rate": (better - 1 / count) / mean,
@@ -340,7 +340,7 @@ class Gamma(AdditiveFamily):
         return float((bias + 1) / k if name == "rate" else spread / k**2 - bias / k) * theta[name]
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """v2 as simulations have it, within a quarter; of the shape it is between 2 shape**2 and 10 shape**2."""
+        """v2 agrees with simulations within a quarter; for the shape it is between 2 shape**2 and 10 shape**2."""
         k = theta["shape"]
         b2 = float(_shape_bias_2(k)) + 0.05 * k
         if name == "shape":
@@ -354,7 +354,7 @@ class Gamma(AdditiveFamily):
         return 4 * self.second_order("rate", theta)[0] * self.information("rate", theta) if name == "rate" else 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        """With u = 1 / (I shape**2) - 1, from 0 for small shapes to 1 for large ones, to second order by simulation."""
+        """In u = 1 / (I shape**2) - 1, from 0 for small shapes to 1 for large ones; second order from simulations."""
         _, spread = _gamma_bias(estimate)
         u = spread / estimate**2 - 1
         second = 2.33 + 1.06 * u - 0.75 / np.sqrt(np.maximum(u, 0.01)) + 7 * u / count
@@ -380,7 +380,7 @@ def _shape_bias_2(shape: Any) -> Any:
 
 
 def _inverse_bias_2(shape: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Relative b2 of 1 / shape, less its bias of first order, to 0.04: with u from 0 for small shapes to 1."""
+    """Relative b2 of 1 / shape minus its first-order bias, to 0.04; u is 0 for small shapes and 1 for large ones."""
     u = spread / (shape * shape) - 1
     second: NDArray[np.float64] = (1.45 * u - 2.17) * u - 0.25 - _shape_bias_2(shape) / shape
     return second
@@ -388,7 +388,7 @@ def _inverse_bias_2(shape: NDArray[np.float64], spread: NDArray[np.float64]) -> 
 
 @dataclass(frozen=True)
 class Beta(AdditiveFamily):
-    """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is taken off."""
+    """Beta distribution on (0, 1). Released: ``a``, ``b``, or both; the bias of Cox and Snell is subtracted."""
 
     names: ClassVar[tuple[str, ...]] = ("a", "b")
     skewness_factors: ClassVar[Theta] = MappingProxyType({"a": 2.0, "b": 2.0})
@@ -418,7 +418,7 @@ class Beta(AdditiveFamily):
         return float(biases[0 if name == "a" else 1][0])
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """v2 as simulations have it, within a third; b2 what it is at most, less than twice that where it counts."""
+        """v2 agrees with simulations within a third; b2 is an upper bound, within a factor 2 where it matters."""
         deviation, least = self.information(name, theta) ** -0.5, min(theta["a"], theta["b"])
         skew = abs(theta["a"] - theta["b"]) / (theta["a"] + theta["b"])
         rest = 0.1 + skew * float(_shape_bias_2(least)) / least
@@ -438,9 +438,9 @@ _BETA_STEPS = 12
 def _beta_shapes(
     log_x: NDArray[np.float64], log_rest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The a, b with digamma(a) - digamma(a + b) = log_x and the same of b: Newton's method in log a, log b.
+    """The a, b with digamma(a) - digamma(a + b) = log_x, and correspondingly for b: Newton's method in log a, log b.
 
-    From the start of Johnson and Kotz for geometric means; NaN where there is none.
+    The start is that of Johnson and Kotz for geometric means; NaN if there is no solution.
     """
     g, h = exp_negs(-log_x), exp_negs(-log_rest)
     slack = 1 - g - h
@@ -456,7 +456,7 @@ def _beta_shapes(
 
 
 def _moved(x: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum x + step to first order, at least x / 3 and at most 3 x."""
+    """Equal to x + step to first order, and between x / 3 and 3 x."""
     t = np.clip(step / x, -2, 2)
     return np.where(t < 0, x / (1 - t), x * (1 + t))
 
@@ -468,7 +468,7 @@ def _digamma(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def _beta_bias(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """b1 of the MLEs: -1/2 I^ri I^jk A_ijk for the derivatives A of log B(a, b), as for any natural parameter."""
+    """b1 of the MLEs: -1/2 I^ri I^jk A_ijk with the derivatives A of log B(a, b), as for any natural parameter."""
     (a1, a2), (b1, b2), (c1, c2) = (_derivatives(c) for c in (a, b, a + b))
     determinant = (a1 - c1) * (b1 - c1) - c1 * c1
     aa, bb, ab = (b1 - c1) / determinant, (a1 - c1) / determinant, c1 / determinant  # the inverse information

@@ -1,4 +1,4 @@
-"""Families on integers: sums of counts, closed forms. A record is rounded to the nearest integer, half to even."""
+"""Families on the integers, estimated from sums of counts. Records are rounded to the nearest integer, half to even."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Sums = tuple[NDArray[np.float64], ...]
 
 @dataclass(frozen=True)
 class Bernoulli(AdditiveFamily):
-    """0 or 1, P(1) = p. Released: ``p``, the share of ones, unbiased."""
+    """Bernoulli distribution, P(1) = p. Released: ``p``, estimated by the share of ones, unbiased."""
 
     names: ClassVar[tuple[str, ...]] = ("p",)
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -47,7 +47,7 @@ class Bernoulli(AdditiveFamily):
 
 @dataclass(frozen=True)
 class Poisson(AdditiveFamily):
-    """Counts 0, 1, ... Released: ``mean``, the sample mean, unbiased. Counts beyond 2**51 count as that."""
+    """Poisson distribution. Released: ``mean``, the sample mean, unbiased. Counts above 2**51 count as 2**51."""
 
     names: ClassVar[tuple[str, ...]] = ("mean",)
     support: ClassVar[tuple[float, float]] = (0.0, LARGEST)
@@ -76,9 +76,9 @@ class Poisson(AdditiveFamily):
 
 @dataclass(frozen=True)
 class Geometric(AdditiveFamily):
-    """Trials 1, 2, ... up to the first success. Released: ``p``, its probability.
+    """Geometric distribution: number of trials 1, 2, ... up to the first success. Released: ``p``, its probability.
 
-    With m records of sum S the MLE m / S has the bias p (1 - p) / m; corrected it is (m - 1) / (S - 1), unbiased.
+    For m records of sum S, the MLE m / S has the bias p (1 - p) / m; the corrected (m - 1) / (S - 1) is unbiased.
     """
 
     names: ClassVar[tuple[str, ...]] = ("p",)

@@ -1,15 +1,14 @@
-"""What a parametric family is: the estimate of each block of records, its bias, and what one record tells.
+"""Parametric families: the estimate on each block of records, its bias, and the Fisher information of one record.
 
-Two ways to write one, both frozen dataclasses:
+There are two ways to write one, both as frozen dataclasses:
 
-- `AdditiveFamily`, if the estimate is a function of a few sums of a number for each record: `columns` names the sums
-  (they are taken in exact fixed point, in one pass, also of a stream), `estimate` turns them into estimates, all blocks
-  at once.
-- `BlockFamily`, if a fit looks at the records of a block more than once: `fit` is given the records of one block, or
-  of many and where each starts.
+- `AdditiveFamily`, if the estimate is a function of a few sums over the records: `columns` defines the sums (exact, in
+  fixed point, in one pass, also over a stream), and `estimate` turns them into estimates, for all blocks at once.
+- `BlockFamily`, if a fit reads the records of a block more than once: `fit` receives the records of one block, or of
+  many blocks together with their offsets.
 
-Nothing here is a privacy event: whatever the estimate of a block is, one record changes it alone, and the mechanism
-clamps it to a public box. So a fit may fail (NaN), be inexact, or be the user's own.
+Privacy does not depend on the estimate of a block: one record changes the estimate of its own block only, and the
+mechanism clamps that to a public box. So a fit may fail (NaN), be inexact, or be written by the user.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ Theta = Mapping[str, float]
 NOTHING: Theta = MappingProxyType({})
 
 LARGEST = sys.float_info.max
-_MOST_SIZES = 2**12  # of blocks, for which values are kept
-_BATCH = 2**14  # blocks whose sums and estimates are made at once: their memory is used again
+_MOST_SIZES = 2**12  # block sizes for which values are cached
+_BATCH = 2**14  # blocks whose sums and estimates are computed at once: they reuse the same memory
 
 
 @dataclass(frozen=True)
 class Box:
-    """The public ranges of the parameters to be released, in their order.
+    """The public ranges of the parameters to be released, in order.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class Box:
     lower, upper : tuple of float
         Finite, ``lower < upper`` for each parameter.
     logs : tuple of str
-        Those of the names for which not the estimates but their logarithms are asked (`Family.logarithmic`).
+        Names of the parameters whose logarithms are estimated in place of the parameters (`Family.logarithmic`).
     """
 
     names: tuple[str, ...]
@@ -62,12 +61,12 @@ class Box:
         return name in self.names
 
     def range(self, name: str) -> tuple[float, float]:
-        """The range of one parameter."""
+        """Return the range of one parameter."""
         i = self.names.index(name)
         return self.lower[i], self.upper[i]
 
     def middle(self) -> dict[str, float]:
-        """A public value of each parameter: the geometric mean of a positive range, the midpoint of another."""
+        """A public value of each parameter: the geometric mean of a positive range, else the midpoint."""
         return {
             name: math.sqrt(low) * math.sqrt(high) if low > 0 else low / 2 + high / 2
             for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
@@ -75,38 +74,38 @@ class Box:
 
 
 class Family(ABC):
-    """A parametric family of distributions: subclasses are frozen dataclasses.
+    """Base class of parametric families of distributions; subclasses are frozen dataclasses.
 
-    A family of several parameters releases those that the bounds name. To write one, see `AdditiveFamily` and
+    A family with several parameters releases the ones named in the bounds. To write a family, see `AdditiveFamily` and
     `BlockFamily`.
     """
 
     least: ClassVar[int] = 2
-    """Records of a block below which it has no estimate."""
+    """Number of records below which a block has no estimate."""
 
     defaults: ClassVar[Theta] = NOTHING
-    """What `reference` assumes of parameters of which nothing is known."""
+    """Values that `reference` assumes for unknown parameters."""
 
     skewness_factors: ClassVar[Theta] = NOTHING
     """The factor of each parameter in `skewness`; 1 by default."""
 
     logarithmic: ClassVar[tuple[str, ...]] = ()
-    """Positive parameters whose estimates can be averaged by their logarithms: `log_bias` and `log_second_order` know
-    them. An estimate of which has a standard deviation in proportion to the parameter, more or less."""
+    """Positive parameters whose estimates can be averaged by their logarithms; `log_bias` and `log_second_order` cover
+    them. The standard deviation of such an estimate is roughly proportional to the parameter."""
 
     @property
     def least_block(self) -> int:
-        """Records that ``blocks="auto"`` gives a block at least: with fewer, skewness and clamping spoil the mean."""
+        """Least number of records per block for ``blocks="auto"``: with fewer, skewness and clamping bias the mean."""
         return 20
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Every parameter that can be estimated, other parametrisations of the same included."""
+        """All parameters that can be estimated, including alternative parametrisations."""
 
     @property
     def default(self) -> tuple[str, ...]:
-        """The parameters that bounds given as one pair stand for."""
+        """The parameters to which a single pair of bounds refers."""
         return self.names[:1]
 
     def space(self, name: str) -> tuple[float, float]:
@@ -114,54 +113,54 @@ class Family(ABC):
         return -math.inf, math.inf
 
     def records(self, x: ArrayLike) -> tuple[NDArray[Any], ...]:
-        """The records as arrays of equal length, from what the caller gave: checked by shape and dtype only."""
+        """Convert the caller's data to arrays of equal length; only shape and dtype are checked."""
         return (_containers.vector("x", x),)
 
     @abstractmethod
     def estimates(
         self, data: tuple[NDArray[Any], ...], blocks: int, box: Box, *, corrected: bool, workers: int
     ) -> NDArray[np.float64]:
-        """The estimates of all blocks, of shape (blocks, len(box.names)); NaN where there is none.
+        """Return the estimates of all blocks, of shape (blocks, len(box.names)); NaN for a block without an estimate.
 
         Parameters
         ----------
         data : tuple of ndarray
-            What `records` gave.
+            The return value of `records`.
         blocks : int
-            k: record i of n belongs to block ``i * k // n``.
+            Number of blocks k: record i of n belongs to block ``i * k // n``.
         box : Box
-            Which parameters, and where they can be. It may guide a fit (a start, an end of a search, the resolution of
-            a sum); clamping to it is the mechanism's.
+            The parameters to estimate, and their ranges. It may guide a fit (a start, an end of a search, the
+            resolution of a sum); the mechanism does the clamping.
         corrected : bool
-            Whether to take off the bias of order 1 / (size of the block).
+            Whether to subtract the bias of order 1 / (size of the block).
         workers : int
-            Threads; the result does not depend on it.
+            Number of threads; the result does not depend on it.
         """
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        """A public value of every parameter that `information`, `bias` and `second_order` need.
+        """Return a public value for every parameter that `information`, `bias` and `second_order` need.
 
-        What is known comes first, also in another parametrisation; then the middle of the box; then `defaults`.
+        It is taken from `known`, possibly in another parametrisation; else from the middle of the box; else `defaults`.
         """
         return {**self.defaults, **box.middle(), **known}
 
     def information(self, name: str, theta: Theta) -> float:
-        """Fisher information of one record about a parameter, the others unknown: 1 / (n variance of the MLE)."""
-        raise TypeError(f"the Fisher information of {type(self).__name__} about {name} is not known")
+        """Fisher information of one record about a parameter, with the others unknown: 1 / (n variance of the MLE)."""
+        raise TypeError(f"{type(self).__name__} does not define the Fisher information about {name}")
 
     def bias(self, name: str, theta: Theta) -> float:
-        """b1: the estimate of a block of b records that is not corrected has the bias b1 / b + O(1 / b**2)."""
-        raise TypeError(f"the bias of {type(self).__name__} for {name} is not known")
+        """b1: the uncorrected estimate of a block of b records has the bias b1 / b + O(1 / b**2)."""
+        raise TypeError(f"{type(self).__name__} does not define the bias for {name}")
 
     def second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """(v2, b2): a corrected estimate has the variance 1 / (b I) + v2 / b**2 and at most the bias b2 / b**2."""
-        raise TypeError(f"the second-order terms of {type(self).__name__} for {name} are not known")
+        """(v2, b2): a corrected estimate has variance 1 / (b I) + v2 / b**2 and a bias of at most b2 / b**2."""
+        raise TypeError(f"{type(self).__name__} does not define the second-order terms for {name}")
 
     def skewness(self, name: str, theta: Theta) -> float:
-        """About the skewness of a block's estimate, times the square root of its records: for the bias of a clamp.
+        """Approximate skewness of a block's estimate times the square root of its size, for the bias by clamping.
 
-        With V = 1 / I it is ``V' / sqrt(V)`` for the mean of a distribution, twice that for a natural parameter of an
-        exponential family; `skewness_factors` has the factors of others.
+        With V = 1 / I it is ``V' / sqrt(V)`` for the mean of a distribution, and twice that for a natural parameter of
+        an exponential family; `skewness_factors` has the factors of other parameters.
         """
         at = theta[name]
         step = 1e-3 * (abs(at) if self.space(name)[0] == 0 else self.information(name, theta) ** -0.5)
@@ -170,21 +169,21 @@ class Family(ABC):
         return self.skewness_factors.get(name, 1.0) * slope * math.sqrt(self.information(name, theta))
 
     def reach(self, name: str, theta: Theta) -> float:
-        """The fewest records in a block for which `second_order` holds at theta; with fewer, the error is not known."""
+        """Least block size for which `second_order` holds at theta; the error for smaller blocks is unknown."""
         return 0.0
 
     def log_bias(self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The bias of the logarithms of corrected estimates, each from so many records, to second order; finite."""
-        raise TypeError(f"the logarithm of an estimate of {name} has a bias that {type(self).__name__} does not know")
+        """Second-order bias of the logarithms of corrected estimates, each from `count` records; finite."""
+        raise TypeError(f"the bias of the logarithm of {name} is not defined by {type(self).__name__}")
 
     def log_second_order(self, name: str, theta: Theta) -> tuple[float, float]:
-        """(v2, b2) of the logarithm of a corrected estimate, less `log_bias`."""
-        raise TypeError(f"the second-order terms of {type(self).__name__} for the logarithm of {name} are not known")
+        """(v2, b2) of the logarithm of a corrected estimate, minus `log_bias`."""
+        raise TypeError(f"{type(self).__name__} does not define the second-order terms for the logarithm of {name}")
 
     def averaged(
         self, name: str, estimate: NDArray[np.float64], count: NDArray[np.float64], box: Box, *, corrected: bool
     ) -> NDArray[np.float64]:
-        """What of the estimates of the blocks is averaged: they themselves, or their logarithms less `log_bias`."""
+        """The values to average: the estimates of the blocks, or their logarithms minus `log_bias`."""
         if name not in box.logs:
             return estimate
         logs = logarithms(estimate)
@@ -195,7 +194,7 @@ class Family(ABC):
 
 
 def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], float]) -> float:
-    """A parameter, from the first source that has it or another that determines it."""
+    """Return a parameter from the first source that contains it or a parameter that determines it."""
     for source in sources:
         if name in source:
             return source[name]
@@ -206,12 +205,12 @@ def determined(name: str, sources: Iterable[Theta], **by: Callable[[float], floa
 
 
 def reciprocal(x: float) -> float:
-    """A mean from a rate, a scale from a rate."""
+    """Convert a rate to a mean or a scale."""
     return 1 / x
 
 
 def logarithms(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each by itself, bit for bit: -inf for what is not positive, inf for inf, NaN for NaN."""
+    """Logarithm of each number, independent of the others bit for bit; -inf if it is not positive."""
     return np.asarray(_blocks.logs(np.ascontiguousarray(x)))
 
 
@@ -219,16 +218,16 @@ Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def for_counts(function: Function, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A function of each count by itself, computed once for every whole number from the least to the greatest.
+    """Apply a function to each count, computed once for every integer from the least to the greatest.
 
-    What it returns is kept, so it is one of a module, no lambda.
+    The values are cached by function, so the function must be defined at module level, not a lambda.
     """
     least = float(count.min())
     sizes = int(count.max() - least) + 1
     if sizes > _MOST_SIZES:
         return function(count)
     values = _for_sizes(function, least, sizes)
-    # Most often blocks are of n // k records and of one more.
+    # Usually, blocks have n // k or n // k + 1 records.
     few = sizes <= 2
     out: NDArray[np.float64]
     out = np.where(count == least, values[0], values[-1]) if few else values[(count - least).astype(np.intp)]
@@ -241,26 +240,26 @@ def _for_sizes(function: Function, least: float, sizes: int) -> NDArray[np.float
 
 
 def digamma_deficits(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log x - digamma x: minus the mean logarithm of a gamma number of shape x and mean 1."""
+    """Return log x - digamma x: minus the mean logarithm of a gamma variate of shape x and mean 1."""
     deficits: NDArray[np.float64] = _blocks.polygammas(np.ascontiguousarray(x))[0]
     return deficits
 
 
 @dataclass(frozen=True)
 class Column:
-    """A sum over the records of a block: of fixed-point numbers, each a function of one record and public numbers.
+    """A sum over the records of a block, in fixed point; each term depends on one record and public numbers only.
 
     Parameters
     ----------
     kind : str
-        What is summed: ``"value"``; ``"square"``, value and square; ``"wide"``, a value of any scale; ``"log"``, log x;
+        The terms: ``"value"``; ``"square"``, value and square; ``"wide"``, a value of any scale; ``"log"``, log x;
         ``"log-square"``, log x and its square; ``"log1m"``, log(1 - x).
     center : float
-        What is subtracted from a value first.
+        Subtracted from each value first.
     step : float
-        The unit of the fixed point, a power of two: a value is rounded to it and clamped to within 2**51 steps of the
-        center (2**47 for squares). Logarithms have the step 2**-37 whatever is said here; wide values are clamped to
-        2**50 steps and rounded to 2**-50 steps.
+        The unit of the fixed point, a power of two: values are rounded to it and clamped to within 2**51 steps of the
+        center (2**47 for squares). Logarithms always use the step 2**-37; wide values are clamped to 2**50 steps and
+        rounded to 2**-50 steps.
     """
 
     kind: str
@@ -269,42 +268,42 @@ class Column:
 
 
 class AdditiveFamily(Family):
-    """A family whose estimate is a function of a few sums over the records of a block.
+    """Base class of families whose estimate is a function of a few sums over the records of a block.
 
-    A subclass gives `names`, `columns`, `estimate`, `support` and, for the number of blocks and the error,
+    A subclass provides `names`, `columns`, `estimate`, `support` and, for the number of blocks and the error,
     `information`, `bias` and `second_order`.
     """
 
     @property
     def support(self) -> tuple[float, float]:
-        """The closed interval of possible records. All others, NaN among them, are left out of their block."""
+        """The closed interval of possible records. Others, including NaN, are left out of their block."""
         return -LARGEST, LARGEST
 
     @abstractmethod
     def columns(self, box: Box) -> tuple[Column, ...]:
-        """What is summed. It depends on public numbers only."""
+        """The sums to compute; a function of public numbers only."""
 
     @abstractmethod
     def estimate(
         self, count: NDArray[np.float64], sums: tuple[NDArray[np.float64], ...], box: Box, *, corrected: bool
     ) -> Iterable[NDArray[np.float64]]:
-        """The estimates of each parameter of the box, from the sums of all blocks: each from its own, bit for bit.
+        """Return the estimates of each parameter of the box; those of a block depend on its own sums only, bit for bit.
 
         Parameters
         ----------
         count : ndarray of shape (k,)
-            Records of each block that are in the support, at least `least`.
+            Number of records of each block in the support, at least `least`.
         sums : tuple of ndarray of shape (k,)
-            For each column one, in the units of the records: the sum. For a column with squares two: the sum, and the
+            In the units of the records. One array per column: the sum. Two for a column with squares: the sum, and the
             sum of squared deviations from the mean of the block.
         """
 
     def state(
         self, n: int, blocks: int, box: Box, *, start: int = 0, part: tuple[int, int] | None = None
     ) -> _blocks.BlockSums:
-        """Sums to be updated with chunks of the records from position `start` of n on, and merged with others.
+        """Return sums that can be updated with chunks of the records from position `start` of n on, and merged.
 
-        With `part` those of some blocks only, from the first record of the first of them on.
+        With `part`, the sums of these blocks only, from the first record of the first block on.
         """
         low, high = self.support
         columns = [(column.kind, column.center, column.step) for column in self.columns(box)]
@@ -332,7 +331,7 @@ class AdditiveFamily(Family):
         return out
 
     def finish(self, state: _blocks.BlockSums, box: Box, *, corrected: bool) -> NDArray[np.float64]:
-        """The estimates of the blocks of a state, once it has seen their records."""
+        """Return the estimates of the blocks of a complete state."""
         count, *sums = state.totals()
         few = count < self.least
         counted = np.maximum(count, self.least) if few.any() else count
@@ -340,7 +339,7 @@ class AdditiveFamily(Family):
         with np.errstate(all="ignore"):
             estimates = self.estimate(counted, tuple(sums), box, corrected=corrected)
             for i, (name, estimate) in enumerate(zip(box.names, estimates, strict=True)):
-                if np.shape(estimate) != count.shape:  # it could be broadcast: one number for all
+                if np.shape(estimate) != count.shape:  # or a single number would be broadcast
                     raise ValueError(f"{type(self).__name__}.estimate must give one number for each block")
                 out[:, i] = self.averaged(name, estimate, counted, box, corrected=corrected)
         out[few] = np.nan
@@ -348,14 +347,14 @@ class AdditiveFamily(Family):
 
 
 class BlockFamily(Family):
-    """A family whose fit looks at the records of a block more than once.
+    """Base class of families whose fit reads the records of a block more than once.
 
-    A subclass gives `names`, `fit` and, for the number of blocks and the error, `information`, `bias` and
-    `second_order`; `records` and `present` too, if a record is more than a number (a regression).
+    A subclass provides `names`, `fit` and, for the number of blocks and the error, `information`, `bias` and
+    `second_order`; also `records` and `present`, if a record is more than one number (a regression).
 
     Examples
     --------
-    A family of medians, slowly:
+    A family of medians, without attention to speed:
 
     >>> import numpy as np
     >>> from dataclasses import dataclass
@@ -372,32 +371,33 @@ class BlockFamily(Family):
     """
 
     many: ClassVar[bool] = False
-    """Whether `fit` is given many blocks at once, for speed. By default it is given one, and cannot mix them up."""
+    """Whether `fit` receives many blocks at once, for speed. By default it receives one, so it cannot mix them up."""
 
     @property
     def support(self) -> tuple[float, float]:
-        """The closed interval of possible records. All others, NaN among them, are left out of their block."""
+        """The closed interval of possible records. Others, including NaN, are left out of their block."""
         return -LARGEST, LARGEST
 
     @abstractmethod
     def fit(self, *data: NDArray[Any], offsets: NDArray[np.int64], box: Box, corrected: bool) -> NDArray[np.float64]:
-        """The estimates of one block, or of many, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
+        """The estimates of one or many blocks, of shape (len(offsets) - 1, len(box.names)); NaN where a fit fails.
 
-        The estimate of a block must be a function of its records (and public numbers) alone, bit for bit, wherever they
-        lie in memory, whatever the other blocks hold and whatever was fitted before: privacy rests on it. An exception
-        or another shape counts as a failed fit: with `many`, an exception of each block by itself, a shape of all.
+        Privacy requires that the estimate of a block is a function of its records (and public numbers) alone, bit for
+        bit, wherever they are in memory, whatever the other blocks contain and whatever was fitted before. An exception
+        or a wrong shape counts as a failed fit. With `many`, blocks are then fitted one by one after an exception, but
+        all fail after a wrong shape.
 
         Parameters
         ----------
         *data : ndarray
-            What `records` gave of these blocks, less the records that are not `present`: the first axis counts records.
-            C-contiguous float64, read-only.
+            The return value of `records` for these blocks, without the records that are not `present`; the first axis
+            counts records. C-contiguous float64, read-only.
         offsets : ndarray of int64
-            Block j holds the records ``offsets[j]`` to ``offsets[j + 1] - 1``; perhaps none.
+            Block j has the records ``offsets[j]`` to ``offsets[j + 1] - 1``; it may be empty.
         """
 
     def present(self, *data: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which records are possible: a number in the support, a row of finite numbers."""
+        """Mask of the records that are possible: a number in the support, or a row of finite numbers."""
         low, high = self.support
         mask = np.ones(data[0].shape[0], np.bool_)
         for part in data:
@@ -427,11 +427,11 @@ class BlockFamily(Family):
                 with np.errstate(all="ignore"):
                     fitted = self.fit(*inside, offsets=offsets[first : last + 1] - start, box=box, corrected=corrected)
                     estimates = np.asarray(fitted, dtype=np.float64)
-            except Exception:  # of one block: the others may not fail with it
+            except Exception:  # in one block; it must not affect the others
                 if last - first > 1:
                     one_by_one(first, last)
                 return
-            if estimates.shape == (last - first, len(box.names)):  # any other could be broadcast: one number for all
+            if estimates.shape == (last - first, len(box.names)):  # or a single number would be broadcast
                 out[first:last] = estimates
 
         def one_by_one(first: int, last: int) -> None:

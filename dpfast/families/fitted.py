@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Family, Theta
 
-# Of a Gumbel distribution (of minima) with scale 1, by m records: m times the bias of the location, and the variances;
-# the bias of 1 / scale. docs/proofs/block-estimates.md
+# Gumbel distribution of minima with scale 1, m records: m times the bias of the location, and the variances; the bias
+# of 1 / scale. See docs/proofs/block-estimates.md.
 _LOCATION_BIAS = -0.3698145384938331
 _LOCATION_VARIANCE = 1.108664898959527
 _SCALE_VARIANCE = 6 / math.pi**2
 _SHAPE_BIAS = 1.3795306914316206
-_SHAPE_BIAS_2 = 0.7  # of the next order, by simulation
-_SCALE_BIAS_2 = 0.0275, -0.984, -0.0258, 0.141  # the same of what is left of the scale, powers of 1 / shape
+_SHAPE_BIAS_2 = 0.7  # next order, by simulation
+_SCALE_BIAS_2 = 0.0275, -0.984, -0.0258, 0.141  # the same for the corrected scale, in powers of 1 / shape
 
-# v2 by simulation, in squares of the parameter (of the scale, for Laplace's). For the median it stands for a term in
-# m**-1.5, 1.6 / sqrt(m) of the variance, at 25 records.
+# v2 by simulation, in units of the squared parameter (of the squared scale, for Laplace). For the median it replaces a
+# term in m**-1.5, 1.6 / sqrt(m) of the variance, at 25 records.
 _WEIBULL_V2 = 2.4
 _MEDIAN_V2, _DEVIATION_V2 = 8.0, 0.8
-# Of logarithms, by simulation: of Weibull's shape and of Laplace's scale.
+# For logarithms, by simulation: of Weibull's shape and of Laplace's scale.
 _LOG_SHAPE_BIAS_2, _LOG_SHAPE_BIAS_3, _LOG_SHAPE_V2 = 1.2, 8.0, 1.45
 _LOG_DEVIATION_BIAS_2, _LOG_DEVIATION_V2 = 0.35, 1.1
-# Of the negative binomial by simulation, in powers of its bias: docs/proofs/block-estimates.md.
+# For the negative binomial, by simulation, in powers of its bias: docs/proofs/block-estimates.md.
 _R_V2, _R_B2, _P_V2, _P_B2 = 1.4, 0.6, 0.7, 0.9
-_FRAGILE = 10  # `reach` over v2 I, where the likelihood of a block may have no finite maximum
+_FRAGILE = 10  # `reach` / (v2 I), if the likelihood of a block may have no finite maximum
 
 _EXACT_SIZES = 4096
 _LARGEST_COUNTS = 1e10
@@ -43,14 +43,14 @@ Estimates = dict[str, NDArray[np.float64]]
 
 
 class Fitted(Family):
-    """A family fitted by a compiled kernel that reads each block where it lies, whatever its dtype and strides."""
+    """Base class of families fitted by a compiled kernel that reads each block in place, with any dtype and strides."""
 
     @abstractmethod
     def kernel(self, corrected: bool) -> Callable[..., None]:
-        """What fills ``out`` and ``counts``, called with ``(*data, offsets, out, counts, workers=)``."""
+        """The function that fills ``out`` and ``counts``; called with ``(*data, offsets, out, counts, workers=)``."""
 
     def better(self, fitted: Estimates, counts: NDArray[np.int64]) -> Estimates:
-        """The parameters, less the bias that the kernel does not take off itself."""
+        """Subtract the part of the bias that the kernel does not correct."""
         return fitted
 
     def estimates(
@@ -70,22 +70,22 @@ class Fitted(Family):
 
 
 def less_bias(estimate: NDArray[np.float64], relative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A positive estimate less `relative` times itself to first order, and positive for every `relative`."""
+    """Equal to estimate * (1 - relative) to first order, and positive for every `relative`."""
     return estimate * np.where(relative > 0, 1 / (1 + np.maximum(relative, 0.0)), 1 - relative)
 
 
 def fragile(family: Family, names: Iterable[str], theta: Theta) -> float:
-    """The `reach` of a family whose blocks may have no finite maximum: by the parameter with the largest v2 I."""
+    """The `reach` of a family whose blocks may have no finite maximum, from the parameter with the largest v2 I."""
     return _FRAGILE * max(family.second_order(name, theta)[0] * family.information(name, theta) for name in names)
 
 
 @dataclass(frozen=True)
 class Weibull(Fitted):
-    """Weibull waiting times, P(X > x) = exp(-(x / scale)**shape). Released: ``shape``, ``scale``, or both.
+    """Weibull distribution, P(X > x) = exp(-(x / scale)**shape). Released: ``shape``, ``scale``, or both.
 
-    With m records the MLE of the shape has the bias 1.3795306914 shape / m, that of the scale
-    ``scale (0.554332 / shape**2 - 0.369815 / shape) / m``, to first order; both are taken off, and the next order too.
-    Equal records have an infinite shape: the upper end of the bounds.
+    For m records, the MLE of the shape has the bias 1.3795306914 shape / m, and that of the scale
+    ``scale (0.554332 / shape**2 - 0.369815 / shape) / m``, to first order; both and the next order are subtracted. If
+    all records are equal, the shape is infinite: the upper end of the bounds.
     """
 
     names: ClassVar[tuple[str, ...]] = ("shape", "scale")
@@ -141,10 +141,10 @@ def _scale_bias_2(shape: Any) -> Any:
 
 @dataclass(frozen=True)
 class Laplace(Fitted):
-    """Density exp(-|x - location| / scale) / (2 scale). Released: ``location``, ``scale``, or both.
+    """Laplace density exp(-|x - location| / scale) / (2 scale). Released: ``location``, ``scale``, or both.
 
-    The location is the sample median, of an even number the middle between the two, unbiased by symmetry. The scale is
-    the mean deviation from it, divided by its expectation for scale 1 (1 - 1 / (2 m) to first order): exactly unbiased.
+    The location is the sample median (the midpoint if there are two), unbiased by symmetry. The scale is the mean
+    deviation from it, divided by its expectation for scale 1 (1 - 1 / (2 m) to first order): exactly unbiased.
     """
 
     names: ClassVar[tuple[str, ...]] = ("location", "scale")
@@ -177,9 +177,9 @@ class Laplace(Fitted):
 
 
 def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The expectation of mean |x - median| for so many records of scale 1.
+    """The expectation of mean |x - median| for `counts` records of scale 1.
 
-    Exact up to 4097 records; beyond, 1 - 1 / (2 m) - sqrt(2 / pi) / (3 m**1.5), in error by less than 1 / m**2.
+    Exact up to 4097 records; above, 1 - 1 / (2 m) - sqrt(2 / pi) / (3 m**1.5), with an error of less than 1 / m**2.
     """
     m = np.maximum(counts, 2).astype(np.float64)
     series = 1 - 1 / (2 * m) - math.sqrt(2 / math.pi) / (3 * m * np.sqrt(m))
@@ -190,7 +190,7 @@ def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _deviations() -> NDArray[np.float64]:
-    """`deviation` of 2 j (and of 2 j + 1) records, by the recurrence of docs/proofs/block-estimates.md."""
+    """`deviation` for 2 j (and 2 j + 1) records, by the recurrence of docs/proofs/block-estimates.md."""
     j = np.arange(_EXACT_SIZES // 2, dtype=np.float64)
     central = np.concatenate([[1.0], np.cumprod((2 * j[:-1] + 1) / (2 * j[:-1] + 2))])  # C(2 j, j) / 4**j
     odd = -central / (4 * (j + 1))
@@ -204,11 +204,11 @@ def _deviations() -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NegativeBinomial(Fitted):
-    """Failures before the r-th success of probability p; mean r (1 - p) / p. Released: ``r``, ``p``, ``mean``.
+    """Negative binomial distribution of the failures before the r-th success. Released: ``r``, ``p``, ``mean``.
 
-    Records are rounded to integers, negative ones are left out. A variance of at most the mean has its maximum at an
-    infinite r, p = 1: the upper ends of the bounds. The bias of order 1 / m is taken off r and p (the expectations that
-    it consists of are means over the block); the mean is the sample mean.
+    The mean is r (1 - p) / p. Records are rounded to integers; negative ones are left out. If the variance is at most
+    the mean, the likelihood is greatest at infinite r and p = 1: the upper ends of the bounds. The bias of order 1 / m
+    is subtracted from r and p (the expectations in it are means over the block); the mean is the sample mean.
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")
@@ -225,7 +225,7 @@ class NegativeBinomial(Fitted):
         return partial(_fits.negative_binomial, correct=corrected)
 
     def reference(self, box: Box, known: Theta = NOTHING) -> dict[str, float]:
-        two: dict[str, float] = {}  # that determine the third
+        two: dict[str, float] = {}  # two parameters that determine the third
         for source in (known, box.middle(), {"r": 1.0, "p": 0.5}):
             for name in self.names:
                 if name in source and len(two) < 2:
@@ -272,9 +272,9 @@ class NegativeBinomial(Fitted):
 
 @lru_cache(maxsize=64)
 def _binomial(r: float, m: float) -> tuple[float, float]:
-    """The information of a record about r and its bias of first order, by sums over the distribution of mean m."""
+    """The information of one record about r, and the first-order bias of r, as sums over the distribution of mean m."""
     if max(r, m) > _LARGEST_COUNTS or min(r, m) < 1 / _LARGEST_COUNTS:
-        raise OverflowError("counts that are too large, or too rarely not 0, for sums over their distribution")
+        raise OverflowError("counts are too large, or too rarely nonzero, to sum over their distribution")
     from scipy.stats import nbinom  # slow to import
 
     law = nbinom(r, r / (r + m))

@@ -22,23 +22,23 @@ _NODES = 80
 
 @lru_cache(maxsize=1)
 def _normal() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Points and their masses, for means over a standard normal variable; not to be modified."""
+    """Points and weights for means over a standard normal variable; do not modify."""
     z, mass = hermegauss(_NODES)
     return z, mass / mass.sum()
 
 
 @dataclass(frozen=True)
 class Regression(Fitted):
-    """What the three regressions share. A record is a row of X and a number of y.
+    """Base class of the three regressions. A record is a row of X and an entry of y.
 
     Parameters
     ----------
     columns : int or sequence of str
-        The regressors: how many, or their names (then ``"x0"``, ``"x1"``, ...).
+        The regressors: their number (then named ``"x0"``, ``"x1"``, ...), or their names.
     intercept : bool
-        Whether a constant goes before them; its coefficient is ``"intercept"``.
+        Whether to put a constant before them; its coefficient is ``"intercept"``.
     spread : float or sequence of float
-        Public assumption about the regressors, for the number of blocks and the predicted error only: independent and
+        Public assumption about the regressors, only for the number of blocks and the predicted error: independent,
         normal with mean 0 and these standard deviations.
     """
 
@@ -57,7 +57,7 @@ class Regression(Fitted):
         else:
             names = tuple(columns)
             if not names or len({*names, "intercept", "sd"}) < len(names) + 2:
-                raise ValueError(f"columns must be different names, not intercept or sd, not {columns!r}")
+                raise ValueError(f"columns must be different names other than intercept and sd, not {columns!r}")
         spread = self.spread if isinstance(self.spread, Sequence) else (self.spread,) * len(names)
         if len(spread) != len(names):
             raise ValueError(f"spread must be one number or {len(names)}, one for each column, not {len(spread)}")
@@ -67,7 +67,7 @@ class Regression(Fitted):
 
     @property
     def coefficients(self) -> tuple[str, ...]:
-        """The coefficients, in their order."""
+        """The names of the coefficients, in order."""
         return ("intercept", *self.columns) if self.intercept else self.columns
 
     @property
@@ -99,7 +99,7 @@ class Regression(Fitted):
         return {**dict.fromkeys(self.coefficients, 0.0), **box.middle(), **known}
 
     def weights(self, eta: NDArray[np.float64], theta: Theta) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The information about eta of one record, and mu'' / (2 mu'), at each predictor eta."""
+        """The information of one record about eta, and mu'' / (2 mu'), at each predictor eta."""
         raise NotImplementedError
 
     def information(self, name: str, theta: Theta) -> float:
@@ -120,10 +120,10 @@ class Regression(Fitted):
         return fragile(self, self.coefficients, theta) if self.cubic_bias else 0.0
 
     def _moments(self, theta: Theta) -> dict[str, _Moments]:
-        """Of each coefficient, under the assumption `spread`.
+        """The moments of each coefficient, under the assumption `spread`.
 
-        Where the regressors are z times their spread, the predictor is intercept + tau z_1 in a rotation of them, z_1
-        normal; the information about the constant and z_1 is a two by two matrix, about all others E w.
+        The regressors are z times their spread. After a rotation, the predictor is intercept + tau z_1 with z_1 normal;
+        the information about the constant and z_1 is a two by two matrix, and about each other coordinate E w.
         """
         slopes = np.array([theta[name] * s for name, s in zip(self.columns, self.spread, strict=True)])
         tau = math.sqrt(float(slopes @ slopes))
@@ -153,7 +153,7 @@ class Regression(Fitted):
 
 
 class _Moments(NamedTuple):
-    """Of a coefficient by m records: m times variance and bias; m**2 times what E (X'WX)**-1 exceeds its limit by."""
+    """One coefficient, m records: m times variance and bias; m**2 times the excess of E (X'WX)**-1 over its limit."""
 
     variance: float
     bias: float
@@ -162,22 +162,22 @@ class _Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticRegression(Regression):
-    """Labels with P(y > 0) = 1 / (1 + exp(-(intercept + X . slopes))). Released: the coefficients that the bounds name.
+    """Logistic regression, P(y > 0) = 1 / (1 + exp(-(intercept + X . slopes))). Released: the bounded coefficients.
 
-    Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. A label above 0 is a 1, every other a 0;
-    rows with a regressor that is not finite, or with a label NaN, are left out. The bias of first order,
-    ``(X'WX)**-1 X' (h (pi - 1/2))``, h the leverages, is taken off. Separated labels have no maximum: the estimate is
-    where Newton's method stopped, far out in the direction that separates them, so an end of the bounds. A singular
-    design gives NaN, the middle of the bounds.
+    Records are pairs: ``mle((X, y), LogisticRegression(columns=3), ...)``. Labels above 0 count as 1, others as 0; rows
+    with a NaN label or a non-finite regressor are left out. The first-order bias, ``(X'WX)**-1 X' (h (pi - 1/2))`` with
+    the leverages h, is subtracted. For separated labels, the likelihood has no maximum: the estimate is the last
+    iterate of Newton's method, far out in the separating direction, hence at an end of the bounds. A singular design
+    gives NaN, hence the middle of the bounds.
 
     Parameters
     ----------
     columns : int or sequence of str
-        The regressors: how many, or their names (else ``"x0"``, ``"x1"``, ...).
+        The regressors: their number (then named ``"x0"``, ``"x1"``, ...), or their names.
     intercept : bool
-        Whether a constant goes before them; its coefficient is ``"intercept"``.
+        Whether to put a constant before them; its coefficient is ``"intercept"``.
     spread : float or sequence of float
-        Public assumption about the regressors, for the number of blocks and the predicted error only: independent and
+        Public assumption about the regressors, only for the number of blocks and the predicted error: independent,
         normal with mean 0 and these standard deviations.
 
     Examples
@@ -186,7 +186,7 @@ class LogisticRegression(Regression):
     >>> LogisticRegression(columns=("age", "dose")).names
     ('intercept', 'age', 'dose')
 
-    All three at once, each from a third of epsilon:
+    Release all three at once, each with a third of epsilon:
 
     >>> import numpy as np, dpfast as dpf
     >>> rng = np.random.default_rng(0)
@@ -207,10 +207,10 @@ class LogisticRegression(Regression):
 
 @dataclass(frozen=True)
 class PoissonRegression(Regression):
-    """Counts with mean exp(intercept + X . slopes). Released: the coefficients that the bounds name.
+    """Poisson regression, mean exp(intercept + X . slopes). Released: the coefficients in the bounds.
 
-    Records are pairs (X, y); rows with a number that is not finite or a negative count are left out. The bias of first
-    order, ``-(X'WX)**-1 X' h / 2``, is taken off. Parameters as of `LogisticRegression`.
+    Records are pairs (X, y); rows with a non-finite number or a negative count are left out. The first-order bias,
+    ``-(X'WX)**-1 X' h / 2``, is subtracted. Parameters: see `LogisticRegression`.
     """
 
     model: ClassVar[str] = "poisson"
@@ -222,10 +222,10 @@ class PoissonRegression(Regression):
 
 @dataclass(frozen=True)
 class LinearRegression(Regression):
-    """Responses intercept + X . slopes + normal noise. Released: the coefficients that the bounds name, and ``sd``.
+    """Linear regression, intercept + X . slopes + normal noise. Released: the coefficients in the bounds, and ``sd``.
 
-    Records are pairs (X, y); rows with a number that is not finite are left out. Least squares is unbiased. ``sd``, of
-    the noise, is from m - p degrees of freedom and exactly unbiased. Parameters as of `LogisticRegression`.
+    Records are pairs (X, y); rows with a non-finite number are left out. Least squares is unbiased. ``sd``, of the
+    noise, has m - p degrees of freedom and is exactly unbiased. Parameters: see `LogisticRegression`.
     """
 
     model: ClassVar[str] = "linear"

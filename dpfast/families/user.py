@@ -1,4 +1,4 @@
-"""Families of the user's own: a function of the records of a block, or a distribution of ``scipy.stats``."""
+"""User-defined families: a function of the records of a block, or a distribution of ``scipy.stats``."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from dpfast.families.regression import LinearRegression, LogisticRegression, Poi
 
 @dataclass(frozen=True)
 class Custom(BlockFamily):
-    """An estimator of the user's: a function that is given the records of one block.
+    """Family defined by an estimator, a function of the records of one block.
 
     Parameters
     ----------
     estimator : callable
-        Takes an array of records, a copy of them; returns a number, or one for each of the bounds. An exception,
-        another shape or what is no number count as NaN: the block takes the middle of the bounds. It must depend on
-        this array alone, and not remember anything between calls: the proof of privacy needs that.
+        Takes an array of records, a copy; returns one number, or one for each of the bounds. An exception, another
+        shape or a result that is not numeric counts as NaN: the block takes the middle of the bounds. The proof of
+        privacy requires that it depends on this array alone and keeps no state between calls.
     parameters : tuple of str
-        Names of what it returns.
+        Names of the returned numbers.
     jackknife : bool
-        How the bias of order 1 / b is corrected where it is: b t - (b - 1) mean t(-i) for a block of b records, t(-i)
-        the estimate without record i. False: not at all.
+        Correct the bias of order 1 / b by the jackknife: b t - (b - 1) mean t(-i) for a block of b records, t(-i) the
+        estimate without record i. False: do not correct it.
 
     Notes
     -----
-    Cost: a call for each block, in one thread; for each record if the jackknife is on.
+    Cost: one call per block, in one thread; with the jackknife, one per record.
     """
 
     estimator: Callable[[NDArray[np.float64]], Any]
     parameters: tuple[str, ...] = ("parameter",)
     jackknife: bool = True
-    many: ClassVar[bool] = True  # each is a copy
+    many: ClassVar[bool] = True  # each block is a copy
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,8 +93,8 @@ class Scipy(BlockFamily):
 
     Notes
     -----
-    Released: its shapes, ``loc`` and ``scale``, whichever the bounds name; all are fitted. Cost: that of `fit`, about a
-    millisecond or more for each block.
+    Released: its shapes, ``loc`` and ``scale``, as named in the bounds; all of them are fitted. Cost: that of `fit`,
+    about a millisecond or more per block.
     """
 
     distribution: Any
@@ -151,12 +151,12 @@ _OF_SCIPY = {
 
 
 def named() -> tuple[str, ...]:
-    """The families that have a name."""
+    """Names of the families that can be given by name."""
     return tuple(_NAMED)
 
 
 def family_for(value: Any, x: Any) -> Any:
-    """The regression that a name stands for, given (X, y): on as many columns as X has, or on those it names."""
+    """The regression of this name for data (X, y): on as many columns as X has, with their names if X has names."""
     if not isinstance(value, str) or value not in _REGRESSIONS:
         return value
     if not isinstance(x, tuple) or len(x) != 2:
@@ -168,14 +168,14 @@ def family_for(value: Any, x: Any) -> Any:
 
 
 def family_of(value: Any) -> Family:
-    """A family from its name, an object of `dpfast.families`, a distribution of ``scipy.stats``, or a callable.
+    """Return a family, given by name, as an object of `dpfast.families`, distribution of ``scipy.stats`` or callable.
 
-    Distributions of ``scipy.stats`` that stand among ours become ours, with our names of parameters.
+    Distributions of ``scipy.stats`` that also exist in `dpfast.families` are replaced, with the parameter names there.
     """
     if isinstance(value, Family):
         return value
     if isinstance(value, type) and issubclass(value, Family):
-        raise TypeError(f"family must be an object: {value.__name__}(...), not the class")
+        raise TypeError(f"family must be an instance, {value.__name__}(...), not the class")
     if isinstance(value, str):
         if value in _REGRESSIONS:
             regression = _REGRESSIONS[value]

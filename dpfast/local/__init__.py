@@ -1,6 +1,6 @@
-"""Local privacy: nobody is trusted with raw data; each person sends one randomised report.
+"""Local differential privacy: there is no trusted curator, and each person sends one randomised report.
 
-One file per estimation problem. Neighbours here are any two values of one person's record.
+Each file covers one estimation problem. Any two values of one person's record are neighbours.
 """
 
 from dpfast.local.ball import L2Ball

@@ -1,4 +1,4 @@
-"""Vectors in a ball, |x| <= radius: one bit about a random half space, or a point of a random cap."""
+"""Vectors in a ball, |x| <= radius: one bit about a random half space, or a point in a random cap."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from dpfast.theory.cube import gamma_ratio_half
 _METHODS = ("auto", "halfspace", "privunit")
 _REPORTS = ("vector", "sign")
 
-# A cap so many standard deviations of a coordinate away is too rare for any coin of 64 bits.
+# A cap this many standard deviations of a coordinate away is too rare for a coin of 64 bits.
 _HIGHEST = 12.0
 
-# By so much of itself the norm of a report may be off.
+# Relative tolerance on the norm of a report.
 _SLACK = 2.0**-20
 
 
 @dataclass(frozen=True)
 class L2Ball(VectorRandomizer):
-    """Release of a vector of d numbers of Euclidean norm at most radius, each person for himself.
+    """Local randomiser for vectors of d numbers with Euclidean norm at most `radius`.
 
-    A record is rounded to the sphere, unbiased; the report says, truly with odds e^epsilon, on which side of a random
-    half space it is. Pure epsilon-local differential privacy.
+    A record is rounded to the sphere without bias. The report names the side of a random half space that contains it,
+    and is true with odds e^epsilon. Pure epsilon-local differential privacy.
 
     Parameters
     ----------
     d : int
         At least 1.
     epsilon : float
-        At least 2**-40; rounded down to a double. From 44.4 on it is 44.4 (docs/proofs/reflection.md).
+        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4 (docs/proofs/reflection.md).
     radius : float
         Positive, in data units.
     method : {"auto", "halfspace", "privunit"}
-        "halfspace", the default of "auto": private exactly, whatever floats do. "privunit" reports a point in or out of
-        a cap around the record: 1.16, 1.67, 3.9 times less variance at epsilon = 1, 2, 4, but the guarantee is one of
-        real arithmetic; see the notes. In one dimension there are no caps: it is "halfspace".
+        "halfspace", the default of "auto", is exactly private, whatever the floating-point arithmetic does. "privunit"
+        reports a point inside or outside a cap around the record: its variance is 1.16, 1.67, 3.9 times smaller at
+        epsilon = 1, 2, 4, but its guarantee assumes real arithmetic; see Notes. In one dimension it equals "halfspace".
     report : {"vector", "sign"}
-        "vector": d floats, unbiased for the record. "sign", of "halfspace" only: one word, from which anyone makes the
-        same vector (`decode`): one bit about the record, and a public seed.
+        "vector": d floats, an unbiased estimate of the record. "sign" (only for "halfspace"): one word that holds one
+        bit about the record and a public seed; `decode` recovers the same vector from it.
 
     Attributes
     ----------
@@ -60,20 +60,20 @@ class L2Ball(VectorRandomizer):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Records: a longer one is projected to the ball; with NaN it is the zero vector; with infinities it is the limit,
-    those coordinates +-1, all others 0, at the full radius.
-    Privacy of "halfspace": only the bit depends on the record, and an exact coin keeps or flips it: no rounding, NaN or
-    poor direction can weaken that (docs/proofs/reflection.md). Of "privunit": the coin is exact, but a released point
-    is made of the record's floats, and a set of doubles may be a little likelier under one record than the real law
-    says. The excess over epsilon is thought to be negligible and is not proved; where that matters, use "halfspace".
-    Report: "sign": a uint64, its upper 63 bits the seed of the direction u (SplitMix64, then Box and Muller), its last
-    bit 1 for +u, 0 for -u; "vector": d float64. Bytes: little-endian.
-    Variance: ``scale**2 - |x|^2`` in all. Cost: half of ``Generator.standard_normal`` of the same size, for either
-    report, for `decode` and for `aggregate` of signs. Timing is outside the guarantee.
+    Records: a longer record is projected onto the ball; one with NaN counts as the zero vector; one with infinities
+    counts as the limit: these coordinates are +-1, all others 0, at the full radius.
+    Privacy of "halfspace": only the bit depends on the record, and an exact coin keeps or flips it, so rounding, NaN or
+    a poor direction cannot weaken the guarantee (docs/proofs/reflection.md). Of "privunit": the coin is exact, but the
+    released point is computed from the record's floats, so a set of doubles may be slightly likelier under one record
+    than the real law says. The excess over epsilon is believed negligible but not proved; if in doubt, use "halfspace".
+    Report: "sign": a uint64; its upper 63 bits are the seed of the direction u (SplitMix64, then Box and Muller), its
+    last bit is 1 for +u, 0 for -u; "vector": d float64. Bytes: little-endian.
+    Variance: ``scale**2 - |x|^2`` in total. Run time: half that of ``Generator.standard_normal`` of the same size, for
+    both report types, for `decode` and for `aggregate` of signs. The guarantee does not cover timing.
 
     References
     ----------
@@ -107,7 +107,7 @@ class L2Ball(VectorRandomizer):
         _checks.choice("method", self.method, _METHODS)
         _checks.choice("report", self.report, _REPORTS)
         if self.method == "privunit" and self.report == "sign":
-            raise ValueError("report='sign' is of method='halfspace' only: a point in a cap is no sign")
+            raise ValueError("report='sign' requires method='halfspace': a point in a cap is not a sign")
         if self.method == "auto" or self.d == 1:
             put(self, "method", "halfspace")
         scale = self._halfspace_scale() if self.method == "halfspace" else self._cap_scale()
@@ -115,23 +115,23 @@ class L2Ball(VectorRandomizer):
         _checks.finite_scale(self.second_moment)
 
     def _halfspace_scale(self) -> float:
-        """``c sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2)``, c = 1 / (2 P(keep) - 1): c over E|U_1|."""
+        """``c sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2)``, c = 1 / (2 P(keep) - 1): the ratio of c to E|U_1|."""
         return coin(self.epsilon).gain * math.sqrt(math.pi) * gamma_ratio_half(self.d / 2)
 
     def _cap_scale(self) -> float:
-        """1 / E<V, r> for a point V of the cap with the coin's probability, else outside."""
+        """1 / E<V, r> where V is in the cap with the coin's probability, else outside."""
         _, share, inside = self._cap
         p = inside.probability - Fraction(share)
         return 1 / (_cap_moment(self.d, self.height) * float(p / (Fraction(share) * (1 - Fraction(share)))))
 
     @property
     def height(self) -> float:
-        """Where the cap begins, in units of the radius; 0, half of the sphere, for a half space."""
+        """Height at which the cap begins, in units of the radius; 0 (half of the sphere) for a half space."""
         return best_height(self.d, self.epsilon) if self.method == "privunit" else 0.0
 
     @property
     def _cap(self) -> tuple[float, float, Coin]:
-        """Its height, its share of the sphere, and the coin that says "inside"."""
+        """The height of the cap, its share of the sphere, and the coin that decides "inside"."""
         share = _cap_share(self.d, self.height)
         return self.height, share, coin(self.epsilon, Fraction(share) / (1 - Fraction(share)))
 
@@ -152,7 +152,7 @@ class L2Ball(VectorRandomizer):
             _directions.randomize_vectors(words, x, 1 / self.radius, threshold, self.scale, out)
 
     def _heights(self, coins: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """<V, r> of each report, by inversion: q is the share of the sphere that is higher."""
+        """<V, r> of each report, by inversion; q is the share of the sphere above it."""
         _, share, inside = self._cap
         u = (words.astype(np.float64) + 0.5) * 2.0**-64
         q = np.where(coins < np.uint64(inside.threshold), share * u, share + (1 - share) * u)
@@ -176,9 +176,9 @@ class L2Ball(VectorRandomizer):
 
     @property
     def _lengths(self) -> tuple[float, float, float]:
-        """A factor, a power of two, and the least and the greatest square that a report times the factor has.
+        """A factor (a power of two), and the bounds on the squared norm of a report times that factor.
 
-        A report is of norm `scale` to rounding; that of its d numbers is more where they are subnormal.
+        A report has norm `scale` up to rounding; the d rounded numbers may have a larger norm if they are subnormal.
         """
         factor = math.ldexp(1.0, min(-math.frexp(self.scale)[1], 1000))
         length, slack = self.scale * factor, _SLACK * self.scale * factor + self.d * 2.0**-1074 * factor
@@ -250,7 +250,7 @@ def _log_cap_moment(d: int, height: float) -> float:
 
 @lru_cache(maxsize=256)
 def best_height(d: int, epsilon: float) -> float:
-    """The height h of the cap with the least scale: where ``(1 + (E - 1) Q(h)) / E[U_1; U_1 >= h]`` is least."""
+    """The height h of the cap with the least scale: it minimises ``(1 + (E - 1) Q(h)) / E[U_1; U_1 >= h]``."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     gain = math.expm1(min(epsilon, 44.36))

@@ -1,4 +1,4 @@
-"""Which of k categories: randomised response and its better relatives, all of one exact coin."""
+"""Frequencies of k categories: randomised response and more accurate variants, each built on one exact coin."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_CATEGORIES = 2**31
 
 @dataclass(frozen=True)
 class Binary(ScalarRandomizer):
-    """A yes or no from each person, by Warner's randomised response.
+    """Local randomiser for one bit: Warner's randomised response.
 
-    The truth is sent with probability ``e^epsilon / (1 + e^epsilon)``, else the opposite. Pure epsilon-local
+    The true bit is sent with probability ``e^epsilon / (1 + e^epsilon)``, else the opposite. Pure epsilon-local
     differential privacy.
 
     Parameters
@@ -36,16 +36,16 @@ class Binary(ScalarRandomizer):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    A record counts as 1 if it is greater than 0, else as 0, NaN and missing ones too. A report is one byte, 0 or 1,
-    others are refused; the sums of an aggregate are the numbers of zeros and ones.
+    A record greater than 0 counts as 1, any other, also NaN or a missing one, as 0. A report is one byte, 0 or 1; other
+    bytes are refused. The sums of an aggregate are the numbers of zeros and ones.
 
-    Privacy: the coin is exact, its probability rounded towards privacy, and estimates divide by what it really is
-    (docs/proofs/local-categories.md). Cost: two random words for a report. The time does not depend on the records, up
-    to what the processor makes of them.
+    Privacy: the coin is exact and its probability is rounded towards privacy; estimates use the rounded probability
+    (docs/proofs/local-categories.md). Cost: two random words per report. The run time does not depend on the records,
+    apart from effects inside the processor.
 
     References
     ----------
@@ -70,7 +70,7 @@ class Binary(ScalarRandomizer):
 
     @property
     def coin(self) -> Coin:
-        """The coin: "keep" sends the truth."""
+        """The coin: "keep" sends the true bit."""
         return coin(self.epsilon)
 
     @property
@@ -79,7 +79,7 @@ class Binary(ScalarRandomizer):
 
     @property
     def grid(self) -> Grid:
-        """The records: 0 and 1."""
+        """Grid of the records: 0 and 1."""
         return Grid(0, 1, step=1.0)
 
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
@@ -109,7 +109,7 @@ class Binary(ScalarRandomizer):
         return np.asarray(ends[reports])
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
-        """Unbiased estimate of the share of ones, without reports that are refused; may lie outside [0, 1]."""
+        """Unbiased estimate of the share of ones; may lie outside [0, 1]. Refused reports are left out."""
         total = self._aggregated(reports, 2)
         p = self.coin.probability
         return float((Fraction(int(total.sums[1]), total.n) - (1 - p)) / (2 * p - 1))
@@ -122,7 +122,7 @@ class Binary(ScalarRandomizer):
 
 @dataclass(frozen=True)
 class Categorical(ScalarRandomizer):
-    """Which of k categories each person is in: frequencies without anyone telling.
+    """Local randomiser for one of k categories, to estimate their frequencies.
 
     Pure epsilon-local differential privacy.
 
@@ -133,9 +133,9 @@ class Categorical(ScalarRandomizer):
     epsilon : float
         At least 2**-40; rounded down to a double.
     method : {"auto", "k-rr", "subset", "oue", "olh", "hadamard"}
-        "auto" is the method of least total variance, the first of these on a tie, a function of k and epsilon only.
-        That is "subset", or "k-rr" where both are the same. For many categories others are nearly as accurate and
-        cheaper; see Notes.
+        "auto" selects the method with the least total variance, the first listed on a tie; it depends on k and epsilon
+        only. This is "subset", or "k-rr" where the two coincide. For many categories, other methods are nearly as
+        accurate and cheaper; see Notes.
 
     Attributes
     ----------
@@ -145,32 +145,32 @@ class Categorical(ScalarRandomizer):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    A record that is not one of 0..k - 1 (NaN, a fraction, out of range) counts as category 0.
+    A record that is not one of 0..k - 1 (NaN, a fraction, a number out of range) counts as category 0.
 
     With E = e^epsilon, a report is
 
-    - "k-rr": one category, the true one with E times the probability of any other. 1, 2 or 4 bytes.
-    - "subset": a set of about k / (E + 1) categories, each with the true one in it E times as likely as one without it.
-      k bits. As many random words as the set has members.
-    - "oue": k bits, the true one fair, the others 1 with probability 1 / (E + 1). 1/8 random word for each.
-    - "olh": a line over the field of 2**32 - 5 elements that is below an edge at the true category, E times as likely
-      as one that is not; another category is below it with probability ``edge / (2**32 - 5)`` exactly. 8 bytes. This is
-      local hashing with hash functions that are pairwise independent, so that estimates are unbiased without an
-      assumption, and with the best number of cells, which is not whole: at least the accuracy of "oue". Counting takes
-      n k steps.
-    - "hadamard": a random row of the Hadamard matrix and its entry at the true category, flipped or not. 1 to 4 bytes.
-      Counting takes one fast transform. Good for small epsilon.
+    - "k-rr": one category; the true one has E times the probability of any other. 1, 2 or 4 bytes.
+    - "subset": a set of about k / (E + 1) categories; a set with the true category is E times as likely as one without
+      it. k bits. It takes as many random words as the set has members.
+    - "oue": k bits; the true one is fair, the others are 1 with probability 1 / (E + 1). 1/8 random word for each bit.
+    - "olh": a line over the field of 2**32 - 5 elements. A line that is below an edge at the true category is E times
+      as likely as one that is not; at another category it is below the edge with probability exactly
+      ``edge / (2**32 - 5)``. 8 bytes. This is local hashing with pairwise independent hash functions, so estimates are
+      unbiased without assumptions, and with the optimal number of cells, which need not be an integer: at least as
+      accurate as "oue". Counting takes n k steps.
+    - "hadamard": a random row of the Hadamard matrix and its entry at the true category, possibly flipped. 1 to 4
+      bytes. Counting takes one fast transform. Good for small epsilon.
 
-    Packed bits are words of 64, the first category the lowest bit; as bytes, ceil(k / 8) for a report. The sums of an
-    aggregate are how many reports support each category. Refused are symbols out of range, bits beyond the last
-    category that are not 0, for "subset" sets of another size, for "olh" numbers that are no elements of the field.
+    Packed bits are stored in words of 64, the first category in the lowest bit; as bytes, a report takes ceil(k / 8).
+    The sums of an aggregate count the reports that support each category. Refused: symbols out of range; nonzero bits
+    beyond the last category; for "subset", sets of another size; for "olh", numbers outside the field.
 
-    Privacy: one exact coin for each report, its probability rounded towards privacy; what follows is uniform whatever
-    the record (docs/proofs/local-categories.md). Estimates divide by the probabilities that the coin really has.
+    Privacy: one exact coin for each report, its probability rounded towards privacy; all other randomness is uniform
+    whatever the record (docs/proofs/local-categories.md). Estimates use the rounded probability of the coin.
 
     References
     ----------
@@ -212,12 +212,12 @@ class Categorical(ScalarRandomizer):
 
     @property
     def coin(self) -> Coin:
-        """The coin that decides what is sent."""
+        """The coin that decides which report is sent."""
         return self._method.coin
 
     @property
     def support(self) -> tuple[Fraction, Fraction]:
-        """The probabilities that a report supports the true category, and any other one; exact."""
+        """The exact probabilities that a report supports the true category, and a given other one."""
         return self._method.p, self._method.q
 
     @property
@@ -226,22 +226,22 @@ class Categorical(ScalarRandomizer):
 
     @property
     def grid(self) -> Grid:
-        """The records: 0..k - 1."""
+        """Grid of the records: 0..k - 1."""
         return Grid(0, self.k - 1, step=1.0)
 
     @property
     def total_variance(self) -> float:
-        """Sum over all categories of the variance of a decoded report; the same at every record."""
+        """Sum over all categories of the variance of a decoded report; it is the same for every record."""
         return float(self._method.total_variance)
 
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._method.fill(source, self._codes(x), out)
 
     def _codes(self, x: NDArray[Any]) -> NDArray[np.uint32]:
-        """The categories of records of any dtype, 0 for what is none."""
+        """Categories of records of any dtype; 0 for a record that is not a category."""
         if x.dtype.kind == "f":
             with np.errstate(invalid="ignore"):  # a signalling NaN
-                x = x.astype(np.float64, copy=False) if x.dtype.itemsize < 8 else x  # where k is a number, too
+                x = x.astype(np.float64, copy=False) if x.dtype.itemsize < 8 else x  # a float type that can hold k
                 inside = (x >= 0) & (x < self.k) & (x == np.floor(x))
                 return np.where(inside, x, 0).astype(np.uint32)
         whole = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
@@ -259,17 +259,17 @@ class Categorical(ScalarRandomizer):
         Raises
         ------
         ValueError
-            More than 2**16 different reports, as there always are for "olh".
+            If there are more than 2**16 different reports; this is always so for "olh".
         """
         if self._method.outcomes > LARGEST_LAW:
-            raise ValueError(f"a law of more than 2**16 reports is not written out, here {self._method.outcomes}")
+            raise ValueError(f"law supports at most 2**16 reports, not {self._method.outcomes}")
         return self._method.law(int(self._codes(record(x))[0]))
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        """For each report an unbiased estimate of its record as a vector: 1 in its category, 0 elsewhere.
+        """Decode each report into an unbiased estimate of its record as a vector: 1 in its category, 0 elsewhere.
 
-        A report that is refused is a vector of NaN. n times k numbers: for frequencies use `estimate`, which needs no
-        memory.
+        A refused report becomes a vector of NaN. The result has n times k numbers: to estimate frequencies, use
+        `estimate`, which does not need this memory.
         """
         return super().decode(reports)
 
@@ -281,7 +281,7 @@ class Categorical(ScalarRandomizer):
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
         """Unbiased estimates of the k frequencies; they may be negative and need not sum to 1.
 
-        Reports that are refused are left out; ``aggregate(reports).refused`` is their number.
+        Refused reports are left out; ``aggregate(reports).refused`` is their number.
         """
         total = self._aggregated(reports, self.k)
         p, q = self.support
@@ -290,7 +290,7 @@ class Categorical(ScalarRandomizer):
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Variance of the entries of a decoded report.
 
-        Of the k entries at one record x, or for an array of records one row each; by default the largest one.
+        The variances of the k entries for one record x, or one row of them per record; by default the largest variance.
         """
         own, other = self._method.variances
         if x is None:
@@ -301,7 +301,7 @@ class Categorical(ScalarRandomizer):
         return rows.reshape((*(values.shape if hasattr(x, "__len__") else ()), self.k))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        """The reports one after the other.
+        """Return the reports as bytes, one after the other.
 
         Symbols, rows and lines (slope, then offset) little-endian; packed bits in ceil(k / 8) bytes.
         """
@@ -311,12 +311,12 @@ class Categorical(ScalarRandomizer):
         return rows.view(np.uint8)[:, : -(-self.k // 8)].tobytes()
 
     def from_bytes(self, data: bytes) -> NDArray[Any]:
-        """The reports that `to_bytes` wrote, one axis of them.
+        """Return the one-dimensional array of reports that `to_bytes` wrote.
 
         Raises
         ------
         ValueError
-            Bytes of another length.
+            If the number of bytes does not fit.
         """
         if not self._method.packed:
             return super().from_bytes(data)

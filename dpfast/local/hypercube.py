@@ -28,47 +28,48 @@ _CACHE = 2**18  # bytes of reports that are summed at once
 
 @dataclass(frozen=True)
 class Hypercube(VectorRandomizer):
-    """Release of a vector of d numbers in [-radius, radius] as a few random signs, each person for himself.
+    """Local randomiser for vectors of d numbers in [-radius, radius]; a report is a few random signs.
 
-    A record is rounded to a corner of the cube, unbiased; then the signs of a random set of its coordinates, drawn
-    without regard to the record, are flipped. Pure epsilon-local differential privacy.
+    A record is rounded to a corner of the cube without bias; then the signs of a random set of its coordinates, drawn
+    independently of the record, are flipped. Pure epsilon-local differential privacy.
 
     Parameters
     ----------
     d : int
         At least 1.
     epsilon : float
-        At least 2**-40; rounded down to a double. From 44.4 on it is 44.4 (docs/proofs/reflection.md).
+        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4 (docs/proofs/reflection.md).
     radius : float
         Positive, in data units.
     method : {"auto", "majority", "subset"}
-        "majority" asks for all signs and agrees in more than half of them with odds e^epsilon. "subset" spends all of
-        epsilon on a random k of the d coordinates, public and not chosen by data, and agrees in at least tau of them;
-        k and tau have the least variance. "auto" is the one of less variance.
+        "majority" reports all signs; more than half of them agree with the corner with odds e^epsilon. "subset" spends
+        all of epsilon on a public random set of k of the d coordinates, at least tau of which agree; k and tau have the
+        least variance. "auto" selects the method of smaller variance.
 
     Attributes
     ----------
     k, tau : int
-        Signs in a report, and how many of them agree where the coin says "keep".
+        The number of signs in a report, and how many of them agree if the coin shows "keep".
     scale : float
-        A decoded report is +-scale where there is a sign, 0 elsewhere.
+        The entries of a decoded report are +-scale where the report has a sign, 0 elsewhere.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Records: clamped to the cube, NaN is 0. The mean of a rounded coordinate is off by at most radius * 2**-48.
-    Privacy: P(report | corner) takes two values, of ratio at most e^epsilon, exactly, and rounding mixes corners
-    (docs/proofs/hypercube.md). The published majority for even d, ties counted on both sides, loses log(1 + e^epsilon);
-    here ties count as disagreement, which is private and has less variance, too.
-    Report: uint64 words. k = d: ceil(d / 64) words, bit j in word j // 64 at place j % 64, 1 for +scale, the bits
-    beyond d zero. k < d: a word that is the seed of the subset (`subset`), then ceil(k / 64) words, bit i for
-    coordinate i of the subset. Bytes: the words in order, little-endian. Refused: bits beyond the last that are not 0.
-    Variance: d^2 B^2 / k - |x|^2 in all, B = scale k / d. Cost: 1 to 2 ns a coordinate asked for and 2 bytes of
-    randomness; a sum of n reports about n d / 300 ns. Timing is outside the guarantee.
+    Records: they are clamped to the cube; NaN counts as 0. Rounding shifts the mean of a coordinate by at most
+    radius * 2**-48.
+    Privacy: P(report | corner) takes two values whose ratio is exactly at most e^epsilon, and rounding mixes corners
+    (docs/proofs/hypercube.md). The published majority for even d, which counts ties on both sides, loses
+    log(1 + e^epsilon); here ties count as disagreement, which is private and has less variance.
+    Report: uint64 words. k = d: ceil(d / 64) words; bit j is in word j // 64 at place j % 64, 1 for +scale, and the
+    bits beyond d are zero. k < d: one word with the seed of the subset (`subset`), then ceil(k / 64) words with bit i
+    for coordinate i of the subset. Bytes: the words in order, little-endian. Refused: nonzero bits beyond the last.
+    Variance: d^2 B^2 / k - |x|^2 in total, B = scale k / d. Run time: 1 to 2 ns and 2 bytes of randomness per requested
+    coordinate; a sum of n reports takes about n d / 300 ns. The guarantee does not cover timing.
 
     References
     ----------
@@ -110,23 +111,23 @@ class Hypercube(VectorRandomizer):
 
     @property
     def _coin(self) -> Coin:
-        """The coin of the k signs, of which at least tau agree where it shows "keep"."""
+        """The coin for the k signs; at least tau of them agree if it shows "keep"."""
         return coin(self.epsilon) if self.method == "majority" else subset_coin(self.k, self.tau, self.epsilon)
 
     @property
     def mask_law(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-        """What draws the mask of k signs: the coin's threshold, k, and `masks`, empty where half of k decides."""
+        """Parameters of the mask of k signs: the coin's threshold, k, and `masks`, empty if half of k decides."""
         classes = ((), ()) if self.method == "majority" else masks(self.k, self.tau)
         return self._coin.threshold, self.k, *classes
 
     def mask_correlation(self) -> float:
-        """The mean of the product of two signs of a report, over that of the record's, k >= 2."""
+        """Mean product of two signs of a report, relative to that of the record; k >= 2."""
         k, weights = self.k, _mask_weights(self._coin, self.k, self.tau)
         total = sum(math.comb(k, f) * weight * ((k - 2 * f) ** 2 - k) for f, weight in enumerate(weights))
         return float(total / (k * (k - 1)))
 
     def subset(self, reports: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The coordinates asked of each report, in the order of its bits: shape (n, k), or (k,) for one."""
+        """The coordinates in each report, in the order of its bits: shape (n, k), or (k,) for one report."""
         rows, one = self.checked_reports(reports)
         out = np.empty((rows.shape[0], self.k), np.int64)
         if self.k == self.d:
@@ -141,11 +142,11 @@ class Hypercube(VectorRandomizer):
         Raises
         ------
         ValueError
-            More than 2**20 outcomes.
+            If there are more than 2**20 outcomes.
         """
         rows, _ = self._records(x)
         if len(rows) != 1:
-            raise ValueError(f"law is of one record, of shape ({self.d},), not of {len(rows)}")
+            raise ValueError(f"law takes one record, of shape ({self.d},), not {len(rows)} records")
         if math.comb(self.d, self.k) << self.k > _MOST_OUTCOMES:
             raise ValueError(f"the law of {self.k} of {self.d} signs has more than 2**20 outcomes")
         up = _up_codes(np.asarray(rows[0], dtype=np.float64), 1 / self.radius)
@@ -153,7 +154,7 @@ class Hypercube(VectorRandomizer):
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The cube, for `dpfast.audit.verify`: a record clamped to it is one of these points, or near."""
+        """Grids of the cube, for `dpfast.audit.verify`: a clamped record is at or near one of these points."""
         return (Grid(-self.radius, self.radius),) * self.d
 
     @property
@@ -209,14 +210,14 @@ class Hypercube(VectorRandomizer):
 
 @dataclass(frozen=True, eq=False)
 class HypercubeLaw:
-    """The law of the signs in a report. PRIVATE. Outcome k is row k of the signs, as for `dpfast.audit.verify`.
+    """The law of the signs in a report. PRIVATE. Outcome k is row k of `signs`, as for `dpfast.audit.verify`.
 
     Attributes
     ----------
     signs : ndarray of int8, shape (m, d)
-        Every possible decoded report, in units of `Hypercube.scale`: +1, -1, or 0 where it was not asked.
+        Every possible decoded report, in units of `Hypercube.scale`: +1, -1, or 0 for coordinates outside the subset.
     logs : ndarray, shape (m,)
-        Logarithms of their probabilities.
+        Their log probabilities.
     """
 
     signs: NDArray[np.int8]
@@ -227,7 +228,7 @@ class HypercubeLaw:
         return np.arange(self.logs.size)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of the probability of outcomes k."""
+        """Log probability of outcomes k."""
         return np.asarray(self.logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[np.int8]:
@@ -236,7 +237,7 @@ class HypercubeLaw:
 
     @classmethod
     def of(cls, up: list[int], k: int, weights: list[Fraction]) -> HypercubeLaw:
-        """From the codes of the probabilities of +, and the probability of a mask of each number of ones."""
+        """Build the law from the codes of P(+), and the probability of a mask with each number of ones."""
         d, bits = len(up), np.arange(2**k)
         ones = np.array([bin(mask).count("1") for mask in range(2**k)])
         signs = (2 * (bits[:, None] >> np.arange(k) & 1) - 1).astype(np.int8)
@@ -254,14 +255,14 @@ class HypercubeLaw:
 
 
 def _up_codes(x: NDArray[np.float64], inverse: float) -> NDArray[np.int64]:
-    """The probability of rounding up, in units of 2**-48, as ``bits.h`` computes it."""
+    """The probability of rounding up in units of 2**-48, computed as in ``bits.h``."""
     with np.errstate(all="ignore"):
         y = np.clip(x * inverse, -1.0, 1.0)
     return np.rint((np.where(np.isnan(y), 0.0, y) + 1.0) * 2.0**47).astype(np.int64)
 
 
 def _mask_weights(coin_shown: Coin, k: int, tau: int) -> list[Fraction]:
-    """The probability of each mask of 0, ..., k ones."""
+    """The probability of a mask with 0, ..., k ones."""
     inside, outside = masks(k, tau)
     least = 1 / (coin_shown.ratio * inside[-1] + outside[-1])
     return [coin_shown.ratio * least if ones <= k - tau else least for ones in range(k + 1)]

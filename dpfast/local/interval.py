@@ -1,4 +1,4 @@
-"""A bounded number from each person: reports whose mean is the number."""
+"""Local randomiser for a bounded number; its decoded reports are unbiased."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record, symbols
 
-# Shapes for a design epsilon (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8): width of the window, and the positive half of the
-# values of the symbols, in 1e-4. Only their proportions matter: they are scaled to the epsilon in use.
+# Codebooks optimised at epsilon = 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8: the width of the window, and the positive half of
+# the symbols' values, in 1e-4. Only the proportions matter: values are scaled to the epsilon in use.
 _SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1, (1,)),
     (8, (71941, 74219, 76555, 78979, 81466, 84044, 86691, 89434)),
@@ -43,17 +43,17 @@ _SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
 )
 
 _METHODS = ("two-point", "codebook", "piecewise", "hybrid", "laplace")
-_CODEBOOKS_UP_TO = 11.0  # beyond, the finest table is too coarse
-_PIECES = 4094  # symbols of "piecewise": with the two points of "hybrid" 2**12
-_CELLS = 2**12  # of the grid of "laplace"
-_HYBRID_FROM = 0.6093524930  # where the mixture begins to be better than two points (Wang et al. 2019)
-_REACH = 64  # scales: how far a report of "laplace" is from the grid, at most
-_LEAST_WIDTH = 2.0**-500  # of the bounds: its square is a number
+_CODEBOOKS_UP_TO = 11.0  # above this, the finest table is too coarse
+_PIECES = 4094  # symbols of "piecewise"; with the two points of "hybrid" there are 2**12
+_CELLS = 2**12  # cells of the grid of "laplace"
+_HYBRID_FROM = 0.6093524930  # above this, the mixture is better than two points (Wang et al. 2019)
+_REACH = 64  # largest distance of a report of "laplace" from the grid, in scales
+_LEAST_WIDTH = 2.0**-500  # least distance between the bounds: its square does not underflow
 
 
 @dataclass(frozen=True)
 class Interval(ScalarRandomizer):
-    """A number between public bounds from each person; the mean of the reports is the mean of the numbers.
+    """Local randomiser for numbers between public bounds; the mean of the decoded reports is unbiased.
 
     Pure epsilon-local differential privacy.
 
@@ -62,11 +62,11 @@ class Interval(ScalarRandomizer):
     epsilon : float
         At least 2**-40; rounded down to a double.
     bounds : pair of float
-        Public, in data units, their distance from 2**-500 to the range of float64. A number outside counts as the
-        nearer bound; NaN and missing as 0, or as the bound nearest to 0.
+        Public, in data units, between 2**-500 and the range of float64 apart. A number outside counts as the nearer
+        bound; NaN and missing ones as 0, or as the bound nearest to 0.
     method : {"auto", "two-point", "codebook", "piecewise", "hybrid", "laplace"}
-        "auto" is "codebook" up to epsilon = 11, where it has the least variance at the worst record, "piecewise" above,
-        which has the least of the others to within 1 %.
+        "auto" selects "codebook" up to epsilon = 11, where its variance at the worst record is the least, and
+        "piecewise" above, where its variance is within 1 % of the least.
 
     Attributes
     ----------
@@ -76,32 +76,32 @@ class Interval(ScalarRandomizer):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    A report is one of M public symbols (1 byte, or 2), drawn in two steps. The number goes to one of the two nearest
-    windows of w consecutive symbols, at random so that nothing is lost on average. Then a coin decides whether the
-    symbol is uniform in the window or uniform outside it. `decode` looks up the value of a symbol; the values are
-    scaled so that the mean of a window at the end of the range is the bound.
+    A report is one of M public symbols (1 byte, or 2), drawn in two steps. First, the number is assigned at random to
+    one of the two nearest windows of w consecutive symbols, without bias. Then a coin decides whether the symbol is
+    uniform inside the window or uniform outside it. `decode` looks up the value of a symbol; the values are scaled so
+    that the mean of a window at the end of the range equals the bound.
 
     - "two-point": M = 2, w = 1: randomised response on the bounds.
-    - "codebook": M of 2 to 40, values optimised for the worst record; of ten shapes the best at this epsilon.
-    - "piecewise": M = 4094 equally spaced values, w / M nearest to 1 / (e^(epsilon / 2) + 1): the piecewise mechanism
-      on a grid, hence without its floats.
+    - "codebook": M from 2 to 40, with values optimised for the worst record; the best of ten codebooks at this epsilon.
+    - "piecewise": M = 4094 equally spaced values, with w / M nearest to 1 / (e^(epsilon / 2) + 1): the piecewise
+      mechanism on a grid, hence without its floats.
     - "hybrid": "piecewise" with probability 1 - e^(-epsilon / 2), else "two-point", for epsilon > 0.609; the report
-      tells which.
-    - "laplace": not a window. The number goes to one of 4097 grid points, and rounded Laplace noise of scale 4096 /
-      epsilon is added, exactly; a report is an int64, the grid point, cut off 64 scales from the grid, which noise
-      reaches once in 10**27. Worse than "codebook" for every epsilon up to 11.
+      shows which one was used.
+    - "laplace": has no window. The number is rounded to one of 4097 grid points, and rounded Laplace noise of scale
+      4096 / epsilon is added exactly. A report is an int64, the noisy grid point, truncated at 64 scales from the grid;
+      noise is that large once in 10**27. Worse than "codebook" for every epsilon up to 11.
 
-    The sums of an aggregate count the symbols; for "laplace" they are those of the upper and of the lower 32 bits of
-    the reports. A report beyond the last symbol, or the cut, is refused.
+    The sums of an aggregate count the symbols; for "laplace" they are the sums of the upper and of the lower 32 bits of
+    the reports. A report beyond the last symbol, or beyond the truncation, is refused.
 
-    Privacy: the coin is exact, its probability rounded towards privacy; floats choose the window, and no choice of it
-    can break the guarantee (docs/proofs/local-interval.md). Estimates are unbiased but for the rounding of the public
-    values, counted from the lower bound, and of the choice between two windows to 53 bits.
-    Cost: three random words for a report.
+    Privacy: the coin is exact and its probability is rounded towards privacy; floats choose the window, and no choice
+    of window can break the guarantee (docs/proofs/local-interval.md). Estimates are unbiased apart from the rounding of
+    the public values (relative to the lower bound) and of the choice between two windows (to 53 bits).
+    Cost: three random words per report.
 
     References
     ----------
@@ -128,7 +128,7 @@ class Interval(ScalarRandomizer):
         coin(epsilon)
         lower, upper = map(float, _checks.pair("bounds", self.bounds))
         if not lower < upper:
-            raise ValueError(f"bounds must be a lower and a greater upper one, not {self.bounds!r}")
+            raise ValueError(f"bounds must be in order, lower < upper, not {self.bounds!r}")
         if upper - lower < _LEAST_WIDTH:
             raise ValueError(f"bounds must be at least 2**-500 apart, not {self.bounds!r}: use another unit")
         _checks.choice("method", self.method, ("auto", *_METHODS))
@@ -149,12 +149,12 @@ class Interval(ScalarRandomizer):
 
     @property
     def grid(self) -> Grid:
-        """The records, for `dpfast.audit.verify`: points between the bounds."""
+        """Grid of records, for `dpfast.audit.verify`: points between the bounds."""
         return Grid(*self.bounds)
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """What each symbol decodes to, in data units; none for "laplace"."""
+        """The decoded value of each symbol, in data units; empty for "laplace"."""
         return self._method.values.copy()
 
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
@@ -174,7 +174,7 @@ class Interval(ScalarRandomizer):
         Raises
         ------
         ValueError
-            The method is "laplace", of infinitely many reports.
+            If the method is "laplace", which has infinitely many reports.
         """
         return self._method.law(self._clamped(record(x))[0])
 
@@ -182,9 +182,9 @@ class Interval(ScalarRandomizer):
         return self._method.decode(reports)
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
-        """Unbiased estimate of the mean of the records, without reports that are refused; may lie outside the bounds.
+        """Unbiased estimate of the mean of the records; may lie outside the bounds.
 
-        ``aggregate(reports).refused`` is the number of those.
+        Refused reports are left out; ``aggregate(reports).refused`` is their number.
         """
         total = self._aggregated(reports, self._method.size)
         return self._method.mean(total)
@@ -197,16 +197,16 @@ class Interval(ScalarRandomizer):
         return variances.reshape(values.shape) if hasattr(x, "__len__") else float(variances[0])
 
     def _clamped(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        """Records as the kernel takes them."""
+        """The records in the form that the kernel expects."""
         with np.errstate(all="ignore"):
             numbers = x.astype(np.float64)
         return np.clip(np.where(np.isnan(numbers), 0.0, numbers), *self.bounds)
 
 
 class Codebook:
-    """M symbols, the M - w + 1 windows of w of them, and a coin that says whether the symbol is inside the window.
+    """M symbols, the M - w + 1 windows of w symbols each, and a coin that decides between inside and outside.
 
-    In units in which the range of the data is [-1, 1]. Everything is rational.
+    The units are such that the range of the data is [-1, 1]. All numbers are rational.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Codebook:
         self.coin: Coin = coin(epsilon, Fraction(width, self.size - width))
         inside = self.coin.probability
         self.density = inside / width, (1 - inside) / (self.size - width)
-        # Inside the window a symbol is likelier by `surplus`; the values add up to 0.
+        # A symbol inside the window is likelier by `surplus`; the values add up to 0.
         surplus = self.density[0] - self.density[1]
         sums, squares = _window_sums(heights, width), _window_sums([y * y for y in heights], width)
         self.scale = 1 / (surplus * sums[-1])
@@ -234,12 +234,12 @@ class Codebook:
         self.second_moments = np.array([everywhere + factor * s for s in squares])
 
     def worst_variance(self) -> float:
-        """The largest variance of a decoded report: on a segment between two means it is a parabola."""
+        """The largest variance of a decoded report, which is a parabola between two consecutive means."""
         means = np.array([float(mean) for mean in self.means])
         return _worst_variance(means, self.second_moments)
 
     def pmf(self, start: int) -> list[Fraction]:
-        """The law of the symbol of a window."""
+        """The law of the symbol, given the window."""
         inside, outside = self.density
         return [inside if start <= j < start + self.width else outside for j in range(self.size)]
 
@@ -261,7 +261,7 @@ def _worst_variance(means: NDArray[np.float64], second_moments: NDArray[np.float
 
 @lru_cache(maxsize=32)
 def codebook(method: str, epsilon: float) -> Codebook:
-    """The symbols of "two-point", "codebook" or "piecewise" at this epsilon."""
+    """The codebook of "two-point", "codebook" or "piecewise" at this epsilon."""
     if method == "two-point":
         return Codebook(*_SHAPES[0], epsilon)
     if method == "codebook":
@@ -272,10 +272,10 @@ def codebook(method: str, epsilon: float) -> Codebook:
 
 
 class _Method(ABC):
-    """A method at its epsilon, in the units of the data; knots are distances from the lower bound."""
+    """A method for a given epsilon, in data units; knots are distances from the lower bound."""
 
     report: np.dtype[Any]
-    size: int  # of the sums of an aggregate
+    size: int  # length of the sums of an aggregate
     values: NDArray[np.float64]
     ends: tuple[float, float]
     worst_variance: float
@@ -297,14 +297,14 @@ class _Method(ABC):
 
     @abstractmethod
     def variance(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """At records inside the bounds."""
+        """Variance of a decoded report, at records inside the bounds."""
 
     @abstractmethod
     def law(self, x: float) -> FiniteLaw: ...
 
 
 class _Symbols(_Method):
-    """One codebook, or two of which a public coin of probability first / 2**64 chooses: their symbols in a row."""
+    """One codebook, or two concatenated; then the first is used with the public probability first / 2**64."""
 
     def __init__(self, books: Sequence[Codebook], first: int, bounds: tuple[float, float]) -> None:
         self._lower, lower = bounds[0], Fraction(bounds[0])
@@ -366,7 +366,7 @@ class _Symbols(_Method):
         for weight, book, knots in zip(self._weights, self._books, self._knots, strict=True):
             distance = x - self._lower
             s = min(int(np.searchsorted(knots, distance, side="right")) - 1, len(knots) - 2)
-            part = (distance - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # the doubles of the kernel
+            part = (distance - float(knots[s])) / (float(knots[s + 1]) - float(knots[s]))  # as in the kernel
             up = Fraction(math.ceil(part * 2**53), 2**53)
             mixed = {(a, b): weight * ((1 - up) * a + up * b) for a in book.density for b in book.density}
             pmf += [mixed[pair] for pair in zip(book.pmf(s), book.pmf(s + 1), strict=True)]
@@ -396,9 +396,9 @@ class _Laplace(_Method):
         starts = np.empty(len(x), np.uint32)
         _randomize.fill_dither(source, x, float(self._lower), self._knots, starts)
         _samplers.fill_rounded_laplace(source, self._scale, out)
-        np.clip(out, -self._reach - _CELLS, self._reach + _CELLS, out=out)  # before the sum, which could overflow
+        np.clip(out, -self._reach - _CELLS, self._reach + _CELLS, out=out)  # before the addition, which could overflow
         out += starts
-        np.clip(out, -self._reach, self._reach + _CELLS, out=out)  # the same range whatever the record
+        np.clip(out, -self._reach, self._reach + _CELLS, out=out)  # same range for every record
 
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray((reports >= -self._reach) & (reports <= self._reach + _CELLS))
@@ -419,7 +419,7 @@ class _Laplace(_Method):
         return np.asarray(float(self._step) ** 2 * (self._noise + part * (1 - part)))
 
     def law(self, x: float) -> FiniteLaw:
-        raise ValueError('the law of method="laplace" is not finite: write its grid point plus dpfast.noise.laplace')
+        raise ValueError('the law of method="laplace" is not finite: use the grid point plus dpfast.noise.laplace')
 
 
 @lru_cache(maxsize=32)

@@ -1,4 +1,4 @@
-"""Means and medians of people who trust nobody with their number."""
+"""Means and medians under local differential privacy."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from dpfast.random import BLOCK, RandomSource, bit_generator
 from dpfast.spending import EXACT, refused, spending
 from dpfast.theory.local_rates import local_truncation
 
-# (scale / width of the bounds, decay) of the named sequences of steps.
+# The named step sequences: (scale / width of the bounds, decay).
 _STEPS = {"averaging": (1.0, 2 / 3), "minimax": (math.sqrt(0.5), 0.5)}
 
 
 class Descent(NamedTuple):
-    """Where a `MedianDescent` stands; public, like everything the server holds.
+    """The state of a `MedianDescent`; public, like everything the server holds.
 
     Parameters
     ----------
     theta : float
-        What the next person is asked about.
+        The threshold in the question to the next person.
     users : int
         Reports received.
     total : float
-        The sum of the thetas that people were asked about, those of the burn-in left out.
+        The sum of the thetas asked so far, without the burn-in.
     refused : int
-        How many reports were refused; they do not change the other fields.
+        Number of refused reports; they do not change the other fields.
     """
 
     theta: float
@@ -50,32 +50,32 @@ class Descent(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MedianDescent(LocalMechanism):
-    """The median of numbers of which each person reveals one private bit, by gradient descent: a protocol.
+    """Protocol for the median by gradient descent; each person reveals one private bit.
 
     Pure epsilon-local differential privacy. Sequential: each person is asked whether a public number theta is at least
-    theirs, and theta depends on all reports before.
+    their own number, and theta depends on all earlier reports.
 
     Parameters
     ----------
     bounds : pair of float
-        Public, in data units. A number outside counts as the nearer bound; NaN and missing as 0, or as the bound
+        Public, in data units. A number outside counts as the nearer bound; NaN and missing ones as 0, or as the bound
         nearest to 0.
     epsilon : float
-        At least 2**-40; rounded down to a double. Above 44.3 the report is a lie once in 2**64 all the same.
+        At least 2**-40; rounded down to a double. Above 44.3 a report is still false once in 2**64.
     steps : {"averaging", "minimax"} or pair of float
-        A pair (scale, decay): report i = 1, 2, ... moves theta by ``scale * i**-decay`` data units, scale positive,
-        decay in [0, 1]. "averaging" is (D, 2/3), D the width of the bounds; "minimax" (D / sqrt(2), 1/2) has the least
-        proved bound, `gap_bound`, and mostly the larger error.
+        A pair (scale, decay): report i = 1, 2, ... moves theta by ``scale * i**-decay`` data units, with a positive
+        scale and a decay in [0, 1]. "averaging" is (D, 2/3), where D is the width of the bounds; "minimax"
+        (D / sqrt(2), 1/2) has the least proved bound, `gap_bound`, but usually the larger error.
     start : float, optional
         The first theta; clipped to the bounds. Default: the middle.
     burn_in : int
-        The first so many thetas are left out of the average: for wide bounds, where the search for the median takes
-        much of n. Leaving out half of n doubles the variance.
+        This many initial thetas are left out of the average. Useful for wide bounds, where the search for the median
+        takes a large part of n. Leaving out half of n doubles the variance.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
@@ -86,12 +86,12 @@ class MedianDescent(LocalMechanism):
 
     and the estimate is the mean of theta_1..theta_n, each taken before its report.
 
-    Privacy: the report is g or -g, as an exact coin says that is rounded towards privacy, so whatever theta the server
-    sends, a report's probability changes by at most the factor e^epsilon with the person's number
-    (docs/proofs/median-descent.md). Who answers twice spends epsilon twice.
+    Privacy: the report is g or -g, decided by an exact coin that is rounded towards privacy. So for every theta the
+    server may send, the person's number changes the probability of a report by at most the factor e^epsilon
+    (docs/proofs/median-descent.md). A person who answers twice spends epsilon twice.
     Accuracy: for decay in (1/2, 1) and a density f at the median, n times the variance tends to ``c^2 / (4 f^2)``,
-    `error`; n in effect is multiplied by ``tanh(epsilon / 2)^2``.
-    Cost: about 15 ns for each person, 3 ns where many repetitions run side by side.
+    see `error`: privacy multiplies the effective n by ``tanh(epsilon / 2)^2``.
+    Run time: about 15 ns per person, or 3 ns if many repetitions run side by side.
 
     References
     ----------
@@ -107,7 +107,7 @@ class MedianDescent(LocalMechanism):
     >>> bool(abs(survey(hours) - np.median(hours)) < 0.3)
     True
 
-    The same, message by message:
+    The same protocol, message by message:
 
     >>> state = survey.begin()
     >>> for x in hours[:1000]:
@@ -140,7 +140,7 @@ class MedianDescent(LocalMechanism):
             scale, decay = _checks.positive("the scale of steps", first), _checks.fraction("the decay of steps", second)
             steps = (scale, decay)
         if not math.isfinite(scale + max(abs(lower), abs(upper))):
-            raise ValueError("steps could lead beyond the range of float64: use narrower bounds")
+            raise ValueError("steps could overflow float64: use narrower bounds")
         start = (
             (lower + upper) / 2 if self.start is None else _clip(_checks.real("start", self.start) + 0.0, lower, upper)
         )
@@ -157,11 +157,11 @@ class MedianDescent(LocalMechanism):
 
     @property
     def coin(self) -> Coin:
-        """The coin that decides whether a report is true; its gain is the c of the formulas."""
+        """The coin that decides whether a report is true; its gain is c in the formulas."""
         return coin(self.epsilon)
 
     def step(self, i: SupportsIndex) -> float:
-        """How far report i = 1, 2, ... moves theta, in data units."""
+        """Distance that report i = 1, 2, ... moves theta, in data units."""
         return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
 
     def _pushes(self, first: int, count: int) -> NDArray[np.float64]:
@@ -172,7 +172,7 @@ class MedianDescent(LocalMechanism):
     # ---- the person ----
 
     def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
-        """The report of a person with the number x, asked with theta: 1 for "theta >= x", 0 for "below"; maybe a lie.
+        """Return one person's report on the question theta: 1 for "theta >= x", 0 for "below"; it may be false.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class MedianDescent(LocalMechanism):
 
     @refused(EXACT)
     def probability(self, theta: float, x: float | None) -> Fraction:
-        """The probability of the report 1, exactly. PRIVATE: it depends on x; for audits."""
+        """The exact probability of the report 1. PRIVATE: it depends on x; for audits."""
         keep = self.coin.probability
         return keep if self._truth(theta, x) else 1 - keep
 
@@ -200,12 +200,12 @@ class MedianDescent(LocalMechanism):
     # ---- the server ----
 
     def begin(self) -> Descent:
-        """Before the first report."""
+        """The state before the first report."""
         assert self.start is not None
         return Descent(self.start, 0, 0.0)
 
     def update(self, state: Descent, report: int) -> Descent:
-        """The state after one more report, 0 or 1; anything else is refused, and only counted."""
+        """The state after one more report, 0 or 1; any other report is refused and only counted."""
         if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
             return state._replace(refused=state.refused + 1)
         push = self.step(state.users + 1)
@@ -214,18 +214,18 @@ class MedianDescent(LocalMechanism):
         return Descent(_clip(moved, *self.bounds), state.users + 1, state.total + counted, state.refused)
 
     def estimate(self, state: Descent) -> float:
-        """The mean of the thetas so far, those of the burn-in left out."""
+        """The mean of the thetas so far, without the burn-in."""
         return _clip(state.total / self._counted(state.users), *self.bounds)
 
     def _counted(self, n: int) -> int:
         if n <= self.burn_in:
-            raise ValueError(f"more reports than burn_in = {self.burn_in} are needed, not {n}")
+            raise ValueError(f"n must be greater than burn_in = {self.burn_in}, not {n}")
         return n - self.burn_in
 
     # ---- both, in one process ----
 
     def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
-        """The whole protocol on an array, one person after the other; as `release` with one repetition."""
+        """Run the whole protocol on an array, one person after the other: `release` with one repetition."""
         return float(self.release(x, rng=rng))
 
     def release(
@@ -235,15 +235,15 @@ class MedianDescent(LocalMechanism):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
     ) -> Any:
-        """`size` independent runs of the protocol, for simulations: EACH ONE spends the epsilon of every person.
+        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
 
         Parameters
         ----------
         x : array_like of shape (n,)
-            Private data of any numeric dtype, one number for each person, in the order in which they are asked, which
-            must not depend on the data; never modified.
+            Private data of any numeric dtype, one number for each person, in the order in which they are asked; the
+            order must not depend on the data. Never modified.
         size : int or tuple of ints, optional
-            The shape of the result; None is one run, a float.
+            The shape of the result; None returns one run, a float.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
@@ -261,7 +261,7 @@ class MedianDescent(LocalMechanism):
     def _descend(
         self, source: Any, x: NDArray[Any], first: int, theta: NDArray[np.float64], total: NDArray[np.float64]
     ) -> None:
-        """Ask the people of x, the first of whom is number `first` of all, in blocks that fit the cache."""
+        """Ask the people in x, numbered from `first`, in blocks that fit the cache."""
         lower, upper = self.bounds
         block = max(1, BLOCK // max(theta.size, 1))
         for begin in range(0, x.shape[0], block):
@@ -273,40 +273,40 @@ class MedianDescent(LocalMechanism):
     # ---- what to expect ----
 
     def error(self, n: SupportsIndex, *, density: float, confidence: float = 0.95) -> float:
-        """The error to expect from n people, from a public assumption: it never sees data and costs no privacy.
+        """Predict the error for n people from a public assumption; uses no data and costs no privacy.
 
         Parameters
         ----------
         n : int
-            People, more than the burn-in.
+            Number of people, greater than the burn-in.
         density : float
-            Assumed density f of the numbers at their median, per data unit; positive.
+            Assumed density f of the numbers at their median, in 1 / data unit; positive.
         confidence : float
             In (0, 1).
 
         Returns
         -------
         float
-            The estimate is about this close to the median of the distribution with probability `confidence`: it is
-            asymptotically normal with variance ``c^2 / (4 f^2 (n - burn_in))``. A large-sample approximation, without
-            what is left of the start; estimate +- error is a confidence interval as good as the assumption.
+            With probability about `confidence`, the estimate is this close to the median of the distribution: it is
+            asymptotically normal with variance ``c^2 / (4 f^2 (n - burn_in))``. A large-sample approximation that
+            ignores the effect of the start; estimate +- error is a confidence interval as good as the assumption.
 
         Raises
         ------
         ValueError
-            A parameter out of range; a decay of the steps not in (1/2, 1), for which that is not proved.
+            If a parameter is out of range, or the decay of the steps is outside (1/2, 1), where this is not proved.
         """
         counted, f = self._counted(_checks.whole("n", n, least=1)), _checks.positive("density", density)
         if not 0.5 < self._decay < 1:
-            raise ValueError(f"error needs steps with a decay between 1/2 and 1, not {self._decay!r}")
+            raise ValueError(f"error requires steps with a decay between 1/2 and 1, not {self._decay!r}")
         quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
         return quantile * self.coin.gain / (2 * f * math.sqrt(counted))
 
     def gap_bound(self, n: SupportsIndex) -> float:
-        """A bound that holds for every distribution on the bounds and every n: on ``E|X - estimate| - E|X - median|``.
+        """Bound ``E|X - estimate| - E|X - median|``, for every n and every distribution on the bounds.
 
-        In data units, on average over the run: ``D^2 / (2 m eta_n) + c^2 / (2 m) sum(eta_i)``, m = n - burn_in and the
-        sum over the i that count. For steps="minimax" without burn-in at most ``sqrt(2) D c / sqrt(n)``.
+        In data units, averaged over the run: ``D^2 / (2 m eta_n) + c^2 / (2 m) sum(eta_i)``, with m = n - burn_in and
+        the sum over the i after the burn-in. For steps="minimax" without burn-in, at most ``sqrt(2) D c / sqrt(n)``.
         """
         n = _checks.whole("n", n, least=1)
         m, (lower, upper), c = self._counted(n), self.bounds, self.coin.gain
@@ -327,20 +327,20 @@ def median(
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
 ) -> Any:
-    """The median of numbers of which each person reveals one private bit: private gradient descent, simulated.
+    """Estimate the median by private gradient descent, simulated; each person reveals one private bit.
 
-    Pure epsilon-local differential privacy, under any change of one person's number. Sequential: each person is asked a
-    question that depends on the answers before; `MedianDescent` has the two sides of the conversation apart.
+    Pure epsilon-local differential privacy, under any change of one person's number. Sequential: the question to each
+    person depends on the earlier answers; `MedianDescent` provides the client and the server separately.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data of any numeric dtype, one number for each person, in an order that does not depend on the data;
-        never modified.
+        Private data of any numeric dtype, one number for each person, in an order that does not depend on the data.
+        Never modified.
     bounds, epsilon, steps, start, burn_in
-        As for `MedianDescent`. n must be above `burn_in`.
+        See `MedianDescent`. n must be greater than `burn_in`.
     size : int or tuple of ints, optional
-        The shape of that many independent runs: EACH ONE spends epsilon. None: one.
+        The shape of an array of independent runs: EACH RUN spends epsilon. None returns one run.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
 
@@ -352,7 +352,7 @@ def median(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
@@ -378,18 +378,18 @@ def median(
 def median_naive(
     x: ArrayLike, *, bounds: tuple[float, float], epsilon: float, rng: RandomSource = None, workers: int = 1
 ) -> float:
-    """The median of numbers to which each person adds Laplace noise: for comparison, it has a bias that stays.
+    """Median of numbers with Laplace noise added by each person; for comparison only, since its bias persists.
 
-    Pure epsilon-local differential privacy, under any change of one person's number; nobody waits for anybody.
+    Pure epsilon-local differential privacy, under any change of one person's number. Non-interactive.
 
     Parameters
     ----------
     x, bounds, rng
-        As for `median`.
+        See `median`.
     epsilon : float
         Positive; rounded down to a double.
     workers : int
-        Threads; the result does not depend on it, for a given rng.
+        Number of threads; for a given rng the result does not depend on it.
 
     Returns
     -------
@@ -399,13 +399,13 @@ def median_naive(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Each number is rounded to a public grid of at most 2**32 points, and exact noise of scale D / epsilon is added, D
-    the width of the grid. The median of number plus noise is that of the numbers only for symmetric distributions, so
-    this estimate does not converge to the median: use `median`.
+    Each number is rounded to a public grid of at most 2**32 points, and exact noise of scale D / epsilon is added,
+    where D is the width of the grid. The median of the noisy numbers equals that of the numbers only for symmetric
+    distributions, so this estimate does not converge to the median: use `median`.
     Privacy: global sensitivity D, exact noise (docs/proofs/rounded-laplace.md). Cost: O(n log n).
 
     References
@@ -421,7 +421,7 @@ def median_naive(
     True
     """
     lower, upper = _bounds(bounds)
-    halves = _noisy(x, (lower, upper), epsilon, rng, workers) / 2  # whose sums of two are in the range of float64
+    halves = _noisy(x, (lower, upper), epsilon, rng, workers) / 2  # so that the sum of two cannot overflow
     return _clip(2 * float(np.median(halves)), lower, upper)
 
 
@@ -437,50 +437,50 @@ def mean(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """The mean of numbers of which each person sends one private report.
+    """Estimate the mean from one private report per person.
 
-    Pure epsilon-local differential privacy, under any change of one person's number; nobody waits for anybody.
+    Pure epsilon-local differential privacy, under any change of one person's number. Non-interactive.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data of any numeric dtype; never modified. NaN and missing count as 0, or as the bound nearest to 0.
+        Private data of any numeric dtype; never modified. NaN and missing count as 0 or as the bound nearest to 0.
     epsilon : float
         Positive, at least 2**-40 for "two-point"; rounded down to a double.
     bounds : pair of float
-        Public, in data units: a number outside counts as the nearer bound. Either these,
+        Public, in data units: a number outside counts as the nearer bound. Give either `bounds` or `moment`.
     moment : float
-        or a public assumption instead: ``E|X|**moment <= scale**moment``, above 1; infinity: X is in [-scale, scale].
-        The numbers are clipped to [-T, T], with a T that n, epsilon and the assumption tell.
+        A public assumption: ``E|X|**moment <= scale**moment``, with `moment` above 1; infinity means that X is in
+        [-scale, scale]. The numbers are clipped to [-T, T]; T follows from n, epsilon and the assumption.
     scale : float
-        Positive, in data units; for `moment` only.
+        Positive, in data units; only with `moment`.
     method : str
-        Of `Interval`, which randomises each number: "auto" has the least variance.
+        The method of `Interval`, which randomises each number: "auto" has the least variance.
     truncation : {"optimal", "paper"}
-        "optimal" minimises the bound `dpfast.theory.local_mean_upper_bound` (of "two-point" for every method but
-        "laplace", which is then a little too small), "paper" is T = scale (n epsilon^2)^(1/(2 moment)), of the same
-        order and many times the error.
+        "optimal" minimises the bound `dpfast.theory.local_mean_upper_bound` (of "laplace" for that method; otherwise of
+        "two-point", where T is slightly too small for the other methods). "paper" is T = scale (n epsilon^2)^(1/(2
+        moment)), of the same order but with many times the error.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads; the result does not depend on it, for a given rng.
+        Number of threads; for a given rng the result does not depend on it.
 
     Returns
     -------
     float
-        Clipped to the bounds, or to [-scale, scale], where the mean must lie. Else unbiased for the mean of the clipped
-        numbers.
+        Clipped to the bounds or to [-scale, scale], which must contain the mean. Apart from that, unbiased for the mean
+        of the clipped numbers.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at: neither or both of `bounds` and `moment`; a parameter out of range.
+        If a parameter is invalid, or neither or both of `bounds` and `moment` are given, before any data are read.
 
     Notes
     -----
-    Privacy: that of `Interval` (docs/proofs/local-interval.md). The variance of the estimate is at most
-    ``Interval(epsilon, bounds=...).variance() / n``, for "two-point" ``c^2 r^2 / n``, c = coth(epsilon / 2) and r half
-    the width, for "laplace" ``8 r^2 / (n epsilon^2)``, beside the chance of the sample.
+    Privacy: that of `Interval` (docs/proofs/local-interval.md). In addition to the sampling variance, the variance of
+    the estimate is at most ``Interval(epsilon, bounds=...).variance() / n``: for "two-point" ``c^2 r^2 / n`` with
+    c = coth(epsilon / 2) and r half the width, for "laplace" ``8 r^2 / (n epsilon^2)``.
     Cost: O(n).
 
     References
@@ -498,9 +498,9 @@ def mean(
     True
     """
     if (bounds is None) == (moment is None):
-        raise TypeError("one of bounds and moment must be given")
+        raise TypeError("exactly one of bounds and moment must be given")
     epsilon = _checks.positive_down("epsilon", epsilon)
-    Interval(epsilon, bounds=(0.0, 1.0), method=method)  # wrong parameters are told before data are looked at
+    Interval(epsilon, bounds=(0.0, 1.0), method=method)  # reject invalid parameters before reading the data
     bit_generator(rng)
     _checks.threads(workers)
     if bounds is not None:
@@ -525,7 +525,7 @@ def mean(
 def _noisy(
     x: ArrayLike, bounds: tuple[float, float], epsilon: float, rng: RandomSource, workers: int
 ) -> NDArray[np.float64]:
-    """Each number on a grid, with exact Laplace noise of scale width / epsilon."""
+    """The numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=_clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     epsilon = _checks.positive_down("epsilon", epsilon)
@@ -538,12 +538,12 @@ def _noisy(
 
 
 def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Finite bounds in order, as doubles, their width finite too; -0.0 is 0.0, as the kernel asks for."""
+    """Finite ordered bounds as doubles, of finite width; -0.0 becomes 0.0, which the kernel requires."""
     lower, upper = (float(bound) + 0.0 for bound in _checks.pair("bounds", bounds))
     if not lower < upper:
         raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
     if not math.isfinite(upper - lower):
-        raise ValueError("the width of bounds is beyond the range of float64: use narrower bounds")
+        raise ValueError("the width of bounds overflows float64: use narrower bounds")
     return lower, upper
 
 
@@ -552,6 +552,6 @@ def _clip(value: float, lower: float, upper: float) -> float:
 
 
 def _doubles(x: NDArray[Any]) -> NDArray[np.float64]:
-    """A contiguous array of doubles, x itself where it is one."""
+    """A contiguous array of doubles: x itself if it is one."""
     with np.errstate(all="ignore"):  # a signalling NaN
         return np.require(x, np.float64, ["C", "A"])

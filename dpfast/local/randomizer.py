@@ -1,4 +1,4 @@
-"""What every local randomiser can do, and promises."""
+"""Base classes of the local randomisers, and the aggregate of their reports."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MAGIC = b"dpf2"
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """What a server keeps of any number of reports: how many there were, and their sums.
+    """The number and the sums of a set of reports; all that a server needs to keep.
 
     Parameters
     ----------
     n : int
-        Reports counted.
+        Number of reports included.
     sums : ndarray
-        Counts (int64) or sums, one for each category or coordinate; their meaning is the randomiser's.
+        Counts (int64) or sums, one for each category or coordinate; the randomiser defines them.
     refused : int
-        Reports left out, in neither `n` nor `sums`: those that the randomiser never sends, whatever the record.
+        Number of refused reports, included in neither `n` nor `sums`: the randomiser never sends them for any record.
     """
 
     n: int
@@ -41,9 +41,9 @@ class Aggregate:
     refused: int = 0
 
     def __add__(self, other: Self) -> Aggregate:
-        """The aggregate of both sets of reports."""
+        """The aggregate of the union of both sets of reports."""
         if self.sums.shape != other.sums.shape or self.sums.dtype != other.sums.dtype:
-            raise ValueError("these aggregates are of different randomisers")
+            raise ValueError("the aggregates must be of the same randomiser")
         return Aggregate(self.n + other.n, self.sums + other.sums, self.refused + other.refused)
 
     def __eq__(self, other: object) -> bool:
@@ -56,9 +56,9 @@ class Aggregate:
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
-        """The aggregate as bytes, little-endian.
+        """Return the aggregate as bytes, little-endian.
 
-        "dpf2", "i" or "f", three zeros, `n`, `refused` and the number of sums (u64), the sums (i64 or f64).
+        Layout: "dpf2", "i" or "f", three zeros, `n`, `refused` and the number of sums (u64), the sums (i64 or f64).
         """
         kind = b"i" if self.sums.dtype.kind == "i" else b"f"
         numbers = self.sums.astype("<i8" if kind == b"i" else "<f8", copy=False)
@@ -66,12 +66,12 @@ class Aggregate:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Aggregate:
-        """The aggregate that `to_bytes` wrote.
+        """Read an aggregate that `to_bytes` wrote.
 
         Raises
         ------
         ValueError
-            Other bytes.
+            If the bytes are not those of an aggregate.
         """
         kind = data[4:5]
         if data[:4] != _MAGIC or kind not in (b"i", b"f") or len(data) < 32:
@@ -84,13 +84,13 @@ class Aggregate:
 
 
 class LocalMechanism(Carrier):
-    """What randomises the records of people one by one: a frozen dataclass with a public `epsilon`, without data."""
+    """Base class for mechanisms that randomise each record on its own: a frozen dataclass with a public `epsilon`."""
 
     epsilon: float
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        hook(cls)  # reports are charged to an active ledger, of neighbors="local"
+        hook(cls)  # reports are charged to the active ledger, if it has neighbors="local"
 
     @property
     def privacy(self) -> Privacy:
@@ -99,27 +99,27 @@ class LocalMechanism(Carrier):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        """The same, as a `dpfast.Ledger` composes it."""
+        """The guarantee in the form that a `dpfast.Ledger` composes."""
         return PrivacyProfile(self.privacy)
 
 
 class Randomizer(LocalMechanism, ABC):
-    """A local randomiser: what one person sends instead of a value; public parameters, no data and no state.
+    """Base class of the local randomisers: public parameters, without data and without state.
 
-    Subclasses are frozen dataclasses: picklable, hashable, equal when their parameters are. Client and server build the
-    same one. Reports are independent, one for each record of x; whatever a record holds (NaN, infinities, values out of
-    range), a report has the same shape and type.
+    Subclasses are frozen dataclasses: picklable, hashable, and equal if their parameters are. Client and server build
+    equal ones. Reports are independent, one for each record of x. Whatever a record holds (NaN, infinities, values out
+    of range), a report has the same shape and type.
 
-    A server does not trust what it is sent. A report that the randomiser never sends, whatever the record, is refused:
-    left out of `aggregate` and `estimate` and counted in `Aggregate.refused`, NaN in `decode`. So each person moves an
-    estimate by no more than an honest one could. Refusing is a public rule about public reports and costs no privacy;
-    it neither raises nor warns, or one person could stop the survey. An array of another shape or dtype than those of
-    reports is an error.
+    A server does not trust the reports it receives. It refuses a report that the randomiser never sends for any record:
+    such a report is left out of `aggregate` and `estimate`, counted in `Aggregate.refused`, and NaN in `decode`. So a
+    dishonest person can move an estimate no further than an honest one. Refusing is a public rule about public reports
+    and costs no privacy. It neither raises nor warns, because otherwise one person could stop the survey. An array
+    whose shape or dtype is not that of reports is an error.
     """
 
     @abstractmethod
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
-        """The reports of many people, or of one (one dimension less).
+        """Return the reports of many people, or of one (with one dimension less).
 
         Parameters
         ----------
@@ -128,45 +128,45 @@ class Randomizer(LocalMechanism, ABC):
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
-            Threads, -1 for one per core; reports do not depend on it.
+            Number of threads, -1 for one per core; reports do not depend on it.
         """
 
     @abstractmethod
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        """For each report an unbiased estimate of its record; NaN for a report that is refused."""
+        """Decode each report into an unbiased estimate of its record; NaN for a refused report."""
 
     @abstractmethod
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
-        """The sums of the reports; sums of aggregates are aggregates of all the reports.
+        """Sum the reports; adding aggregates gives the aggregate of all their reports.
 
         Raises
         ------
         TypeError, ValueError
-            An array of another dtype or shape than `randomize` returns.
+            If the dtype or shape is not that of the arrays that `randomize` returns.
         """
 
     @abstractmethod
     def estimate(self, reports: NDArray[Any] | Aggregate) -> Any:
         """Unbiased estimate of the mean of the records, or of the frequencies of the categories.
 
-        Reports that are refused are left out; ``aggregate(reports).refused`` is their number.
+        Refused reports are left out; ``aggregate(reports).refused`` is their number.
         """
 
     @abstractmethod
     def variance(self, x: ArrayLike | None = None) -> Any:
-        """Variance of a decoded report at the record x; by default of the worst record."""
+        """Variance of a decoded report for the record x; by default for the worst record."""
 
     def error(self, n: SupportsIndex, confidence: float = 0.95) -> float:
-        """Half the width of a confidence interval from n reports, for a frequency, mean or coordinate.
+        """Half-width of a confidence interval from n reports, for a frequency, mean or coordinate.
 
-        Normal approximation with the variance of the worst record, from public numbers only: with about this
-        probability the estimate, or that of one given category or coordinate, is no further from the mean of the n
-        records.
+        A normal approximation with the variance of the worst record, from public numbers only: with about this
+        probability the estimate (for a vector, that of one given category or coordinate) is at most this far from the
+        mean of the n records.
 
         Parameters
         ----------
         n : int
-            Reports, at least 1.
+            Number of reports, at least 1.
         confidence : float
             In (0, 1).
         """
@@ -176,37 +176,37 @@ class Randomizer(LocalMechanism, ABC):
 
     @property
     def worst_variance(self) -> float:
-        """The variance of a decoded number, at the worst record."""
+        """The variance of a decoded number, for the worst record."""
         return float(self.variance())
 
     @abstractmethod
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        """The reports as bytes, in the layout that the class documents."""
+        """Return the reports as bytes, in the layout that the class documents."""
 
     @abstractmethod
     def from_bytes(self, data: bytes) -> NDArray[Any]:
-        """The reports that `to_bytes` wrote; ValueError for bytes of another length."""
+        """Return the reports that `to_bytes` wrote; raise ValueError if the number of bytes does not fit."""
 
 
 class BlockRandomizer(Randomizer):
-    """A randomiser whose reports are rows of an array, checked and summed a block at a time."""
+    """A randomiser whose reports are rows of an array, checked and summed block by block."""
 
     @abstractmethod
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows, of the right shape and dtype, are reports."""
+        """Mask of the rows that are reports; shape and dtype are already checked."""
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[Any]:
         """The sums of valid reports."""
 
     def _counted(self, rows: NDArray[Any]) -> tuple[int, NDArray[Any]]:
-        """How many rows of a block are reports, and the sums of those."""
+        """The number of valid reports among the rows of a block, and their sums."""
         valid = self.valid(rows)
         reports = rows if valid.all() else rows[valid]
         return len(reports), self.sums(reports)
 
     def _aggregate(self, rows: NDArray[Any], step: int, threads: int) -> Aggregate:
-        """The aggregate of rows, `step` of them at a time."""
+        """The aggregate of the rows, computed in blocks of `step`."""
         starts = range(0, max(1, len(rows)), step)
         parts = each(lambda start: self._counted(rows[start : start + step]), starts, threads)
         (n, sums), *others = parts
@@ -217,7 +217,7 @@ class BlockRandomizer(Randomizer):
     def _decoded(
         self, rows: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """What `decode` makes of rows, NaN where they are no reports."""
+        """The decoded rows; NaN for rows that are not reports."""
         valid = self.valid(rows)
         if valid.all():
             return decode(rows)

@@ -1,4 +1,4 @@
-"""Generalised linear models of people who trust nobody with their record: private stochastic gradient descent."""
+"""Generalised linear models under local differential privacy: private stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from dpfast.random import RandomSource, bit_generator
 _MODELS = ("logistic", "linear", "poisson")
 _NORMS = ("l2", "linf")
 
-# The decay of the named steps.
+# Decay of the steps "averaging".
 _DECAY = 0.55
 
-# Numbers whose squares and products stay far inside the doubles.
+# Squares and products of numbers in this range are far from overflow and underflow.
 _LEAST, _MOST = 2.0**-256, 2.0**256
 
-# Numbers of a matrix that are converted and handed to the kernel at once.
+# Number of matrix entries that are converted and passed to the kernel at once.
 _BLOCK = 2**15
 
 
 class Gradients(NamedTuple):
-    """Where a `GradientDescent` stands; public, like everything the server holds.
+    """The state of a `GradientDescent`; public, like everything the server holds.
 
     Parameters
     ----------
     theta : ndarray of shape (d,)
-        The coefficients that the next person is asked with, in units of 1 / radius; the intercept last, if there is
-        one. Not to be modified.
+        The coefficients in the question to the next person, in units of 1 / radius; the intercept, if there is one, is
+        last. Do not modify.
     users : int
         Reports received.
     total : ndarray of shape (d,)
-        The sum of the thetas that people were asked with, those of the burn-in left out.
+        The sum of the thetas asked so far, without the burn-in.
     refused : int
-        How many reports were refused; they do not change the other fields.
+        Number of refused reports; they do not change the other fields.
     """
 
     theta: NDArray[np.float64]
@@ -56,55 +56,55 @@ class Gradients(NamedTuple):
 
 @dataclass(frozen=True)
 class GradientDescent(LocalMechanism):
-    """A generalised linear model, fitted to people of whom each reports one private gradient: a protocol.
+    """Protocol to fit a generalised linear model; each person reports one private gradient.
 
     Pure epsilon-local differential privacy, under any change of one person's features and label together. Sequential:
-    each person is asked with public coefficients that depend on all reports before.
+    the question to each person contains public coefficients that depend on all earlier reports.
 
     Parameters
     ----------
     d : int
-        Features of a person, at least 1.
+        Number of features, at least 1.
     epsilon : float
         At least 2**-40; rounded down to a double.
     model : {"logistic", "linear", "poisson"}
         The mean of the label given the features: ``1 / (1 + exp(-t))``, ``t`` or ``exp(t)``, t = <coefficients, x>.
     radius : float
-        Positive, in data units: the norm that features have at most. Longer ones are projected (l2) or clamped (linf).
+        Positive, in data units: bound on the norm of the features. Longer ones are projected (l2) or clamped (linf).
     norm : {"l2", "linf"}
-        "l2": the Euclidean norm, and one bit about the gradient, of `L2Ball`. "linf": the largest magnitude, and a few
-        signs of the gradient, of `Hypercube`.
+        "l2": Euclidean norm; a report is one bit about the gradient, from `L2Ball`. "linf": largest magnitude; a report
+        is a few signs of the gradient, from `Hypercube`.
     clip : float
-        Positive, in units of the label: residuals (predicted mean less label) are clipped to [-clip, clip]. At most 1
-        for "logistic", whose residuals do not exceed 1. For "linear" that makes the loss Huber's; for "poisson", and
-        for "logistic" below 1, it moves the target where labels are often further than `clip` from their mean. Noise is
-        proportional to it.
+        Positive, in units of the label: residuals (predicted mean minus label) are clipped to [-clip, clip]. At most 1
+        for "logistic", whose residuals do not exceed 1. For "linear" this makes the loss Huber's; for "poisson", and
+        for "logistic" below 1, it biases the target if labels are often further than `clip` from their mean. The noise
+        is proportional to it.
     intercept : bool
-        Whether there is one more coefficient, the last, of a constant 1.
+        Whether to add a coefficient for a constant 1, as the last one.
     bound : float, optional
-        The coefficients, times the radius (the intercept as it is), are confined to the ball of this Euclidean norm:
-        for "l2" without intercept, |t| is at most that. Default: 5, for "linear" 5 clip.
+        The coefficients, times the radius (except the intercept), are confined to the ball of this Euclidean norm; for
+        "l2" without intercept, |t| is at most `bound`. Default: 5, for "linear" 5 clip.
     steps : "averaging" or pair of float
         A pair (scale, decay): report i = 1, 2, ... moves the coefficients, times the radius, by a vector of length
         ``scale * i**-decay``, before they are projected; scale positive, decay in [0, 1]. "averaging" is (bound, 0.55)
         for "l2", and (bound / sqrt(coefficients), 0.55) for "linf", whose rows are longer.
     burn_in : int
-        The first so many coefficients are left out of the average.
+        This many initial coefficient vectors are left out of the average.
 
     Attributes
     ----------
     randomizer : L2Ball or Hypercube
-        What a person's device applies to the gradient, in units of the radius; its reports are what is sent.
+        The randomiser that a person's device applies to the gradient, in units of the radius; it defines the reports.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Records: a row with NaN has no features ("l2"), a NaN is 0 ("linf"); with infinities the row is the limit. The label
-    of "logistic" is 1 where y > 0, else 0; a NaN is 0; counts below 0 are 0.
+    Records: for "l2", a row with NaN counts as all zeros; for "linf", a NaN counts as 0; an infinite row counts as its
+    limit. The label of "logistic" is 1 if y > 0, else 0; a NaN counts as 0; counts below 0 count as 0.
 
     With z the randomised gradient, unbiased for ``clip(A'(<theta, x>) - y) x``, and Z its norm, a public constant::
 
@@ -112,14 +112,14 @@ class GradientDescent(LocalMechanism):
 
     and the estimate is the mean of theta_1..theta_n, each taken before its report.
 
-    Privacy: a report is one of `randomizer`, of a vector that theta, x and y make; floats decide a direction that does
-    not depend on the record, and a sign that an exact coin keeps or flips (or rounded signs, under an exact mask), so
-    no rounding, NaN or theta that an adversary sends can weaken it (docs/proofs/local-glm.md). Who answers twice spends
-    epsilon twice. Timing is outside the guarantee.
-    Accuracy: for decay in (1/2, 1) n times the covariance tends to ``H^-1 E[z z'] H^-1``, `covariance`; for "l2" that
-    is ``(Z^2 / d) H^-2``; around the target, which clipping may have moved. n in effect is multiplied by a number of
-    the order of ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0 by ``tanh(epsilon / 2)^2 / (2 pi d)``.
-    Cost: for "l2", d normals and three scalar products for each person; for "linf" a few products.
+    Privacy: a report is one of `randomizer`, for a vector computed from theta, x and y. Floats decide a direction that
+    does not depend on the record, and a sign that an exact coin keeps or flips (or rounded signs, under an exact mask).
+    So rounding, NaN or a malicious theta cannot weaken the guarantee (docs/proofs/local-glm.md). A person who answers
+    twice spends epsilon twice. The guarantee does not cover timing.
+    Accuracy: for decay in (1/2, 1), n times the covariance around the target (which clipping may have moved) tends to
+    ``H^-1 E[z z'] H^-1``, see `covariance`; for "l2" this is ``(Z^2 / d) H^-2``. Privacy multiplies the effective n by
+    a factor of order ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0, by ``tanh(epsilon / 2)^2 / (2 pi d)``.
+    Run time per person: for "l2", d normals and three scalar products; for "linf", a few products.
 
     References
     ----------
@@ -137,12 +137,12 @@ class GradientDescent(LocalMechanism):
     >>> bool(np.all(np.abs(study(X, y) - [1.0, -0.5]) < 0.25))
     True
 
-    What to expect of it, with features whose distribution is known from elsewhere:
+    Predicted standard errors, if the distribution of the features is known from elsewhere:
 
     >>> bool(np.all(study.standard_errors(200_000, X[:1000], [1.0, -0.5]) < 0.06))
     True
 
-    The same, message by message:
+    The same protocol, message by message:
 
     >>> state = study.begin()
     >>> for x, label in zip(X[:1000], y[:1000]):
@@ -199,7 +199,7 @@ class GradientDescent(LocalMechanism):
 
     @property
     def _columns(self) -> int:
-        """Coefficients."""
+        """Number of coefficients."""
         return self.d + self.intercept
 
     @property
@@ -208,7 +208,7 @@ class GradientDescent(LocalMechanism):
         return self.bound
 
     def step(self, i: SupportsIndex) -> float:
-        """How far report i = 1, 2, ... moves the coefficients, times the radius."""
+        """Distance that report i = 1, 2, ... moves the coefficients, times the radius."""
         return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
 
     def _pushes(self, first: int, count: int) -> NDArray[np.float64]:
@@ -217,7 +217,7 @@ class GradientDescent(LocalMechanism):
         return out
 
     def _moves(self, first: int, count: int) -> NDArray[np.float64]:
-        """What the kernels call `push`: the length of a step, or of its part along each sign."""
+        """The `push` argument of the kernels: the length of each step, or of its component along each sign."""
         moves = self._pushes(first, count)
         if isinstance(self.randomizer, Hypercube):
             moves /= math.sqrt(self.randomizer.k)
@@ -226,12 +226,12 @@ class GradientDescent(LocalMechanism):
     # ---- the person ----
 
     def respond(self, theta: ArrayLike, x: ArrayLike, y: float, *, rng: RandomSource = None) -> Any:
-        """The report of a person with the features x and the label y, asked with theta.
+        """Return the report of a person with features x and label y, given theta.
 
         Parameters
         ----------
         theta : array_like
-            Of `Gradients`, from the server, which need not be trusted.
+            `Gradients.theta`, from the server, which need not be trusted.
         x : array_like of shape (d,)
             Private.
         y : float
@@ -242,7 +242,7 @@ class GradientDescent(LocalMechanism):
         Returns
         -------
         uint64, or ndarray of uint64
-            One report of `randomizer`, which documents its bits and turns it into bytes.
+            One report of `randomizer`, which documents the bits and converts reports to bytes.
         """
         source, asked = bit_generator(rng), np.array(_containers.numbers("theta", theta), np.float64)
         if asked.shape != (self._columns,) or not np.all(np.abs(asked) <= 2 * self._bound):
@@ -251,7 +251,7 @@ class GradientDescent(LocalMechanism):
         if row.shape[1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},), not ({row.shape[1]},)")
         if label.shape != (1,):
-            raise ValueError(f"y must be one number, not of shape {label.shape[1:]}")
+            raise ValueError(f"y must be one number, not an array of shape {label.shape[1:]}")
         shape, kind = self.randomizer.row
         reports: NDArray[np.uint64] = np.empty((1, *shape), kind)
         self._descend(source, row, label, 1, asked[None], np.zeros((1, self._columns)), reports)
@@ -260,23 +260,23 @@ class GradientDescent(LocalMechanism):
     # ---- the server ----
 
     def begin(self) -> Gradients:
-        """Before the first report: all coefficients are 0."""
+        """The state before the first report: all coefficients are 0."""
         return Gradients(np.zeros(self._columns), 0, np.zeros(self._columns))
 
     def update(self, state: Gradients, report: Any) -> Gradients:
-        """The state after one more report; one that `randomizer` never sends is refused, and only counted.
+        """The state after one more report; a report that `randomizer` never sends is refused and only counted.
 
         Raises
         ------
         TypeError, ValueError
-            Another dtype or shape than that of one report; a state of another protocol.
+            If the dtype or shape is not that of one report, or the state is of another protocol.
         """
         reports, one = self.randomizer.checked_reports(report)
         if not one:
-            raise ValueError("update takes one report at a time, for the next person is asked with its result")
+            raise ValueError("update takes one report at a time: the question to the next person depends on it")
         theta, total = (np.array(part, np.float64) for part in (state.theta, state.total))
         if theta.shape != (self._columns,) or total.shape != theta.shape:
-            raise ValueError(f"the state must hold {self._columns} coefficients, not of shape {theta.shape}")
+            raise ValueError(f"the state must hold {self._columns} coefficients, not an array of shape {theta.shape}")
         if not self.randomizer.valid(reports).all():
             return state._replace(refused=state.refused + 1)
         moves = self._moves(state.users + 1, 1)
@@ -288,7 +288,7 @@ class GradientDescent(LocalMechanism):
         return Gradients(theta, state.users + 1, counted, state.refused)
 
     def estimate(self, state: Gradients) -> NDArray[np.float64]:
-        """The mean of the thetas so far, those of the burn-in left out, in units of 1 / data unit."""
+        """The mean of the thetas so far, without the burn-in, in units of 1 / data unit."""
         return self._released(state.total, state.users)
 
     def _released(self, total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -296,18 +296,18 @@ class GradientDescent(LocalMechanism):
 
     @property
     def _units(self) -> NDArray[np.float64]:
-        """Coefficients of theta are so many times those in data units."""
+        """Ratio of the coefficients in theta to the coefficients in data units."""
         return np.array([self.radius] * self.d + [1.0] * self.intercept)
 
     def _counted(self, n: int) -> int:
         if n <= self.burn_in:
-            raise ValueError(f"more reports than burn_in = {self.burn_in} are needed, not {n}")
+            raise ValueError(f"n must be greater than burn_in = {self.burn_in}, not {n}")
         return n - self.burn_in
 
     # ---- both, in one process ----
 
     def __call__(self, X: ArrayLike, y: ArrayLike, *, rng: RandomSource = None) -> NDArray[np.float64]:
-        """The whole protocol on arrays, one person after the other; as `release` with one repetition."""
+        """Run the whole protocol on arrays, one person after the other: `release` with one repetition."""
         return self.release(X, y, rng=rng)
 
     def release(
@@ -318,17 +318,17 @@ class GradientDescent(LocalMechanism):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
     ) -> NDArray[np.float64]:
-        """`size` independent runs of the protocol, for simulations: EACH ONE spends the epsilon of every person.
+        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
 
         Parameters
         ----------
         X : array_like of shape (n, d)
-            Private features of any numeric dtype, a row for each person, in the order in which they are asked, which
-            must not depend on the data; never modified.
+            Private features of any numeric dtype, a row for each person, in the order in which they are asked; the
+            order must not depend on the data. Never modified.
         y : array_like of shape (n,)
-            Private labels, likewise.
+            Private labels of any numeric dtype, in the same order. Never modified.
         size : int or tuple of ints, optional
-            The shape of the result but for its last axis, of the coefficients; None is one run.
+            The shape of the result without its last axis, the coefficients; None returns one run.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         """
@@ -357,7 +357,7 @@ class GradientDescent(LocalMechanism):
         total: NDArray[np.float64],
         reports: NDArray[np.uint64],
     ) -> None:
-        """Ask the people of x, the first of whom is number `first` of all, in blocks that fit a cache."""
+        """Ask the people in x, numbered from `first`, in blocks that fit the cache."""
         model, inverse = _MODELS.index(self.model), 1 / self.radius
         block = max(1, _BLOCK // (self.d * max(len(theta), 1)))
         randomizer = self.randomizer
@@ -376,38 +376,38 @@ class GradientDescent(LocalMechanism):
     def covariance(
         self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
     ) -> NDArray[np.float64]:
-        """The covariance of the estimate to expect from n people, from public assumptions.
+        """Predict the covariance of the estimate for n people from public assumptions.
 
         Parameters
         ----------
         n : int
-            People, more than the burn-in.
+            Number of people, greater than the burn-in.
         design : array_like of shape (m, d)
-            PUBLIC rows of features, distributed as people's are thought to be: never those of the people themselves,
-            which would be released by what is returned.
+            PUBLIC rows of features, with the distribution that people's features are assumed to have. Never use rows of
+            the people themselves: the return value would disclose them.
         coefficients : array_like
-            Assumed, in data units, the intercept last; an estimate of this protocol will do.
+            Assumed coefficients, in data units, the intercept last; an estimate of this protocol is suitable.
         deviation : float
-            For "linear": the assumed standard deviation of the labels around their mean, normal; at least 0.
+            For "linear": assumed standard deviation of the labels, normal around their mean; at least 0.
 
         Returns
         -------
         ndarray of shape (d, d), the intercept included
             ``H^-1 E[z z'] H^-1 / (n - burn_in)``, H the second derivative of the expected loss. A large-sample
-            approximation (Lemma 2 of the paper), without what is left of the start; it takes the model to be true.
+            approximation (Lemma 2 of the paper) that ignores the effect of the start and takes the model to be true.
 
         Raises
         ------
         TypeError, ValueError
-            A parameter out of range; a decay of the steps not in (1/2, 1), for which that is not proved; a design for
-            which the coefficients are not determined.
+            If a parameter is out of range, if the decay of the steps is outside (1/2, 1), where this is not proved, or
+            if the design does not determine the coefficients.
         """
         counted = self._counted(_checks.whole("n", n, least=1))
         rows, theta = _containers.matrix("design", design), _containers.vector("coefficients", coefficients)
         if rows.shape[1] != self.d or theta.shape[0] != self._columns:
             raise ValueError(f"design must have {self.d} columns, and coefficients {self._columns} numbers")
         if not 0.5 < self._decay < 1:
-            raise ValueError(f"covariance needs steps with a decay between 1/2 and 1, not {self._decay!r}")
+            raise ValueError(f"covariance requires steps with a decay between 1/2 and 1, not {self._decay!r}")
         spread = _checks.nonnegative("deviation", deviation)
         meant = _meant(_doubles(rows) / self.radius, self.norm)
         meant = np.hstack([meant, np.ones((len(meant), int(self.intercept)))])
@@ -422,7 +422,7 @@ class GradientDescent(LocalMechanism):
     def standard_errors(
         self, n: SupportsIndex, design: ArrayLike, coefficients: ArrayLike, *, deviation: float = 0.0
     ) -> NDArray[np.float64]:
-        """Of each coefficient: the square roots of the diagonal of `covariance`, with the same parameters."""
+        """The standard error of each coefficient: square roots of the diagonal of `covariance`; same parameters."""
         return np.asarray(np.sqrt(np.diag(self.covariance(n, design, coefficients, deviation=deviation))))
 
     def error(
@@ -434,15 +434,15 @@ class GradientDescent(LocalMechanism):
         deviation: float = 0.0,
         confidence: float = 0.95,
     ) -> NDArray[np.float64]:
-        """How close each coefficient is with probability `confidence`, in (0, 1); else as `standard_errors`.
+        """Half-width of a confidence interval for each coefficient; other parameters as for `standard_errors`.
 
-        Estimate +- error is a confidence interval as good as the assumptions.
+        `confidence` is in (0, 1). The interval is as good as the assumptions.
         """
         quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
         return np.asarray(quantile * self.standard_errors(n, design, coefficients, deviation=deviation))
 
     def _second_moments(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E[z z'], where `gradients` is that of the gradients."""
+        """E[z z'], given the second moments of the gradients."""
         d, randomizer = self._columns, self.randomizer
         noise: NDArray[np.float64] = np.eye(d) * randomizer.variance() / d
         if isinstance(randomizer, Hypercube) and randomizer.k > 1:
@@ -468,23 +468,23 @@ def glm(
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
 ) -> NDArray[np.float64]:
-    """A generalised linear model of people of whom each reports one private gradient: gradient descent, simulated.
+    """Fit a generalised linear model by private gradient descent, simulated; each person reports one private gradient.
 
     Pure epsilon-local differential privacy, under any change of one person's features and label together. Sequential:
-    each person is asked with coefficients that depend on the reports before; `GradientDescent` has the two sides of the
-    conversation apart.
+    the question to each person depends on the earlier reports; `GradientDescent` provides the client and the server
+    separately.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Private features of any numeric dtype, a row for each person, in an order that does not depend on the data;
-        never modified. Their norm is at most `radius`; longer ones are projected or clamped.
+        Private features of any numeric dtype, a row for each person, in an order that does not depend on the data.
+        Never modified. Rows of norm above `radius` are projected or clamped.
     y : array_like of shape (n,)
-        Private labels: for "logistic" 1 where y > 0, else 0.
+        Private labels: for "logistic" 1 if y > 0, else 0.
     epsilon, model, radius, norm, clip, intercept, bound, steps, burn_in
-        As for `GradientDescent`. n must be above `burn_in`.
+        See `GradientDescent`. n must be greater than `burn_in`.
     size : int or tuple of ints, optional
-        That many independent runs: EACH ONE spends epsilon. None: one.
+        The shape of an array of independent runs: EACH RUN spends epsilon. None returns one run.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
 
@@ -496,12 +496,12 @@ def glm(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    Privacy, accuracy and cost: see `GradientDescent`, and docs/proofs/local-glm.md. How close the coefficients are, in
-    terms of public assumptions: ``GradientDescent(...).standard_errors``.
+    Privacy, accuracy and cost: see `GradientDescent` and docs/proofs/local-glm.md. To predict the error of the
+    coefficients from public assumptions, use ``GradientDescent(...).standard_errors``.
 
     References
     ----------
@@ -535,7 +535,7 @@ def glm(
 
 
 def _moderate(name: str, value: Any) -> float:
-    """A positive number whose squares and products stay inside the doubles."""
+    """Check that a number is positive and that its squares and products neither overflow nor underflow."""
     number = _checks.positive(name, value)
     if not _LEAST <= number <= _MOST:
         raise ValueError(f"{name} must be between 2**-256 and 2**256, not {value!r}")
@@ -552,7 +552,7 @@ def _meant(rows: NDArray[np.float64], norm: str) -> NDArray[np.float64]:
 def _moments(
     model: str, t: NDArray[np.float64], clip: float, deviation: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean slope in t of the clipped residual, and its mean square, at each predictor, if the model is true."""
+    """The mean slope in t of the clipped residual and its mean square, for each predictor, under the model."""
     if model == "linear":
         k = clip / deviation if 40 * deviation > clip else math.inf
         inside = erf(k / math.sqrt(2))
@@ -567,7 +567,7 @@ def _moments(
     lowest, highest = np.floor(mean - clip), np.ceil(mean + clip) - 1
 
     def share(shift: int) -> NDArray[np.float64]:
-        """P(lowest < Y <= highest), both lowered by `shift`, Y Poisson."""
+        """P(lowest - shift < Y <= highest - shift), Y Poisson."""
         ends = [np.where(end < shift, 0.0, pdtr(np.maximum(end - shift, 0.0), mean)) for end in (highest, lowest)]
         return np.asarray(ends[0] - ends[1])
 
@@ -576,6 +576,6 @@ def _moments(
 
 
 def _doubles(x: NDArray[Any]) -> NDArray[np.float64]:
-    """A contiguous array of doubles, x itself where it is one."""
+    """A contiguous array of doubles: x itself if it is one."""
     with np.errstate(all="ignore"):  # a signalling NaN
         return np.require(x, np.float64, ["C", "A"])

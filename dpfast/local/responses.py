@@ -1,4 +1,4 @@
-"""Responses of one person in a category: the methods of `Categorical`."""
+"""The methods of `Categorical`: how a category becomes a report."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LARGEST_LAW = 2**16
 
 
 class Method(ABC):
-    """How the record becomes a report, and which categories a report supports.
+    """Rule that turns a record into a report, and defines the categories that a report supports.
 
-    Every category but the true one is supported with the same probability q, the true one with p > q.
+    A report supports the true category with probability p, and any other category with probability q < p.
     """
 
     coin: Coin
@@ -40,7 +40,7 @@ class Method(ABC):
 
     @property
     def variances(self) -> tuple[Fraction, Fraction]:
-        """Of the decoded entry of the true category, and of any other."""
+        """Variances of the decoded entry of the true category, and of any other."""
         return _variances(self.p, self.q)
 
     @property
@@ -52,14 +52,14 @@ class Method(ABC):
 
     @abstractmethod
     def valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of these, of the right shape and dtype, can be sent."""
+        """Mask of the reports that can be sent; shape and dtype are already checked."""
 
     @abstractmethod
     def sums(self, reports: NDArray[Any]) -> NDArray[np.int64]: ...
 
     @abstractmethod
     def supported(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Shape (n, k): which categories each report supports."""
+        """Mask of shape (n, k): the categories that each report supports."""
 
     @abstractmethod
     def law(self, code: int) -> FiniteLaw: ...
@@ -163,7 +163,7 @@ class _Packed(Method):
 
 
 class _Unary(_Packed):
-    """Optimised unary encoding. The ratio of one report is largest, (1 - q) / q, where x is in it and x' is not."""
+    """Optimised unary encoding. A report with x but not x' has the largest likelihood ratio, (1 - q) / q."""
 
     def __init__(self, k: int, epsilon: float) -> None:
         super().__init__(k)
@@ -184,7 +184,7 @@ class _Unary(_Packed):
 
 
 class _Subset(_Packed):
-    """A set of `width` categories, by the coin with the true one in it or not."""
+    """A set of `width` categories; the coin decides whether it contains the true one."""
 
     def __init__(self, k: int, epsilon: float) -> None:
         super().__init__(k)
@@ -222,10 +222,10 @@ class _Subset(_Packed):
 
 
 def _best_edge(k: int, ratio: Fraction) -> int:
-    """The edge of least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E = `ratio`.
+    """The edge with least total variance: q = 1 / (1 + r), r^2 = (c + E^2) / (c + 1), c = E / (k - 1), E = `ratio`.
 
-    In integers, so the same for client and server. Many categories: q = 1 / (1 + E), and half of the reports support
-    the truth.
+    Computed in integers, so client and server agree. For many categories, q tends to 1 / (1 + E), and half of the
+    reports support the true category.
     """
     c = ratio / (k - 1)
     square = (c + ratio**2) / (c + 1)
@@ -259,11 +259,11 @@ class _Lines(Method):
         return np.asarray((slope[:, None] * np.arange(self.k, dtype=np.uint64) + offset[:, None]) % PRIME < self.edge)
 
     def law(self, code: int) -> FiniteLaw:
-        raise NotImplementedError  # `outcomes` forbids it
+        raise NotImplementedError  # never called: `outcomes` is too large
 
 
 def _parity(words: NDArray[Any]) -> NDArray[Any]:
-    """The parity of the binary digits of each number."""
+    """The parity of the number of one bits of each number."""
     bits = words.dtype.itemsize * 8
     while (bits := bits // 2) > 0:
         words = words ^ (words >> words.dtype.type(bits))
@@ -287,11 +287,11 @@ def method_of(name: str, k: int, epsilon: float) -> Method:
 
 @lru_cache(maxsize=256)
 def least_variance(k: int, epsilon: float) -> str:
-    """The name of the method with the least total variance; in rationals, so the same on every machine."""
+    """The name of the method with the least total variance, in rationals, so it is the same on every machine."""
     spreads: dict[str, Fraction] = {}
     for name in METHODS:
         try:
             spreads[name] = method_of(name, k, epsilon).total_variance
-        except ValueError:  # odds that leave too little of epsilon: never those of "oue"
+        except ValueError:  # rounded odds leave too little of epsilon; never for "oue"
             continue
     return min(spreads, key=lambda name: spreads[name])

@@ -1,4 +1,4 @@
-"""What the randomisers of one number share: blocks, shapes, bytes, exact laws and error bars."""
+"""Base class of the randomisers of one number: blocks, shapes, bytes and exact laws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
-# Reports are summed in blocks of so many bytes, which a second-level cache holds, but of no fewer reports than this.
+# Reports are summed in blocks of this many bytes, which fit a second-level cache, but of at least this many reports.
 _CACHE = 2**20
 _LEAST_REPORTS = 256
 
@@ -32,9 +32,9 @@ class FiniteLaw:
     Parameters
     ----------
     reports : ndarray, shape (m, ...)
-        Every report there can be, each once.
+        Every possible report, each once.
     pmf : tuple of Fraction
-        The probability of each, at least 2**-1000.
+        Its probability, at least 2**-1000.
     """
 
     reports: NDArray[Any]
@@ -45,7 +45,7 @@ class FiniteLaw:
         return np.arange(len(self.pmf))
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of the probability of outcomes k."""
+        """Log probability of outcomes k."""
         return np.asarray(self._logs[_containers.integers("k", k)])
 
     def value(self, k: ArrayLike) -> NDArray[Any]:
@@ -54,33 +54,33 @@ class FiniteLaw:
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:
-        known: dict[int, float] = {}  # few probabilities are shared by many reports, and logarithms are slow
+        known: dict[int, float] = {}  # many reports share few probabilities, and logarithms are slow
         return np.array([known.get(id(p)) or known.setdefault(id(p), math.log(float(p))) for p in self.pmf])
 
 
 class ScalarRandomizer(BlockRandomizer):
-    """A randomiser of one number or category each; reports have the shape of x and, if packed, one axis more."""
+    """Base class of randomisers of one number or category; if reports are packed, they have one axis more than x."""
 
     @property
     @abstractmethod
     def report(self) -> np.dtype[Any]:
-        """The dtype of one report, with its shape where it is several numbers."""
+        """The dtype of one report, including its shape if it has several numbers."""
 
     @abstractmethod
     def fill(self, source: BitGenerator, x: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write the reports of the records x, of one axis, to zeros; `randomize` charges a ledger before this."""
+        """Write the reports of the one-dimensional x to `out`, which holds zeros."""
 
     @abstractmethod
     def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        """What valid reports, one axis of them, decode to."""
+        """Decode a one-dimensional array of valid reports."""
 
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         threads = _checks.threads(workers)
-        bit_generator(rng)  # both told before data are looked at
-        one = not hasattr(x, "__len__")  # of Python or NumPy; None is a missing record
+        bit_generator(rng)  # reject invalid arguments before reading the data
+        one = not hasattr(x, "__len__")  # a scalar of Python or NumPy; None is a missing record
         values = _containers.numbers("x", [x] if one else x, dimensions=1)
         if values.ndim > 1:
-            raise ValueError(f"x must be one record or one-dimensional, not of shape {values.shape}")
+            raise ValueError(f"x must be one record or a one-dimensional array, not of shape {values.shape}")
         out = np.zeros(values.size, self.report)
         flat, parts = values.reshape(-1), streams(rng, -(-values.size // BLOCK))
 
@@ -102,17 +102,17 @@ class ScalarRandomizer(BlockRandomizer):
         return values.reshape((*lead, *values.shape[1:]))
 
     def to_bytes(self, reports: NDArray[Any]) -> bytes:
-        """The reports one after the other, each number little-endian; `report` says which numbers."""
+        """Return the reports as bytes, one after the other, each number little-endian; `report` defines the numbers."""
         rows = self._rows(reports)
         return rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def from_bytes(self, data: bytes) -> NDArray[Any]:
-        """The reports that `to_bytes` wrote, one axis of them.
+        """Return the one-dimensional array of reports that `to_bytes` wrote.
 
         Raises
         ------
         ValueError
-            Bytes of another length.
+            If the number of bytes does not fit.
         """
         kind = self.report
         if len(data) % kind.itemsize:
@@ -121,7 +121,7 @@ class ScalarRandomizer(BlockRandomizer):
         return numbers.reshape((-1, *kind.shape))
 
     def _rows(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """Reports, one axis of them, without gaps: of the right shape and dtype."""
+        """The reports as a contiguous one-dimensional array, after checking shape and dtype."""
         kind = self.report
         if not isinstance(reports, (np.ndarray, np.generic)) or reports.dtype != kind.base:
             raise TypeError(f"reports must be an array of {kind.base}, as randomize returns it")
@@ -130,7 +130,7 @@ class ScalarRandomizer(BlockRandomizer):
         return np.ascontiguousarray(reports).reshape((-1, *kind.shape))
 
     def _aggregated(self, reports: NDArray[Any] | Aggregate, size: int) -> Aggregate:
-        """The aggregate of reports, or the one given; of at least one report and `size` sums."""
+        """The given aggregate, or that of the given reports, checked for at least one report and `size` sums."""
         total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (size,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {size} counts, not {total.sums.size}")
@@ -145,13 +145,13 @@ def symbols(count: int) -> np.dtype[Any]:
 
 
 def unpadded(rows: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-    """Which rows of packed bits are 0 beyond the first so many."""
+    """Mask of the rows of packed bits that are 0 beyond the first `bits`."""
     return np.asarray(rows[:, -1] <= np.uint64(2 ** ((bits - 1) % 64 + 1) - 1))
 
 
 def record(x: ArrayLike) -> NDArray[Any]:
-    """One record as an array of one, for laws."""
+    """One record as an array of length 1, for laws."""
     values = _containers.numbers("x", [x] if not hasattr(x, "__len__") else x)
     if values.size != 1:
-        raise ValueError(f"x must be one record, not {values.size}")
+        raise ValueError(f"x must be one record, not {values.size} records")
     return values.reshape(1)

@@ -1,8 +1,8 @@
-"""A density from people who trust nobody with their number: coefficients of a series, from one report each.
+"""Density estimation under local differential privacy: coefficients of a series, from one report per person.
 
-Notation: u in (0, 1) is a record's place between the bounds; ``phi_j = sqrt(2) cos(2 pi l u)`` for j = 2 l - 1 and
-``sqrt(2) sin(2 pi l u)`` for j = 2 l (trigonometric), or ``sqrt(2) cos(pi j u)`` (cosine); the density is ``1 + sum_j
-b_j phi_j``, b_j the mean of phi_j.
+Notation: u in (0, 1) is the relative position of a record between the bounds. The density is ``1 + sum_j b_j phi_j``,
+where b_j is the mean of phi_j and, for the trigonometric basis, ``phi_j = sqrt(2) cos(2 pi l u)`` for j = 2 l - 1 and
+``sqrt(2) sin(2 pi l u)`` for j = 2 l; for the cosine basis, ``phi_j = sqrt(2) cos(pi j u)``.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from dpfast.theory.series import BASES
 
 @dataclass(frozen=True)
 class SeriesReports(ScalarRandomizer):
-    """Release of the first coefficients of a density, each person for himself: the client and the server of `density`.
+    """Local randomiser for the first coefficients of a density: the client and the server of `density`.
 
     Pure epsilon-local differential privacy.
 
     Parameters
     ----------
     terms : int
-        Coefficients: from 1 to 1024, below the number of grid points, even for the trigonometric basis.
+        Number of coefficients: from 1 to 1024, below the number of grid points, even for the trigonometric basis.
     epsilon : float
         At least 2**-40; rounded down to a double.
     grid : Grid
         Public bounds and granularity of the numbers, in data units. Numbers outside are clamped; NaN and missing ones
-        are ``grid.missing``.
+        become ``grid.missing``.
     method : {"auto", "one-frequency", "halfspace", "majority", "subset"}
-        "auto" is the one of least variance, the first of these on a tie; all are exactly private.
+        "auto" selects the method of least variance, the first listed on a tie. All are exactly private.
     basis : {"trigonometric", "cosine"}
-        The trigonometric one is that of the paper, for densities that are equal at both ends or periodic. The cosine
-        basis is for any smooth density, with up to twice the variance; "majority" and "subset" only.
+        "trigonometric", the basis of the paper, is for densities that are periodic or equal at both ends. "cosine" is
+        for any smooth density, with up to twice the variance; with "majority" and "subset" only.
 
     Attributes
     ----------
@@ -58,28 +58,29 @@ class SeriesReports(ScalarRandomizer):
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at.
+        If a parameter is invalid, before any data are read.
 
     Notes
     -----
-    A report, where K = terms / 2:
+    Reports, with K = terms / 2:
 
     - "one-frequency": a uniform frequency l of 1..K, and one of 2**16 directions. The angle 2 pi l u is rounded to a
-      direction, unbiased; the report is uniform on the w directions next to it, or uniform on all others, as an exact
-      coin says; w has the least variance. A uint32, ``2**16 (l - 1) + direction``. The limit of many directions is
-      PrivUnit on the circle, the best that there is for one frequency; 2**16 lose less than one part in a million.
-    - "halfspace": `L2Ball`, one bit about a half space of all terms, whose vector has norm sqrt(terms). A uint64.
-    - "majority", "subset": `Hypercube` with the radius sqrt(2), equation (39) of the paper with its (26) corrected, and
-      its better relative. Words of 64 bits.
+      direction without bias; an exact coin decides whether the report is uniform on the w directions next to it or
+      uniform on all others; w has the least variance. A uint32, ``2**16 (l - 1) + direction``. In the limit of many
+      directions this is PrivUnit on the circle, which is optimal for one frequency; 2**16 directions lose less than one
+      part in a million.
+    - "halfspace": `L2Ball`, one bit about a half space, for the vector of all terms, of norm sqrt(terms). A uint64.
+    - "majority", "subset": `Hypercube` with radius sqrt(2): equation (39) of the paper with its (26) corrected, and a
+      more accurate variant. Words of 64 bits.
 
-    E|Z|^2 of a decoded report at epsilon = 1, in units of terms^2: 5.26, 5.78 to 7.36, 11.1 to 14.4, 9.37.
-    Bytes: the numbers little-endian. Sums of "one-frequency" are integers, in units of ``scale * 2**-30``. Refused are
-    numbers out of range and bits beyond the last sign that are not 0.
+    E|Z|^2 of a decoded report at epsilon = 1, in units of terms^2, in this order: 5.26, 5.78 to 7.36, 11.1 to 14.4,
+    9.37. Bytes: the numbers little-endian. Sums of "one-frequency" are integers, in units of ``scale * 2**-30``.
+    Refused: numbers out of range, and nonzero bits beyond the last sign.
 
-    Privacy: the number becomes an integer code on the public grid at the door, and only then is anything computed; an
-    exact coin decides, rounded towards privacy (docs/proofs/local-series.md). Estimates are unbiased for the numbers
-    on the grid but for 2e-9 of a coefficient.
-    Cost: about 60 ns a report for "one-frequency", whatever the number of terms; of the others O(terms). The server
+    Privacy: the number is first rounded to an integer code on the public grid, and everything else is computed from the
+    code; the deciding coin is exact and rounded towards privacy (docs/proofs/local-series.md). Estimates are unbiased
+    for the numbers on the grid, up to 2e-9 of a coefficient.
+    Cost: about 60 ns per report for "one-frequency", whatever the number of terms; O(terms) for the others. The server
     keeps `terms` sums.
 
     References
@@ -119,9 +120,9 @@ class SeriesReports(ScalarRandomizer):
         _checks.choice("method", self.method, ("auto", *METHODS))
         _checks.choice("basis", self.basis, BASES)
         if self.basis == "trigonometric" and terms % 2:
-            raise ValueError(f"terms must be even for basis='trigonometric', cosines and sines in pairs, not {terms}")
+            raise ValueError(f"terms must be even for basis='trigonometric' (pairs of cosine and sine), not {terms}")
         if self.basis == "cosine" and self.method in ("one-frequency", "halfspace"):
-            raise ValueError(f"method={self.method!r} is for pairs of a cosine and a sine: not of basis='cosine'")
+            raise ValueError(f"method={self.method!r} requires basis='trigonometric': pairs of cosine and sine")
         method = best_method(terms, epsilon, self.basis)[0] if self.method == "auto" else self.method
         for name, value in (("terms", terms), ("epsilon", epsilon), ("method", method)):
             object.__setattr__(self, name, value)
@@ -164,15 +165,15 @@ class SeriesReports(ScalarRandomizer):
         Raises
         ------
         ValueError
-            More than 2**20 outcomes; "halfspace", whose reports are 2**64.
+            If there are more than 2**20 outcomes; "halfspace" has 2**64.
         """
         return self._method.law(turns_of(self.grid, record(x)), self.basis)
 
     def decode(self, reports: NDArray[Any]) -> NDArray[np.float64]:
-        """For each report an unbiased estimate of ``phi_1..phi_terms`` at its record.
+        """Decode each report into an unbiased estimate of ``phi_1..phi_terms`` at its record.
 
-        NaN for a report that is refused. n times `terms` numbers: for coefficients use `estimate`, which needs no
-        memory.
+        A refused report becomes NaN. The result has n times `terms` numbers: to estimate coefficients, use `estimate`,
+        which does not need this memory.
         """
         return super().decode(reports)
 
@@ -182,12 +183,12 @@ class SeriesReports(ScalarRandomizer):
         return out
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
-        """Unbiased estimates of the coefficients b, without reports that are refused."""
+        """Unbiased estimates of the coefficients b; refused reports are left out."""
         total = self._aggregated(reports, self.terms)
         return np.asarray(total.sums * (self._method.unit / total.n), dtype=np.float64)
 
     def density(self, reports: NDArray[Any] | Aggregate) -> LocalDensity:
-        """The density that the reports, or their aggregate, give."""
+        """The density estimated from the reports or their aggregate."""
         total = self._aggregated(reports, self.terms)
         return LocalDensity(self.estimate(total), self.grid, total.n, self.privacy, self.basis, randomizer=self)
 
@@ -197,7 +198,7 @@ class SeriesReports(ScalarRandomizer):
         return self._method.second_moment
 
     def variance(self, x: ArrayLike | None = None) -> Any:
-        """Total variance of a decoded report at the record x; by default of the worst, or a bound for that.
+        """Total variance of a decoded report for the record x; by default for the worst record, or a bound on it.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class SeriesReports(ScalarRandomizer):
         Returns
         -------
         float or ndarray
-            E|Z|^2 less ``|phi(x)|^2``, which for the trigonometric basis is terms.
+            E|Z|^2 - ``|phi(x)|^2``; for the trigonometric basis, ``|phi(x)|^2`` is terms.
         """
         if x is None:
             return self.second_moment - (self.terms if self.basis == "trigonometric" else 0.0)
@@ -218,32 +219,32 @@ class SeriesReports(ScalarRandomizer):
 
     @property
     def worst_variance(self) -> float:
-        """The largest second moment of a decoded coefficient: of numbers drawn from a density, whose phi_j vary."""
+        """The largest second moment of a decoded coefficient, including the variation of phi_j over the density."""
         return self._method.coordinate_moment
 
     def mise(self, n: SupportsIndex, coefficients: ArrayLike) -> float:
-        """Mean integrated squared error of the series, if the density had these coefficients: exact.
+        """Exact mean integrated squared error of the series, for a density with these coefficients.
 
-        ``(E|Z|^2 - |b_1..k|^2) / n + sum_(j > k) b_j^2``, in data units (one over them).
+        ``(E|Z|^2 - |b_1..k|^2) / n + sum_(j > k) b_j^2``, in 1 / data unit.
 
         Parameters
         ----------
         n : int
-            Reports, at least 1.
+            Number of reports, at least 1.
         coefficients : array_like
-            b of an assumed density in this basis, at least `terms` of them. An assumption, never data.
+            b of an assumed density in this basis, at least `terms` of them. An assumption, never computed from data.
         """
         n, b = _checks.whole("n", n, least=1), np.asarray(coefficients, dtype=np.float64)
         if b.ndim != 1 or b.size < self.terms:
-            raise ValueError(f"coefficients must be at least {self.terms} in a row, not of shape {b.shape}")
+            raise ValueError(f"coefficients must be a vector of at least {self.terms}, not of shape {b.shape}")
         squares = np.square(b)
         inside, beyond = math.fsum(squares[: self.terms]), math.fsum(squares[self.terms :])
         return ((self.second_moment - inside) / n + beyond) / width_of(self.grid)
 
     def mise_bound(self, n: SupportsIndex, *, smoothness: float = 2.0, roughness: float = 1.0) -> float:
-        """Upper bound on that error for all densities with ``sum_j j^(2 smoothness) b_j^2 <= roughness^2``.
+        """Upper bound on `mise` for all densities with ``sum_j j^(2 smoothness) b_j^2 <= roughness^2``.
 
-        ``E|Z|^2 / n + C^2 (terms + 1)^(-2 smoothness)``, in data units (one over them).
+        ``E|Z|^2 / n + C^2 (terms + 1)^(-2 smoothness)``, in 1 / data unit.
         """
         bound = _bound(self.second_moment, self.terms, n, *_class(smoothness, roughness))
         return bound / width_of(self.grid)
@@ -252,16 +253,16 @@ class SeriesReports(ScalarRandomizer):
 # ---- the density ----
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalDensity(SeriesDensity):
-    """A density made of `SeriesReports`: like `dpfast.SeriesDensity`, with the errors of the local model.
+    """Density estimated from `SeriesReports`: a `dpfast.SeriesDensity` with the errors of the local model.
 
-    Everything here is public; nothing here spends privacy.
+    All attributes are public, and no method spends privacy.
 
     Parameters
     ----------
     coefficients, grid, n, privacy, basis
-        As for `dpfast.SeriesDensity`.
+        See `dpfast.SeriesDensity`.
     randomizer : SeriesReports
-        What the people used.
+        The randomiser that produced the reports.
 
     Examples
     --------
@@ -286,7 +287,7 @@ class LocalDensity(SeriesDensity):
 
     @property
     def informative(self) -> bool:
-        """Whether the noise is expected to change the series by less than the uniform density's square, 1."""
+        """Whether the expected squared change by noise is less than 1, the square of the uniform density."""
         return self.randomizer.second_moment < self.n
 
 
@@ -304,33 +305,33 @@ def density(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> LocalDensity:
-    """The density of numbers of which each person sends one private report: to plot, evaluate and draw from at will.
+    """Estimate a density from one private report per person; it can be plotted, evaluated and sampled.
 
-    Pure epsilon-local differential privacy, under any change of one person's number; nobody waits for anybody.
-    `SeriesReports` has the client and the server apart.
+    Pure epsilon-local differential privacy, under any change of one person's number. Non-interactive.
+    `SeriesReports` provides the client and the server separately.
 
     Parameters
     ----------
     x : array_like of shape (n,)
         Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
     bounds : pair of float
-        Public bounds in data units: numbers outside are clamped. Or `grid`.
+        Public bounds in data units: numbers outside are clamped. Give either `bounds` or `grid`.
     epsilon : float
         At least 2**-40; rounded down to a double.
     terms : int or "auto"
         Number of coefficients, even for the trigonometric basis. "auto" minimises the bound ``E|Z|^2 / n + C^2 (terms +
-        1)^(-2 beta)``, a function of public numbers only: of order ``(n epsilon^2)^(1 / (2 beta + 2))``.
+        1)^(-2 beta)``, which uses public numbers only; it is of order ``(n epsilon^2)^(1 / (2 beta + 2))``.
     smoothness, roughness : float
-        beta > 1/2 and C > 0 of that rule: ``sum_j j^(2 beta) b_j^2 <= C^2``, about beta derivatives. Assumptions, not
-        estimates; a rougher density wants a larger C.
+        beta > 1/2 and C > 0 of this rule: ``sum_j j^(2 beta) b_j^2 <= C^2``, about beta derivatives. Assumptions, not
+        estimates; a rougher density requires a larger C.
     method, basis
-        As for `SeriesReports`.
+        See `SeriesReports`.
     grid : Grid, optional
-        In place of `bounds`.
+        Instead of `bounds`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads; the result does not depend on it, for a given rng.
+        Number of threads; for a given rng the result does not depend on it.
 
     Returns
     -------
@@ -340,12 +341,11 @@ def density(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at, except for their shape and dtype.
+        If an argument is invalid; of the data, only shape and dtype are checked.
 
     Notes
     -----
-    Privacy: that of `SeriesReports`, then post-processing (docs/proofs/local-series.md). Cost: one report for each
-    person.
+    Privacy: that of `SeriesReports`, then post-processing (docs/proofs/local-series.md). Cost: one report per person.
 
     References
     ----------
@@ -367,7 +367,7 @@ any change of one record, against everyone but its owner>
     _class(smoothness, roughness)
     make = partial(SeriesReports, epsilon=epsilon, grid=grid, method=method, basis=basis)
     least = 1 if basis == "cosine" else 2
-    survey = make(least if isinstance(terms, str) else terms)  # wrong parameters are told before data are looked at
+    survey = make(least if isinstance(terms, str) else terms)  # reject invalid parameters before reading the data
     bit_generator(rng)
     _checks.threads(workers)
     values = _containers.vector("x", x)
@@ -386,7 +386,7 @@ def _bound(second_moment: float, terms: int, n: SupportsIndex, beta: float, c: f
 
 
 def _best_terms(n: int, epsilon: float, beta: float, c: float, method: str, basis: str, most: int) -> int:
-    """The number of terms with the least bound; that falls, then rises, as E|Z|^2 is convex in them to rounding."""
+    """The number of terms with the least bound, which falls, then rises: E|Z|^2 is convex in them up to rounding."""
 
     def bound(terms: int) -> float:
         moment = (

@@ -1,4 +1,4 @@
-"""The mean of long vectors of which few coordinates matter, from people who trust nobody with theirs."""
+"""Sparse means of long vectors under local differential privacy."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def sparse_mean(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> NDArray[np.float64]:
-    """The mean of vectors of d numbers in [-radius, radius], where most coordinates of the mean are 0.
+    """Estimate the mean of vectors in [-radius, radius]^d, if most coordinates of the mean are 0.
 
-    Pure epsilon-local differential privacy, under any change of one person's vector. Not interactive: all people answer
-    at once, and nobody waits for anybody.
+    Pure epsilon-local differential privacy, under any change of one person's vector. Non-interactive: all people can
+    answer at the same time.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Private data, a row for each person; never modified. Numbers are clamped to [-radius, radius], NaN is 0.
+        Private data, a row for each person; never modified. Numbers are clamped to [-radius, radius]; NaN counts as 0.
     epsilon : float
         At least 2**-40; rounded down to a double.
     radius : float
         Positive, in data units.
     confidence : float
-        In (0, 1): probability with which all that is said below about errors holds.
+        In (0, 1): probability with which the error bounds below hold.
     threshold : {"soft", "hard"}
-        What is done to the mean z of the reports: "soft" moves each coordinate by lambda towards 0, "hard" keeps those
-        above lambda as they are.
+        Thresholding of the mean z of the reports: "soft" moves each coordinate by lambda towards 0, "hard" keeps
+        coordinates above lambda unchanged.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads; the result does not depend on it, for a given rng.
+        Number of threads; for a given rng the result does not depend on it.
 
     Returns
     -------
@@ -56,16 +56,16 @@ def sparse_mean(
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at, except for their shape and dtype.
+        If an argument is invalid; of the data, only shape and dtype are checked.
 
     Notes
     -----
-    lambda is `dpfast.theory.local_sparse_threshold`, of public numbers only, and the randomiser `Hypercube` with the
-    method for which it is smaller. With probability `confidence` no coordinate of z is off by more than lambda: then
-    every coordinate that is 0 in the mean is 0 in the estimate, exactly; every other is off by at most 2 lambda and not
-    0 if it is above 2 lambda; the squared error is at most ``4 s lambda^2``, s the number of those. This holds
-    for the mean of these n vectors, and for that of the distribution they are from. "soft" is the minimiser of
-    ``|x - z|^2 / 2 + lambda |x|_1``.
+    lambda is `dpfast.theory.local_sparse_threshold`, from public numbers only; the randomiser is `Hypercube` with the
+    method that makes lambda smaller. With probability `confidence`, no coordinate of z is off by more than lambda. Then
+    every coordinate that is 0 in the mean is exactly 0 in the estimate; every other is off by at most 2 lambda, and not
+    0 if it is above 2 lambda in the mean; the squared error is at most ``4 s lambda^2``, with s nonzero coordinates in
+    the mean. This holds for the mean of these n vectors, and for the mean of the distribution they are drawn from.
+    "soft" minimises ``|x - z|^2 / 2 + lambda |x|_1``.
     Privacy: that of `Hypercube` (docs/proofs/hypercube.md); the rest is post-processing (docs/proofs/sparse-mean.md).
     Cost: that of `Hypercube`, 1 to 2 ns for each number.
 
@@ -87,7 +87,7 @@ def sparse_mean(
     _checks.choice("threshold", threshold, ("soft", "hard"))
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)
-    bit_generator(rng)  # wrong parameters are told before data are looked at
+    bit_generator(rng)  # reject invalid parameters before reading the data
     _checks.threads(workers)
     records = _containers.matrix("X", X)
     n, d = _checks.records(records.shape[0]), records.shape[1]

@@ -1,4 +1,4 @@
-"""What the randomisers of vectors share: constants, checks of shapes, blocks of people, errors."""
+"""Base class of the randomisers of vectors: constants, checks of shapes, blocks of people, errors."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dpfast._threads import each
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, streams
 
-# People are randomised in blocks of about so many coordinates, each block with its own stream.
+# People are randomised in blocks of about this many coordinates, each block with its own stream.
 _COORDINATES = 2**18
-_LEAST_PEOPLE = 256  # that are summed together, or the sums would take as much memory as the reports
+_LEAST_PEOPLE = 256  # per sum, or the sums would take as much memory as the reports
 
 
 class VectorRandomizer(BlockRandomizer):
-    """A randomiser of vectors of d numbers, whose reports are rows."""
+    """Base class of randomisers of vectors of d numbers; each report is a row."""
 
     d: int
     radius: float
 
-    # What a subclass says
+    # Subclasses provide these
 
     @property
     @abstractmethod
     def row(self) -> tuple[tuple[int, ...], type]:
-        """Shape and type of one report."""
+        """Shape and dtype of one report."""
 
     @abstractmethod
     def fill(self, source: BitGenerator, x: NDArray[np.float64], out: NDArray[Any]) -> None:
@@ -39,19 +39,19 @@ class VectorRandomizer(BlockRandomizer):
 
     @abstractmethod
     def decode_into(self, reports: NDArray[Any], out: NDArray[np.float64]) -> None:
-        """The vectors of valid, contiguous reports."""
+        """Write the decoded vectors of valid, contiguous reports to `out`."""
 
     @property
     @abstractmethod
     def unit(self) -> float:
-        """What a sum of reports is multiplied by."""
+        """The factor that converts a sum of reports to data units."""
 
     @property
     @abstractmethod
     def second_moment(self) -> float:
-        """E|Z|^2 of a decoded report, which is the same for all records."""
+        """E|Z|^2 of a decoded report; the same for all records."""
 
-    # What follows
+    # Derived from these
 
     def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         threads = _checks.threads(workers)
@@ -83,43 +83,43 @@ class VectorRandomizer(BlockRandomizer):
     def aggregate(self, reports: NDArray[Any], *, workers: int = 1) -> Aggregate:
         threads = _checks.threads(workers)
         rows, _ = self.checked_reports(reports)
-        # not of `threads`: sums of doubles depend on the parts
+        # independent of `threads`: sums of doubles depend on the partition
         return self._aggregate(rows, max(_LEAST_PEOPLE, self._together), threads)
 
     @property
     def _together(self) -> int:
-        """How many reports are summed at once."""
+        """Number of reports that are summed at once."""
         return _COORDINATES // self.d
 
     def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
         """Unbiased estimate of the mean of the records, a vector of d numbers.
 
-        Reports that are refused are left out; ``aggregate(reports).refused`` is their number.
+        Refused reports are left out; ``aggregate(reports).refused`` is their number.
 
         Raises
         ------
         ValueError
-            No reports, or all refused, or an aggregate of another randomiser.
+            If there are no reports, or all are refused, or the aggregate is of another randomiser.
         """
         total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (self.d,):
-            raise ValueError(f"the aggregate must have {self.d} sums, not shape {total.sums.shape}")
+            raise ValueError(f"the aggregate must have {self.d} sums, not sums of shape {total.sums.shape}")
         if total.n < 1:
-            raise ValueError("there are no reports to estimate a mean from (their number is public)")
+            raise ValueError("an estimate needs at least one report that is not refused")
         return np.asarray(total.sums * (self.unit / total.n), dtype=np.float64)
 
     def variance(self, x: ArrayLike | None = None) -> Any:
-        """Total variance of a decoded report, the sum over all coordinates; by default of the worst record, 0.
+        """Total variance of a decoded report, summed over coordinates; by default for the worst record, 0.
 
         Parameters
         ----------
         x : array_like of shape (d,) or (n, d), optional
-            Taken as it is meant: clamped or projected, without NaN.
+            Records; clamped or projected, and NaN replaced.
 
         Returns
         -------
         float, or ndarray of shape (n,)
-            The second moment, the same for all records, less ``|x|^2``.
+            The second moment, which is the same for all records, minus ``|x|^2``.
         """
         if x is None:
             return self.second_moment
@@ -133,7 +133,7 @@ class VectorRandomizer(BlockRandomizer):
 
     @abstractmethod
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The records that the rows of x mean."""
+        """The rows of x after clamping or projection."""
 
     def _records(self, x: ArrayLike) -> tuple[NDArray[Any], bool]:
         array = _containers.numbers("x", x, dimensions=2)
@@ -142,7 +142,7 @@ class VectorRandomizer(BlockRandomizer):
         return array.reshape(-1, self.d), array.ndim == 1
 
     def checked_reports(self, reports: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Many reports, without gaps, and whether they were one."""
+        """The reports as a contiguous two-dimensional array, and whether a single report was given."""
         shape, kind = self.row
         array = np.asarray(reports)
         if array.dtype != np.dtype(kind):

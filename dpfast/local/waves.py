@@ -1,4 +1,4 @@
-"""Reports of the waves of one record: the methods of `SeriesReports`."""
+"""The methods of `SeriesReports`: reports of the basis functions at one record."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from dpfast.local.scalar import FiniteLaw
 
 _DIRECTIONS = 2**16
 _BITS = 30  # the sums of reports are in units of 2**-30
-_ENTRIES = 2**18  # of a block of basis functions of many people
+_ENTRIES = 2**18  # entries of a block of basis functions, one row per person
 _MOST_OUTCOMES = 2**20
 _SQRT2 = math.sqrt(2)
 
 
-# ---- what a report says ----
+# ---- reports ----
 class Method(ABC):
-    """A method with its numbers."""
+    """A method and its constants."""
 
     report: np.dtype[Any]
     sums_dtype: np.dtype[Any] = np.dtype(np.int64)
     scale: float
-    unit: float  # of a sum
+    unit: float  # factor that converts a sum
     second_moment: float  # E|Z|^2
     coordinate_moment: float  # the largest E Z_j^2
 
@@ -56,7 +56,7 @@ class Method(ABC):
 
 
 class Circle:
-    """One of M directions, evenly spaced: uniform on the w next to the record's, or on the others, as a coin says.
+    """One of M evenly spaced directions: a coin decides between the w next to the record's and the others.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ class Circle:
     Attributes
     ----------
     width : int
-        w, odd: of those the one of least variance.
+        w: the odd number with the least variance.
     coin : Coin
-        "keep" is: in the window.
+        "keep" means inside the window.
     table : ndarray of int32
         ``round(2**30 cos(2 pi i / M))``.
     shrink : Fraction
-        The mean of the direction reported is the record's, times this: rho = <mean, record>.
+        rho = <mean, record>: the mean of the reported direction is the record's direction times this.
     """
 
     def __init__(self, epsilon: float, directions: int = _DIRECTIONS) -> None:
@@ -85,17 +85,17 @@ class Circle:
 
     @property
     def density(self) -> tuple[Fraction, Fraction]:
-        """The probability of each direction in the window, and of each other."""
+        """The probability of each direction in the window, and of each direction outside it."""
         p = self.coin.probability
         return p / self.width, (1 - p) / (self.directions - self.width)
 
     def near(self, harmonic: int) -> int:
-        """The sum of the table's cosines of a multiple of the angle over the window; over all directions it is 0."""
+        """The sum over the window of the table's cosines of a multiple of the angle; over all directions it is 0."""
         side = harmonic * np.arange(1, self.width // 2 + 1) % self.directions
         return int(self.table[0]) + 2 * int(self.table[side].sum(dtype=np.int64))
 
     def fill(self, source: BitGenerator, turns: NDArray[np.uint64], out: NDArray[np.uint32]) -> None:
-        """Directions for angles in units of 2**-64 of a turn."""
+        """Write the reported directions for angles in units of 2**-64 of a turn."""
         dither, steps = np.empty(turns.size, np.uint64), np.empty(turns.size, np.uint32)
         _samplers.fill_words(source, dither)
         _randomize.fill_windows(
@@ -107,7 +107,7 @@ class Circle:
         np.remainder(first + steps, self.directions, out=out)
 
     def pmf(self, turns: int, weight: Fraction = Fraction(1)) -> list[Fraction]:
-        """The law of the direction of one angle, times a weight."""
+        """The law of the reported direction for one angle, times a weight."""
         each = 2**64 // self.directions
         lower, part = turns // each, Fraction(turns % each, each)
         inside, outside = self.density
@@ -122,7 +122,7 @@ class Circle:
 def _best_width(table: NDArray[np.int32], ratio: Fraction) -> int:
     """The odd w with the largest rho, ``(E - 1) S_w / (E w + M - w)``, S_w the sum of the w largest cosines.
 
-    In integers, so the same for client and server. S is concave in w and the denominator linear, so rho rises, then
+    Computed in integers, so client and server agree. S is concave in w and the denominator linear, so rho rises, then
     falls: bisection on the sign of its change.
     """
     m = table.size
@@ -130,12 +130,12 @@ def _best_width(table: NDArray[np.int32], ratio: Fraction) -> int:
     top = int(table[0])
 
     def rises(i: int) -> bool:
-        """Whether rho at w = 2 i + 3 is larger than at 2 i + 1."""
+        """Whether rho is larger at w = 2 i + 3 than at 2 i + 1."""
         sums = [top + 2 * int(side[j - 1]) if j else top for j in (i, i + 1)]
         costs = [(ratio - 1) * (2 * j + 1) + m for j in (i, i + 1)]
         return sums[1] * costs[0] > sums[0] * costs[1]
 
-    first, last = 0, side.size  # rho does not rise from `last` on
+    first, last = 0, side.size  # rho does not rise at `last` or later
     while first < last:
         middle = (first + last) // 2
         first, last = (middle + 1, last) if rises(middle) else (first, middle)
@@ -144,12 +144,12 @@ def _best_width(table: NDArray[np.int32], ratio: Fraction) -> int:
 
 @lru_cache(maxsize=64)
 def circle(epsilon: float) -> Circle:
-    """The circle of 2**16 directions at this epsilon."""
+    """The `Circle` with 2**16 directions at this epsilon."""
     return Circle(epsilon)
 
 
 class _Frequency(Method):
-    """One random frequency, and a direction near the record's angle at it."""
+    """One random frequency, and a random direction, likely near the record's angle at this frequency."""
 
     def __init__(self, terms: int, epsilon: float) -> None:
         self._frequencies, self._circle = terms // 2, circle(epsilon)
@@ -176,12 +176,12 @@ class _Frequency(Method):
         place, cosine, sine = self._waves(reports)
         sums = np.empty(2 * self._frequencies, np.int64)
         for start, wave in enumerate((cosine, sine)):
-            # integers of 30 bits, 2**16 of them: doubles add them exactly
+            # 2**16 integers of 30 bits: their sum is exact in doubles
             sums[start::2] = np.bincount(place, weights=wave, minlength=self._frequencies)
         return sums
 
     def _waves(self, reports: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """Place of the frequency, and the table's cosine and sine, which is the cosine a quarter of a turn before."""
+        """Index of the frequency, and the table's cosine and sine (the cosine a quarter of a turn earlier)."""
         directions = reports & np.uint32(_DIRECTIONS - 1)
         quarter = np.uint32(_DIRECTIONS // 4)
         table = self._circle.table
@@ -204,7 +204,7 @@ class _Frequency(Method):
 
 
 class _Vector(Method):
-    """All basis functions at once, as a vector that another randomiser takes; a block of people at a time."""
+    """All basis functions at once, as a vector for another randomiser; computed in blocks of people."""
 
     def __init__(self, vectors: Hypercube | L2Ball) -> None:
         self._vectors = vectors
@@ -232,7 +232,7 @@ class _Vector(Method):
 
     def law(self, turns: NDArray[np.uint64], basis: str) -> HypercubeLaw:
         if isinstance(self._vectors, L2Ball):
-            raise ValueError('the law of method="halfspace" is not written out: 2**64 reports')
+            raise ValueError('the law of method="halfspace" has more than 2**20 outcomes')
         return self._vectors.law(waves_of(turns, self._vectors.d, basis)[0])
 
 
@@ -260,10 +260,10 @@ def method_of(method: str, terms: int, epsilon: float) -> Method:
 
 @lru_cache(maxsize=4096)
 def best_method(terms: int, epsilon: float, basis: str) -> tuple[str, float]:
-    """The method with the least E|Z|^2, and that: of public parameters only."""
+    """The method with the least E|Z|^2, and its E|Z|^2; from public parameters only."""
     names = list(METHODS) if basis == "trigonometric" else ["majority", "subset"]
     moments = {name: method_of(name, terms, epsilon).second_moment for name in names}
-    # Formulas of the same value differ by rounding: a tie goes to the first.
+    # Equal values computed by different formulas differ by rounding: a tie goes to the first method.
     least = min(moments.values()) * (1 + 1e-12)
     best = next(name for name in names if moments[name] <= least)
     return best, moments[best]
@@ -271,13 +271,13 @@ def best_method(terms: int, epsilon: float, basis: str) -> tuple[str, float]:
 
 # ---- basis functions ----
 def turns_of(grid: Grid, x: NDArray[Any]) -> NDArray[np.uint64]:
-    """The u of each record in units of 2**-64: the middle of its code's cell, to 2**-53."""
+    """The u of each record in units of 2**-64: the middle of its code's cell, rounded to 2**-53."""
     u = (grid.encode(x) + 0.5) / grid.size
     return np.minimum(u * 2.0**53, 2.0**53 - 1).astype(np.uint64) << np.uint64(11)
 
 
 def waves_of(turns: NDArray[np.uint64], terms: int, basis: str) -> NDArray[np.float64]:
-    """phi_1..phi_terms of each record, by rotation: contiguous, within rounding of the cube and of the ball."""
+    """phi_1..phi_terms of each record, by rotation; contiguous, inside the cube and the ball up to rounding."""
     u = turns.astype(np.float64) * 2.0**-64
     angle = (2 * math.pi if basis == "trigonometric" else math.pi) * u
     turn = np.exp(1j * angle)

@@ -133,7 +133,7 @@ def block_excess(
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     blocks : float
         k, positive.
     width : float
@@ -268,7 +268,7 @@ def aggregate_efficiency(
     Parameters
     ----------
     n, width, epsilon, v2, b1, b2, below, above
-        As for `block_excess`.
+        See `block_excess`.
     information : float
         I, positive: Fisher information of one record.
     blocks : float, optional
@@ -311,7 +311,7 @@ def aggregate_sample_size(
     efficiency : float
         Above 1.
     information, width, epsilon, v2, b1, b2
-        As for `aggregate_efficiency`.
+        See `aggregate_efficiency`.
 
     Returns
     -------

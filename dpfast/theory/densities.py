@@ -44,7 +44,7 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     References
     ----------
@@ -81,7 +81,7 @@ def smoothed_delta(epsilon: float, *, cells: SupportsIndex, n: SupportsIndex, k:
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -131,7 +131,7 @@ def smoothed_mise(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -179,7 +179,7 @@ class SmoothedChoice:
     bins : int
         On each axis.
     k : int
-        Draws.
+        Number of draws.
     delta : float
         Weight of the uniform density.
     mise : float
@@ -211,7 +211,7 @@ def smoothed_optimum(
     square_integral : float
         Integral over [0, 1] of the square of that density.
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     epsilon : float
         Positive.
     k : int, optional
@@ -220,7 +220,7 @@ def smoothed_optimum(
         Numbers of bins on an axis to look at. Default: 1 to 64, then in steps of a tenth to 4096, with at most 2**24
         cells.
     dimensions : int
-        Columns, at least 1.
+        Number of columns, at least 1.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def smoothed_optimum(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     References
     ----------
@@ -281,7 +281,7 @@ def perturbed_mise(
     Parameters
     ----------
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     bins : int, or sequence of ints
         Of one column, or of each; at least 1.
     epsilon : float
@@ -300,7 +300,7 @@ def perturbed_mise(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -343,7 +343,7 @@ def noise_variance(epsilon: float, *, neighbors: str = "replace-one") -> float:
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Examples
     --------
@@ -372,9 +372,9 @@ def perturbed_bins(
     Parameters
     ----------
     n, epsilon, roughness, neighbors
-        As for `perturbed_mise`.
+        See `perturbed_mise`.
     dimensions : int
-        Columns r, at least 1.
+        Number of columns r, at least 1.
 
     Returns
     -------
@@ -384,7 +384,7 @@ def perturbed_bins(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -434,11 +434,11 @@ def smoothed_orders(
     Parameters
     ----------
     n : int
-        Records, at least 2.
+        Number of records, at least 2.
     epsilon : float
         Positive; enters delta only.
     dimensions : int
-        Columns r, at least 1.
+        Number of columns r, at least 1.
     distance : {"l2", "kolmogorov-smirnov"}
         Integrated squared error (Theorem 7) or largest distance of distribution functions (Theorem 6).
 
@@ -452,7 +452,7 @@ def smoothed_orders(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -506,7 +506,7 @@ def density_rate(
     method : {"smoothed", "perturbed", "exponential", "series", "exponential-series", "minimax", "minimax-series"}
         The last two: no method can do better, private or not.
     n : int
-        Records, at least 2.
+        Number of records, at least 2.
     distance : {"l2", "kolmogorov-smirnov"}
         Integrated squared error, or largest distance of distribution functions.
     dimensions : int

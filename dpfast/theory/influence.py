@@ -114,7 +114,7 @@ def gross_error_sensitivity(
     Parameters
     ----------
     statistic, x, rho
-        As for `influence_function`.
+        See `influence_function`.
     bounds : tuple of two floats, optional
         Ends of the domain of the records. By default the whole line, but for callables; there the result is infinite
         for means and variances, and for others once `rho` is large enough to carry them away.

@@ -19,7 +19,7 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
     Parameters
     ----------
     k : int
-        Draws, at least 1.
+        Number of draws, at least 1.
     radius : float
         The distance, in [0, 1].
 
@@ -32,7 +32,7 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -76,7 +76,7 @@ def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, eps
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
     Parameters
     ----------
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     epsilon : float
         Positive.
     peak : float
@@ -138,7 +138,7 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -187,7 +187,7 @@ def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) 
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----

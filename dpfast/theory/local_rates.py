@@ -26,7 +26,7 @@ def local_truncation(
     Parameters
     ----------
     n : int
-        People, at least 1.
+        Number of people, at least 1.
     epsilon : float
         Positive.
     moment : float
@@ -44,7 +44,7 @@ def local_truncation(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def local_mean_upper_bound(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -139,7 +139,7 @@ def local_mean_lower_bound(
     Parameters
     ----------
     n, epsilon, moment, scale
-        As for `local_mean_upper_bound`.
+        See `local_mean_upper_bound`.
     form : {"exact", "sharp", "published"}
         As for `local_contraction`. "published" moreover uses the generic `local_le_cam`, half of what the squared error
         allows.
@@ -152,7 +152,7 @@ def local_mean_lower_bound(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -182,7 +182,7 @@ def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float
     Parameters
     ----------
     n : int
-        People.
+        Number of people.
     epsilon : float
         In (0, 1], for which the order is proved.
     moment : float
@@ -214,7 +214,7 @@ def local_median_upper_bound(n: SupportsIndex, *, epsilon: float, width: float) 
     Parameters
     ----------
     n : int
-        People, at least 1.
+        Number of people, at least 1.
     epsilon : float
         Positive.
     width : float
@@ -252,9 +252,9 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
     Parameters
     ----------
     n, epsilon, width
-        As for `local_median_upper_bound`.
+        See `local_median_upper_bound`.
     form : {"exact", "sharp", "published"}
-        As for `local_contraction`.
+        See `local_contraction`.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> floa
     Parameters
     ----------
     n, width
-        As for `local_median_upper_bound`.
+        See `local_median_upper_bound`.
     epsilon : float
         In (0, 1], for which the order is proved.
 
@@ -395,7 +395,7 @@ def local_sparse_threshold(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -448,7 +448,7 @@ def local_sparse_mean_bound(
     Parameters
     ----------
     n, dimension, epsilon, radius, confidence, method
-        As for `local_sparse_threshold`.
+        See `local_sparse_threshold`.
     sparsity : int
         s, the number of coordinates of the mean that are not 0; at least 0, at most d.
 
@@ -461,7 +461,7 @@ def local_sparse_mean_bound(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     References
     ----------
@@ -505,7 +505,7 @@ def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -
     Parameters
     ----------
     n : int
-        People.
+        Number of people.
     epsilon : float
         In (0, 1], for which the order is proved.
     smoothness : float

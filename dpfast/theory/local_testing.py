@@ -35,7 +35,7 @@ def local_contraction(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -108,9 +108,9 @@ def local_le_cam(
     epsilon : float
         Positive.
     n : int
-        People, at least 1.
+        Number of people, at least 1.
     form : {"exact", "sharp", "published"}
-        As for `local_contraction`.
+        See `local_contraction`.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def local_le_cam(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -157,7 +157,7 @@ def local_fano(
     epsilon : float
         Positive.
     n : int
-        People, at least 1.
+        Number of people, at least 1.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def local_fano(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -209,7 +209,7 @@ def local_assouad(
     epsilon : float
         Positive.
     n : int
-        People, at least 1.
+        Number of people, at least 1.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def local_assouad(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -268,7 +268,7 @@ def local_effective_sample_size(n: float, *, epsilon: float) -> float:
     Parameters
     ----------
     n : float
-        People, positive.
+        Number of people, positive.
     epsilon : float
         Positive.
 

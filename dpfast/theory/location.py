@@ -25,7 +25,7 @@ def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
     epsilon : float
         Positive.
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float 
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -181,7 +181,7 @@ def smooth_sensitivity_bound(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -335,7 +335,7 @@ def linear_upper_bound(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----

@@ -20,7 +20,7 @@ def quantile_error(
     Parameters
     ----------
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     q : float
         In (0, 1).
     density : float
@@ -44,7 +44,7 @@ def quantile_error(
     Raises
     ------
     ValueError
-        A parameter out of range.
+        If a parameter is out of range.
 
     Notes
     -----

@@ -97,7 +97,7 @@ def gaussian_mean_error(
     Parameters
     ----------
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     dimension : int
         d, at least 1. The covariance need not be I: each coordinate's standard deviation is 1, that is all.
     epsilon : float

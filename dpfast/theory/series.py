@@ -119,7 +119,7 @@ def series_error(
     terms : int
         m, at least 1.
     n : int
-        Records, at least 1.
+        Number of records, at least 1.
     epsilon : float
         Positive; inf is no noise.
     smoothness, roughness : float

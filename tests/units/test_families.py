@@ -503,7 +503,7 @@ class TestNames:
     def test_refused(self):
         with pytest.raises(ValueError, match="family must be one of 'bernoulli'"):
             family_of("gauss")
-        with pytest.raises(TypeError, match="must be an object: Gamma"):
+        with pytest.raises(TypeError, match="must be an instance, Gamma"):
             family_of(families.Gamma)
         with pytest.raises(TypeError, match="family must be a name, a family or a callable, not int"):
             family_of(3)

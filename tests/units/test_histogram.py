@@ -359,7 +359,7 @@ class TestHistogram:
         assert released.pdf([[0.1, 2.1], [-1, 0]]).tolist() == [0, 0]
         assert math.isnan(released.pdf([math.nan, 0.5]))
         for call in (lambda: released.cdf(0), lambda: released.quantile(0.5)):
-            with pytest.raises(ValueError, match="for one column"):
+            with pytest.raises(ValueError, match="support one column only"):
                 call()
         with pytest.raises(ValueError, match="2 columns"):
             released.pdf([0.1, 0.2, 0.3])
@@ -470,7 +470,7 @@ def test_bad_parameters_of_one_function():
         ({"method": "smoothed"}, "method must be 'perturbed'"),
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
-        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps private"),
+        ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
         ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
     ):
         with pytest.raises(ValueError, match=message):

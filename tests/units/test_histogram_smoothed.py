@@ -165,7 +165,7 @@ class TestSynthesize:
             (rng.random((500, 4)), (0, 1), (7, 4)),
         ):
             if x.shape[1:] > (1,) and method in ("ks", "series"):
-                with pytest.raises(ValueError, match=f"method='{method}' is for one column"):
+                with pytest.raises(ValueError, match=f"method='{method}' supports one column"):
                     dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method)
                 continue
             draws = dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method, rng=PCG64(1))
@@ -198,7 +198,7 @@ class TestSynthesize:
 
     @pytest.mark.parametrize("method", ["ks", "series"])
     def test_bins_are_for_histograms(self, method):
-        with pytest.raises(ValueError, match="has no bins"):
+        with pytest.raises(ValueError, match="does not use bins"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method=method, bins=5)
 
     def test_synthetic_records_resemble(self):
