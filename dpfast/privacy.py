@@ -1,74 +1,143 @@
-"""What a release guarantees: epsilon, delta and the neighbours they speak of."""
+"""What a release guarantees: epsilon and delta, rho or mu, and the neighbours that they are for."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from dpfast import _checks
-from dpfast.rounding import double_up, up
+from dpfast._divergences import (
+    FAMILIES,
+    Part,
+    concentrated_delta_up,
+    gaussian_delta_up,
+    has_epsilon,
+    pure_delta_up,
+    renyi_up,
+    rho_up,
+)
+from dpfast.rounding import double_up, root_up, up
 
 _NEIGHBORS = {
     "replace-one": "{} replaced (the number of records is public)",
     "add-remove": "{} added or removed",
     "local": "any change of {}, against everyone but its owner",
 }
+_KINDS = {
+    "epsilon": "pure differential privacy",
+    "rho": "zero-concentrated differential privacy",
+    "mu": "Gaussian differential privacy",
+}
+_MISSING: Any = None  # epsilon, where rho or mu is given
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Privacy:
-    """A privacy guarantee: (epsilon, delta) differential privacy under a stated relation of neighbours.
+    """A privacy guarantee: (epsilon, delta), rho-zero-concentrated or mu-Gaussian differential privacy.
 
     Parameters
     ----------
     epsilon : float
         At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly; it is kept as a Fraction where no
-        double is that number.
+        double is that number. Infinite where `rho` or `mu` is given instead.
     delta : float
-        In [0, 1], likewise; 0 is pure differential privacy.
+        In [0, 1], likewise; 0 is pure differential privacy. With `rho`: the probability of an event that is set aside
+        (approximate concentrated privacy). 0 with `mu`.
     neighbors : {"replace-one", "add-remove", "local"}
     records : int
         How many changed records the guarantee is for (`Mechanism.privacy_map`); shown, not compared.
+    rho : float, optional
+        The Renyi divergence of each order a above 1 between neighbours is at most rho a.
+    mu : float, optional
+        Neighbours are at most as easy to distinguish as normal distributions of variance 1 whose means are mu apart.
+
+    Notes
+    -----
+    docs/proofs/concentration.md
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith 2006; Bun and Steinke 2016, "Concentrated differential privacy"; Dong, Roth and Su
+    2022, "Gaussian differential privacy".
 
     Examples
     --------
     >>> import dpfast as dpf
     >>> print(dpf.Privacy(1.0))
     epsilon = 1 (pure differential privacy) for one record replaced (the number of records is public)
+    >>> dpf.Privacy(mu=0.25)
+    Privacy(mu=0.25, delta=0.0, neighbors='replace-one', records=1)
     """
 
-    epsilon: float
+    epsilon: float = _MISSING
     delta: float = 0.0
     neighbors: str = "replace-one"
     records: int = field(default=1, compare=False)
+    rho: float | None = field(default=None, kw_only=True)
+    mu: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:
             raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
-        for name in ("epsilon", "delta"):
+        if self.epsilon is _MISSING and (self.rho is not None or self.mu is not None):
+            object.__setattr__(self, "epsilon", math.inf)
+        if self.epsilon is _MISSING:
+            raise TypeError("epsilon, rho or mu must be given")
+        if (self.rho is not None) + (self.mu is not None) + (self.epsilon != math.inf) > 1:
+            raise TypeError("only one of epsilon, rho and mu can be given")
+        for name in (self.unit, "delta"):
             object.__setattr__(self, name, _checks.rational_or_double(name, getattr(self, name)))
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
             raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
+        if self.unit != "epsilon" and not 0 <= self.amount < math.inf:
+            raise ValueError(f"{self.unit} must be finite and at least 0, not {self.amount!r}")
+        if self.mu is not None and self.delta:
+            raise ValueError(f"delta must be 0 with mu, not {self.delta!r}")
+
+    @property
+    def unit(self) -> str:
+        """The parameter that the guarantee is stated in: "epsilon", "rho" or "mu"."""
+        return "mu" if self.mu is not None else "epsilon" if self.rho is None else "rho"
+
+    @property
+    def amount(self) -> float:
+        """The epsilon, rho or mu."""
+        amount: float = getattr(self, self.unit)
+        return amount
+
+    def __repr__(self) -> str:
+        names = (self.unit, "delta", "neighbors", "records")
+        return f"Privacy({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __str__(self) -> str:
+        stated = f"{self.unit} = {_shown(self.amount)}"
         if self.delta:
-            promise = f"epsilon = {_shown(self.epsilon)}, delta = {_shown(self.delta)}"
-        else:
-            promise = f"epsilon = {_shown(self.epsilon)} (pure differential privacy)"
+            stated += f", delta = {_shown(self.delta)}"
+        if self.unit != "epsilon" or not self.delta:
+            stated += f" ({_KINDS[self.unit]})"
         changed = "one record" if self.records == 1 else f"{self.records} records"
-        return f"{promise} for {_NEIGHBORS[self.neighbors].format(changed)}"
+        return f"{stated} for {_NEIGHBORS[self.neighbors].format(changed)}"
 
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
 
-        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); nothing for k = 0.
+        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); k^2 rho; k mu; nothing for k = 0. A ValueError for rho
+        with a positive delta, of which no group guarantee is known.
         """
         k = _checks.whole("records", records)
         if k == 0:
             return Privacy(0.0, 0.0, self.neighbors)
         if k == 1:
             return self
+        if self.unit == "mu":
+            return Privacy(mu=up(Fraction(self.amount) * k), neighbors=self.neighbors, records=k)
+        if self.unit == "rho":
+            if self.delta:
+                raise ValueError(f"delta must be 0 for the group guarantee of rho, not {self.delta!r}")
+            return Privacy(rho=up(Fraction(self.amount) * k**2), neighbors=self.neighbors, records=k)
         epsilon = up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
         return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
 
@@ -83,101 +152,184 @@ class Privacy:
         growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
         return min(1.0, self.delta * growth * (1 + 2.0**-40))
 
+    def delta_up(self, epsilon: float) -> float:
+        """A delta with which this guarantee implies (epsilon, delta) differential privacy, rounded up.
+
+        The least for a guarantee in epsilon (Kairouz, Oh and Viswanath 2015) or in mu (Balle and Wang 2018); for rho
+        that of Canonne, Kamath and Steinke 2020, which is close to the least.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> f"{dpf.Privacy(mu=0.25).delta_up(1.0):.4g}"
+        '2.924e-06'
+        """
+        target = _checks.rational("epsilon", epsilon)
+        if target < 0:
+            raise ValueError(f"epsilon must be at least 0, not {epsilon!r}")
+        aside = Fraction(self.delta)
+        if self.unit == "mu":
+            delta = gaussian_delta_up(Fraction(self.amount) ** 2, target)
+        elif self.unit == "rho":
+            delta = concentrated_delta_up(Fraction(self.amount), target)
+        elif self.epsilon <= target:
+            delta = 0.0
+        else:
+            delta = pure_delta_up(Fraction(self.epsilon), target) if math.isfinite(self.epsilon) else 1.0
+        return up(aside + (1 - aside) * Fraction(delta))
+
+    def epsilon_up(self, delta: float) -> float:
+        """The least double epsilon whose `delta_up` is at most delta; infinite where none is.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> round(dpf.Privacy(mu=0.25).epsilon_up(1e-6), 4)
+        1.0607
+        """
+        delta = _checks.delta_down(delta)
+
+        def suffices(epsilon: float) -> bool:
+            return self.delta_up(epsilon) <= delta
+
+        if delta < self.delta or (self.unit != "epsilon" and not delta and self.amount):
+            return math.inf
+        return _least(suffices)
+
+
+def _least(suffices: Callable[[float], bool]) -> float:
+    """The least double, at least 0, with a property that all greater ones have; infinity if it is beyond 2**1000."""
+    if suffices(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > 2.0**1000:
+            return math.inf
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
 
 @dataclass(frozen=True)
 class PrivacyProfile:
     """What a release can tell about one record, in the detail that composition has a use for.
 
-    But for an event of probability `privacy.delta`, the release tells no more than the parts together, one after the
-    other, each chosen in whatever way.
+    But for an event of probability `failure`, the release tells no more than the parts together, one after the other,
+    each chosen in whatever way.
 
     Parameters
     ----------
     privacy : Privacy
-        What the release guarantees by itself.
+        What the release guarantees by itself. Where a part is Gaussian or concentrated, no epsilon is finite at delta
+        0: (epsilon, delta) is then a point on the curve of the parts, or the guarantee is stated in mu or rho.
     parts : sequence of (family, epsilon, times), optional
         Families: "pure", any epsilon-differentially private release; "bounded-range", one whose privacy loss has a
         range of epsilon for any two neighbours, as has every exponential mechanism; "laplace", an integer or real
-        number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not. Default: one that is pure.
+        number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
+        epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
+        s)``, s = 1 where it is left out; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
+        noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
+        rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
 
     Notes
     -----
-    docs/proofs/composition.md
+    docs/proofs/composition.md, docs/proofs/concentration.md
 
     Examples
     --------
     >>> import dpfast as dpf
     >>> median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 100), epsilon=1.0)
-    >>> median.privacy_profile.parts, median.privacy_profile.rho
-    ((('bounded-range', 1.0, 1),), 0.125)
-    >>> dpf.PrivacyProfile(dpf.Privacy(1.0)).rho
-    0.5
+    >>> median.privacy_profile.parts, round(median.privacy_profile.rho, 6)
+    ((('bounded-range', 1.0, 1),), 0.123302)
+    >>> round(dpf.PrivacyProfile(dpf.Privacy(1.0)).rho, 6)
+    0.462117
+    >>> dpf.PrivacyProfile(dpf.Privacy(mu=0.25), [("gaussian", 0.125, 4)]).mu
+    0.25
     """
 
     privacy: Privacy
-    parts: tuple[tuple[str, float, int], ...] = ()
+    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(self.privacy).__name__}")
-        parts = self.parts or (("pure", self.privacy.epsilon, 1),)
+        parts = self.parts or ((_DEFAULTS[self.privacy.unit], self.privacy.amount, 1),)
         try:
-            checked = tuple(
-                (family, double_up(_checks.rational_or_double("epsilon", epsilon)), _checks.whole("times", times))
-                for family, epsilon, times in parts
-            )
+            checked = tuple(_part(*part) for part in parts)
         except (TypeError, ValueError):
             raise ValueError(f"parts must be of the form (family, epsilon, times), not {parts!r}") from None
-        for family, epsilon, _ in checked:
-            if family not in _CONCENTRATION:
-                raise ValueError(f"family must be one of {', '.join(map(repr, _CONCENTRATION))}, not {family!r}")
-            if not 0 <= epsilon < math.inf:
-                raise ValueError(f"the epsilon of a part must be finite and at least 0, not {epsilon!r}")
+        for family, parameter, _, *steps in checked:
+            if family not in FAMILIES:
+                raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}, not {family!r}")
+            if not 0 <= parameter < math.inf:
+                raise ValueError(f"the parameter of a part must be finite and at least 0, not {parameter!r}")
+            if steps and family != "discrete-laplace":
+                raise ValueError(f"parts of the family {family!r} have no steps")
         object.__setattr__(self, "parts", checked)
+
+    def each_part(self) -> list[tuple[Part, int]]:
+        """The parts, and how many times each is made."""
+        return [(Part(family, parameter, *steps), times) for family, parameter, times, *steps in self.parts]
+
+    @property
+    def failure(self) -> float:
+        """The probability of the event that is set aside: the delta of `privacy`, if not that of a point on a curve."""
+        on_a_curve = self.privacy.unit == "epsilon" and not all(has_epsilon(part) for part, _ in self.each_part())
+        return 0.0 if on_a_curve else self.privacy.delta
 
     @property
     def rho(self) -> float:
-        """The guarantee in zero-concentrated differential privacy, rounded up; (delta-approximately, where delta > 0).
+        """The guarantee in zero-concentrated differential privacy, rounded up (but for the `failure`).
 
-        The sum over the parts of epsilon**2 / 8 where the range is bounded, else epsilon**2 / 2, never above epsilon.
-        """
-        return up(sum((times * _rho(family, Fraction(epsilon)) for family, epsilon, times in self.parts), Fraction()))
-
-    def renyi_up(self, order: float) -> float:
-        """The Renyi divergence of this order, above 1, between neighbours: an upper bound (delta aside).
+        The sum over the parts of the least rho of their families: epsilon tanh(epsilon / 2) for "pure", epsilon +
+        exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", about a quarter of "pure" for
+        "bounded-range", mu**2 / 2 for "gaussian".
 
         References
         ----------
-        Mironov 2017, "Renyi differential privacy", table II; Bun and Steinke 2016, "Concentrated differential privacy";
-        Cesar and Rogers 2021 for mechanisms of bounded range.
+        Harrison and Manurangsi 2026, "Exact zCDP characterizations for fundamental differentially private mechanisms".
+        """
+        return up(sum((times * rho_up(part) for part, times in self.each_part()), Fraction()))
+
+    @property
+    def mu(self) -> float | None:
+        """The guarantee in Gaussian differential privacy, rounded up: of Gaussian parts alone, else None."""
+        squared = self.mu_squared
+        return None if squared is None else root_up(squared)
+
+    @property
+    def mu_squared(self) -> Fraction | None:
+        """The square of `mu`, exactly: the sum of those of the parts."""
+        if self.failure or any(part.family != "gaussian" for part, _ in self.each_part()):
+            return None
+        return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
+
+    def renyi_up(self, order: float) -> float:
+        """The largest Renyi divergence of this order, above 1, between neighbours, rounded up (but for the failure).
+
+        The sum over the parts, each attained by a release of its family.
+
+        References
+        ----------
+        Mironov 2017, "Renyi differential privacy", table II; Dong, Durfee and Rogers 2020 for the two-point laws of
+        bounded range.
         """
         order = _checks.real("order", order)
         if order <= 1:
             raise ValueError(f"order must be above 1, not {order!r}")
-        return up(
-            sum((times * Fraction(_renyi(family, epsilon, order)) for family, epsilon, times in self.parts), Fraction())
-        )
+        return up(sum((times * renyi_up(part, order) for part, times in self.each_part()), Fraction()))
 
 
-# rho / epsilon**2 of each family.
-_CONCENTRATION = {"pure": Fraction(1, 2), "bounded-range": Fraction(1, 8), "laplace": Fraction(1, 2)}
+# The family of a release that states its guarantee only.
+_DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
 
 
-def _rho(family: str, epsilon: Fraction) -> Fraction:
-    return min(_CONCENTRATION[family] * epsilon**2, epsilon)
-
-
-def _renyi(family: str, epsilon: float, order: float) -> float:
-    """An upper bound for one part: the least of those known, doubles with 2**-40 to spare for their rounding."""
-    bounds = [up(_rho(family, Fraction(epsilon)) * Fraction(order)), epsilon]
-    if order * epsilon < 700:  # else the logarithm below is epsilon, nearly
-        rise, fall = math.exp(order * epsilon), math.exp(-(order - 1) * epsilon)
-        moment = (rise + fall) / (1 + math.exp(epsilon))  # of randomised response
-        if family == "laplace":
-            rise, fall = math.exp((order - 1) * epsilon), math.exp(-order * epsilon)
-            moment = min(moment, (order * rise + (order - 1) * fall) / (2 * order - 1))
-        bounds.append(math.log(moment * (1 + 2.0**-40)) / (order - 1) * (1 + 2.0**-40))
-    return min(bounds)
+def _part(family: str, epsilon: Any, times: Any, steps: Any = 1) -> tuple[Any, ...]:
+    """A checked part; steps only where they are not 1."""
+    parameter = double_up(_checks.rational_or_double("epsilon", epsilon))
+    part = (family, parameter, _checks.whole("times", times))
+    return part if _checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
 
 
 def _shown(x: float | Fraction) -> str:

@@ -24,3 +24,21 @@ def down(x: Fraction) -> float:
 def double_up(x: float | Fraction) -> float:
     """The least double that is not below x."""
     return x if isinstance(x, float) else up(x)
+
+
+def root_up(x: Fraction) -> float:
+    """A square root as a double, not below it; the root itself where that is a double."""
+    root, shift = _root(x)
+    return up(Fraction(root if root**2 == x * shift**2 else root + 1, shift))
+
+
+def root_down(x: Fraction) -> float:
+    """A square root as a double, not above it, and at least 0; the root itself where that is a double."""
+    root, shift = _root(max(x, Fraction()))
+    return down(Fraction(root, shift))
+
+
+def _root(x: Fraction) -> tuple[int, int]:
+    """The integer part of shift * sqrt(x), of at least 64 bits, and the shift, a power of two."""
+    shift = 1 << max(0, 64 + (x.denominator.bit_length() - x.numerator.bit_length()) // 2 + 1)
+    return math.isqrt(x.numerator * shift**2 // x.denominator), shift

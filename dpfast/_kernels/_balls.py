@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from math import comb, factorial, inf, prod
+from math import comb, factorial, inf, nextafter, prod
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -25,6 +25,7 @@ _precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
 _LARGEST = 2**63 - 1
+_MOST_BITS = 2**14  # of a formula: a double has at most 1074 behind the point, and a difference cancels twice that
 
 
 @contextmanager
@@ -353,3 +354,22 @@ def tested_threshold(epsilon: float, delta: float) -> int:
         least = -(_rational(delta) * (1 + (-arb(rate)).exp())).log() / rate
         mantissa, exponent = map(int, least.upper().man_exp())
     return max(0, mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent))
+
+
+def upper(formula: Callable[[], arb]) -> float:
+    """The value of a formula as a double, rounded up: infinity where no working precision gives digits of it."""
+    precision = 128
+    while True:
+        with _bits(precision):
+            ball = formula()
+            if ball.rel_accuracy_bits() >= 64 or precision > _MOST_BITS:
+                return _double_up(ball)
+        precision *= 2
+
+
+def _double_up(ball: arb) -> float:
+    top = ball.upper()
+    if not top.is_finite():
+        return inf
+    double = float(top)
+    return double if top <= arb(double) else nextafter(double, inf)

@@ -152,7 +152,7 @@ class PerturbedHistogram(_OnCells):
     def privacy_profile(self) -> PrivacyProfile:
         # A replaced record changes two counts by 1; their noises are independent.
         changed = CHANGED_COUNTS[self.neighbors]
-        return PrivacyProfile(self.privacy, (("pure", self.epsilon / changed, changed),))
+        return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon / changed, changed),))
 
     def __repr__(self) -> str:
         return f"<PerturbedHistogram of {self._described()}, {self.consistency}: {self.privacy}>"

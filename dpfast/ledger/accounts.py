@@ -6,15 +6,17 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from dpfast._divergences import Part, gaussian_delta_up, has_epsilon
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import down, up
+from dpfast.rounding import down, root_down, root_up, up
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # of privacy losses in a plan, at most
 _SPARE = 1 + 2.0**-30  # of what is computed in doubles
+_MOST_STEPS = 1000  # of discrete Laplace noise in a plan, whose losses are listed: beyond, it counts as pure
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far more than sums of rounded decimals lack, and of no use to anyone
 
 
@@ -28,40 +30,45 @@ class Account:
 
     def __init__(self, budget: Privacy) -> None:
         self._budget = budget
-        self.epsilon = self.delta = Fraction()
+        self._total: Fraction | float = Fraction()  # a float if it is infinite
+        self._delta = Fraction()
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
-        self.epsilon += times * Fraction(profile.privacy.epsilon)
-        self.delta += times * Fraction(profile.privacy.delta)
+        if times:
+            cost, delta = self._cost(profile)
+            self._total += times * cost
+            self._delta += times * delta
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+        """What a release adds to the two sums."""
+        epsilon = profile.privacy.epsilon
+        return Fraction(epsilon) if math.isfinite(epsilon) else epsilon, Fraction(profile.privacy.delta)
+
+    def spent(self) -> Privacy:
+        """The sums, rounded up."""
+        total = up(self._total) if isinstance(self._total, Fraction) else self._total
+        return Privacy(total, min(1.0, up(self._delta)), self._budget.neighbors)
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         raise NotImplementedError
 
-    def remaining(self) -> tuple[Fraction, Fraction]:
+    def remaining(self) -> Privacy:
         raise NotImplementedError
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
-        epsilon, delta = self.remaining()
         what = "a release" if times == 1 else f"{times} releases"
-        return f"{what} of {_cost(profile.privacy)} {'does' if times == 1 else 'do'} not fit: " + (
-            f"{_cost(Privacy(down(epsilon), down(delta)))} is left"
+        return f"{what} of {_stated(self._price(profile))} {'does' if times == 1 else 'do'} not fit: " + (
+            f"{_stated(self.remaining())} is left"
         )
 
-    def _lacks_little(self, profile: PrivacyProfile, times: int) -> bool:
-        """Whether it is only because of the rounding of decimals to doubles that so many do not fit."""
-        (epsilon, delta), cost = self.remaining(), profile.privacy
-        return all(
-            times * Fraction(wanted) <= left + Fraction(budget) * _ROUNDING
-            for wanted, left, budget in (
-                (cost.epsilon, epsilon, self._budget.epsilon),
-                (cost.delta, delta, self._budget.delta),
-            )
-        )
+    def _price(self, profile: PrivacyProfile) -> Privacy:
+        """The cost of a release, as a refusal states it."""
+        return profile.privacy
 
 
-def _cost(privacy: Privacy) -> str:
-    epsilon = f"epsilon = {number_to_json(privacy.epsilon)}"
-    return f"{epsilon}, delta = {number_to_json(privacy.delta)}" if privacy.delta else epsilon
+def _stated(privacy: Privacy) -> str:
+    amount = f"{privacy.unit} = {number_to_json(privacy.amount)}"
+    return f"{amount}, delta = {number_to_json(privacy.delta)}" if privacy.delta else amount
 
 
 class BasicAccount(Account):
@@ -70,22 +77,80 @@ class BasicAccount(Account):
     name = "basic"
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        if not math.isfinite(profile.privacy.epsilon):
-            return times == 0
-        epsilon, delta = self.remaining()
-        return times * Fraction(profile.privacy.epsilon) <= epsilon and times * Fraction(profile.privacy.delta) <= delta
+        return not times or self._within(profile, times, Fraction())
+
+    def _within(self, profile: PrivacyProfile, times: int, share: Fraction) -> bool:
+        """Whether so many releases keep the sums within the budget and this share of it more."""
+        (cost, delta), (whole, deltas) = self._cost(profile), self._limits()
+        return self._total + times * cost <= whole * (1 + share) and self._delta + times * delta <= deltas * (1 + share)
+
+    def _limits(self) -> tuple[Fraction, Fraction]:
+        """What the two sums must not exceed."""
+        return Fraction(self._budget.amount), Fraction(self._budget.delta)
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         refusal = super().refusal(profile, times)
-        if not math.isfinite(profile.privacy.epsilon) or not self._lacks_little(profile, times):
+        if not math.isfinite(self._cost(profile)[0]):
+            return f"{refusal}. {self._advice()}"
+        if not self._within(profile, times, _ROUNDING):
             return refusal
         return (
             f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "
             "give epsilons, deltas and budgets as strings, epsilon='0.1', or as Fraction(1, 10), which are exact"
         )
 
-    def remaining(self) -> tuple[Fraction, Fraction]:
-        return Fraction(self._budget.epsilon) - self.epsilon, Fraction(self._budget.delta) - self.delta
+    def _advice(self) -> str:
+        return "Its epsilon is infinite at delta 0: state it with an epsilon and a delta, or use Ledger(mu=) or (rho=)"
+
+    def remaining(self) -> Privacy:
+        whole, deltas = self._limits()
+        assert isinstance(self._total, Fraction)  # a release of infinite cost never fits
+        return self._privacy(whole - self._total, deltas - self._delta)
+
+    def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
+        """So much of the budget, rounded down."""
+        return Privacy(down(amount), down(delta), self._budget.neighbors)
+
+
+class ConcentratedAccount(BasicAccount):
+    """Sums of rhos, and of the probabilities of events that are set aside."""
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+        return Fraction(profile.rho), Fraction(profile.failure)
+
+    def _price(self, profile: PrivacyProfile) -> Privacy:
+        return Privacy(rho=profile.rho, delta=profile.failure)
+
+    def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
+        return Privacy(rho=down(amount), delta=down(delta), neighbors=self._budget.neighbors)
+
+    def spent(self) -> Privacy:
+        assert isinstance(self._total, Fraction)
+        return Privacy(rho=up(self._total), delta=min(1.0, up(self._delta)), neighbors=self._budget.neighbors)
+
+
+class GaussianAccount(BasicAccount):
+    """Sums of squares of mu."""
+
+    def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
+        squared = profile.mu_squared
+        return (math.inf if squared is None else squared), Fraction()
+
+    def _limits(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self._budget.amount) ** 2, Fraction()
+
+    def _price(self, profile: PrivacyProfile) -> Privacy:
+        return profile.privacy if profile.mu is None else Privacy(mu=profile.mu)
+
+    def _advice(self) -> str:
+        return "It is not Gaussian and has no mu: use Ledger(rho=)"
+
+    def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
+        return Privacy(mu=root_down(amount), neighbors=self._budget.neighbors)
+
+    def spent(self) -> Privacy:
+        assert isinstance(self._total, Fraction)
+        return Privacy(mu=root_up(self._total), neighbors=self._budget.neighbors)
 
 
 class RenyiAccount(Account):
@@ -97,7 +162,7 @@ class RenyiAccount(Account):
         super().__init__(budget)
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
-        self._half = Fraction(budget.delta) / 2
+        self._half = self._failures = Fraction(budget.delta) / 2  # for the composition; left for releases
         self._left = Fraction()
         if down(self._half):
             self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
@@ -111,28 +176,29 @@ class RenyiAccount(Account):
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
-    def _cost(self, profile: PrivacyProfile, times: int) -> Fraction:
+    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction:
         return times * Fraction(profile.renyi_up(self.order))
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)
-        self._left -= self._cost(profile, times)
+        self._left -= self._divergence(profile, times)
+        self._failures -= times * Fraction(profile.failure)
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        if times * Fraction(profile.privacy.delta) > self._half - self.delta:
+        if times * Fraction(profile.failure) > self._failures:
             return False
-        return self._cost(profile, times) <= self._left
+        return self._divergence(profile, times) <= self._left
 
-    def remaining(self) -> tuple[Fraction, Fraction]:
+    def remaining(self) -> Privacy:
         """By bisection: the largest epsilon of a pure release."""
-        low, high = 0.0, self._budget.epsilon
+        low, high = 0.0, float(self._budget.epsilon)
         for _ in range(60):
             middle = (low + high) / 2
             if self.fits(PrivacyProfile(Privacy(middle)), 1):
                 low = middle
             else:
                 high = middle
-        return Fraction(low), self._half - self.delta
+        return Privacy(low, down(self._failures), self._budget.neighbors)
 
 
 class PlannedAccount(Account):
@@ -162,11 +228,11 @@ class PlannedAccount(Account):
         last = self._next + times
         return last <= len(self.plan) and all(planned == profile for planned in self.plan[self._next : last])
 
-    def remaining(self) -> tuple[Fraction, Fraction]:
+    def remaining(self) -> Privacy:
+        """The next release of the plan."""
         if self._next == len(self.plan):
-            return Fraction(), Fraction()
-        planned = self.plan[self._next].privacy
-        return Fraction(planned.epsilon), Fraction(planned.delta)
+            return Privacy(0.0, 0.0, self._budget.neighbors)
+        return self.plan[self._next].privacy
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         if self._next == len(self.plan):
@@ -175,37 +241,54 @@ class PlannedAccount(Account):
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
-    """The delta of the whole plan, by dp-accounting's discretised privacy loss distributions, rounded up."""
-    counts: dict[tuple[str, float], int] = {}
+    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting."""
+    counts: dict[Part, int] = {}
     delta = Fraction()
     for profile in plan:
-        delta += Fraction(profile.privacy.delta)
-        for family, cost, times in profile.parts:
-            counts[family, cost] = counts.get((family, cost), 0) + times
-    counts = {key: times for key, times in counts.items() if key[1] and times}
-    if sum((times * Fraction(cost) for (_, cost), times in counts.items()), Fraction()) <= Fraction(epsilon):
+        delta += Fraction(profile.failure)
+        for part, times in profile.each_part():
+            if part.family == "concentrated":
+                raise ValueError(
+                    f"a plan needs distributions of losses, which parts stated in rho do not have: {profile}"
+                )
+            if part.parameter and times:
+                counts[part] = counts.get(part, 0) + times
+    sums = sum((times * Fraction(part.parameter) for part, times in counts.items()), Fraction())
+    if sums <= Fraction(epsilon) and all(map(has_epsilon, counts)):
         return up(delta)
-    costs = [cost for _, cost in counts]
+    if all(part.family == "gaussian" for part in counts):
+        squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
+        return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
+    costs = [part.parameter for part in counts]
     bucket = min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5))
     losses = None
-    for (family, cost), times in counts.items():
-        composed = _loss_distribution(family, cost, bucket).self_compose(times)
+    for part, times in counts.items():
+        composed = _loss_distribution(part, bucket).self_compose(times)
         losses = composed if losses is None else losses.compose(composed)
     assert losses is not None
     return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
 
 
-def _loss_distribution(family: str, epsilon: float, bucket: float) -> Any:
+def _loss_distribution(part: Part, bucket: float) -> Any:
     """The distribution of the losses, rounded up to multiples of `bucket`."""
     try:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
         raise ImportError("a plan needs dp-accounting: pip install dp-accounting") from None
+    family, epsilon, steps = part
     if family == "laplace":
         return privacy_loss_distribution.from_laplace_mechanism(
             1 / epsilon * (1 - 2.0**-50), value_discretization_interval=bucket
         )
-    if family == "pure":
+    if family == "gaussian":
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            1 / epsilon * (1 - 2.0**-50), value_discretization_interval=bucket
+        )
+    if family == "discrete-laplace" and 1 < steps <= _MOST_STEPS:
+        return privacy_loss_distribution.from_discrete_laplace_mechanism(
+            up(Fraction(epsilon) / steps), sensitivity=steps, value_discretization_interval=bucket
+        )
+    if family != "bounded-range":
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
     # Of any two laws whose loss has a range of epsilon, the divergence at t is at most this (Dong, Durfee and Rogers).

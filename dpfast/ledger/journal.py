@@ -61,20 +61,24 @@ def check_version(header: dict[str, Any]) -> None:
 
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     """The JSON fields of a privacy profile."""
-    privacy = profile.privacy
-    return {
-        "epsilon": number_to_json(privacy.epsilon),
-        "delta": number_to_json(privacy.delta),
-        "neighbors": privacy.neighbors,
-        "parts": [list(part) for part in profile.parts],
-    }
+    return {**privacy_to_json(profile.privacy), "parts": [list(part) for part in profile.parts]}
 
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
     """The privacy profile with these JSON fields."""
-    privacy = Privacy(_number(fields["epsilon"]), _number(fields["delta"]), fields["neighbors"])
-    parts = tuple((str(family), _number(epsilon), times) for family, epsilon, times in fields["parts"])
+    amount = {unit: _number(fields[unit]) for unit in ("epsilon", "rho", "mu") if unit in fields}
+    privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount)
+    parts = tuple((str(family), _number(parameter), *counts) for family, parameter, *counts in fields["parts"])
     return PrivacyProfile(privacy, parts)
+
+
+def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
+    """The JSON fields of a guarantee: its epsilon, rho or mu, delta and neighbors."""
+    return {
+        privacy.unit: number_to_json(privacy.amount),
+        "delta": number_to_json(privacy.delta),
+        "neighbors": privacy.neighbors,
+    }
 
 
 def number_to_json(x: float | Fraction) -> float | str:

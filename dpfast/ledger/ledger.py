@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast.errors import BudgetError
-from dpfast.ledger.accounts import COMPOSITIONS, Account, BasicAccount, PlannedAccount, RenyiAccount
+from dpfast.ledger.accounts import (
+    COMPOSITIONS,
+    Account,
+    BasicAccount,
+    ConcentratedAccount,
+    GaussianAccount,
+    PlannedAccount,
+    RenyiAccount,
+)
 from dpfast.ledger.journal import (
     FORMAT,
     VERSION,
@@ -26,14 +34,13 @@ from dpfast.ledger.journal import (
     charge_to_json,
     check_version,
     json_object,
-    number_to_json,
+    privacy_to_json,
     profile_from_json,
     profile_to_json,
 )
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.rounding import down, up
 from dpfast.spending import Ticket, active, blocks, known, spending
 
 # The ledgers entered in this context, each with what was active before.
@@ -43,15 +50,23 @@ _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledger
 class Ledger:
     """A privacy budget: releases are recorded before they look at data, and refused where they do not fit.
 
-    All releases together are (epsilon, delta)-differentially private for the given neighbours, also if each is chosen
-    after the ones before were seen.
+    All releases together are (epsilon, delta)-differentially private for the given neighbours, or rho-zero-concentrated
+    or mu-Gaussian differentially private, also if each is chosen after the ones before were seen.
 
     Parameters
     ----------
     epsilon : float
-        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly.
+        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly. Give one of
+        epsilon, rho and mu.
     delta : float
-        In [0, 1), likewise. Default: 0, for pure releases.
+        In [0, 1), likewise. Default: 0, for pure releases. With rho: for releases that are private but for an event of
+        positive probability (`PrivacyProfile.failure`). 0 with mu.
+    rho : float
+        Positive: a budget of zero-concentrated differential privacy, for all releases, of which each is charged the
+        rho of its `privacy_profile`. ``ledger.privacy.epsilon_up(delta)`` is what it implies.
+    mu : float
+        Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only, whose squares of mu
+        add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the one that is (epsilon, delta)-private.
     neighbors : {"replace-one", "add-remove", "local"}
         Of all releases: others are a ValueError, for guarantees of different neighbours do not add up. A ledger for
         "local" is that of one person, or of people who all answer the same questions.
@@ -59,7 +74,7 @@ class Ledger:
         How costs add up. "basic": epsilons and deltas, as exact rationals. "renyi": Renyi divergences of one order,
         which is fixed when the ledger is made: a filter, tighter for many small releases; needs delta > 0, of which one
         half is for the composition, the other for releases with a delta of their own. Both stay valid when releases are
-        chosen adaptively.
+        chosen adaptively. "basic" with rho and mu.
     plan : sequence of Mechanism or PrivacyProfile, optional
         Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
         (needs ``dp-accounting``). Mostly the tightest, and valid for the plan only: releases must follow it, in its
@@ -101,7 +116,8 @@ class Ledger:
     References
     ----------
     Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters"; Feldman and Zrnic 2021, "Individual privacy
-    accounting via a Renyi filter"; Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via
+    accounting via a Renyi filter"; Koskela, Tobaben and Honkela 2023, "Individual privacy accounting with Gaussian
+    differential privacy"; Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via
     characteristic function", for plans.
 
     Examples
@@ -121,24 +137,33 @@ class Ledger:
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
+        rho: float | None = None,
+        mu: float | None = None,
         neighbors: str = "replace-one",
         composition: str = "basic",
         plan: Sequence[Mechanism | PrivacyProfile] | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        _checks.positive_down("epsilon", epsilon)
+        amounts: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "mu": mu}
+        for unit, amount in amounts.items():
+            if amount is not None:
+                _checks.positive_down(unit, amount)
         _checks.delta_down(delta)
-        self._privacy = Privacy(epsilon, delta, neighbors)
+        self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts)
         _checks.choice("composition", composition, COMPOSITIONS)
+        if self._privacy.unit != "epsilon" and (plan is not None or composition != "basic"):
+            raise ValueError(f"composition and plan must be left out with {self._privacy.unit}")
         if plan is not None:
             if composition != "basic":
                 raise ValueError(f"composition must be left out with a plan, not {composition!r}")
             self._account: Account = PlannedAccount(self._privacy, [_profile(item) for item in plan])
+        elif composition == "renyi":
+            self._account = RenyiAccount(self._privacy)
         else:
-            self._account = RenyiAccount(self._privacy) if composition == "renyi" else BasicAccount(self._privacy)
+            self._account = _BASIC[self._privacy.unit](self._privacy)
         self._blank = copy(self._account)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
@@ -165,16 +190,18 @@ class Ledger:
 
     @property
     def spent(self) -> Privacy:
-        """The sums of the epsilons and deltas so far, rounded up: for "renyi" and plans the true loss is less."""
+        """The sums of the epsilons and deltas so far, rounded up: for "renyi" and plans the true loss is less.
+
+        For a budget of rho or mu, the rho or mu so far; ``ledger.spent.delta_up(epsilon)`` is the delta at an epsilon.
+        """
         with self._current():
-            return Privacy(up(self._account.epsilon), min(1.0, up(self._account.delta)), self._privacy.neighbors)
+            return self._account.spent()
 
     @property
     def remaining(self) -> Privacy:
         """The most that one more release, of which no more than this is known, can cost; rounded down."""
         with self._current():
-            epsilon, delta = self._account.remaining()
-            return Privacy(down(epsilon), down(delta), self._privacy.neighbors)
+            return self._account.remaining()
 
     def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether so many releases fit now; others may take the place before they are made."""
@@ -305,9 +332,7 @@ class Ledger:
     def _header(self) -> dict[str, Any]:
         header: dict[str, Any] = {
             FORMAT: VERSION,
-            "epsilon": number_to_json(self._privacy.epsilon),
-            "delta": number_to_json(self._privacy.delta),
-            "neighbors": self._privacy.neighbors,
+            **privacy_to_json(self._privacy),
             "composition": self._account.name,
         }
         if isinstance(self._account, PlannedAccount):
@@ -347,8 +372,10 @@ class Ledger:
         try:
             plan = header.get("plan")
             return cls(
-                header["epsilon"],
+                header.get("epsilon"),
                 header["delta"],
+                rho=header.get("rho"),
+                mu=header.get("mu"),
                 neighbors=header["neighbors"],
                 composition="basic" if plan is not None else header["composition"],
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
@@ -375,6 +402,10 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+# The sums of a budget in each unit.
+_BASIC = {"epsilon": BasicAccount, "rho": ConcentratedAccount, "mu": GaussianAccount}
 
 
 def _profile(release: Any) -> PrivacyProfile:

@@ -133,7 +133,7 @@ for one record added or removed>
     >>> mechanism.law([0, 1]).pmf([0, 1]).round(4)
     array([0.2689, 0.7311])
     >>> mechanism.rho
-    0.125
+    0.12330156148224454
     """
 
     reads_records: ClassVar[bool] = False
@@ -161,9 +161,9 @@ for one record added or removed>
     def rho(self) -> float:
         """The guarantee in zero-concentrated differential privacy, rounded up: the mechanism is rho-zCDP.
 
-        epsilon**2 / 8 for the exponential mechanism, whose privacy loss has a range of epsilon. epsilon**2 / 2 for
-        permute-and-flip, whose privacy loss has a larger range and which nearly attains this for small epsilon. At most
-        epsilon.
+        For the exponential mechanism, whose privacy loss has a range of epsilon, the least rho of that range: about
+        epsilon**2 / 8. For permute-and-flip, whose privacy loss has a larger range, the rho of any pure release:
+        epsilon * tanh(epsilon / 2).
         """
         return self.privacy_profile.rho
 

@@ -23,6 +23,7 @@ from dpfast.theory.densities import (
     smoothed_optimum,
     smoothed_orders,
 )
+from dpfast.theory.gaussian import gaussian_mu, gaussian_scale
 from dpfast.theory.influence import gross_error_sensitivity, influence_function
 from dpfast.theory.kolmogorov import (
     exponential_distance,
@@ -84,6 +85,8 @@ __all__ = [
     "exponential_tail",
     "gaussian_mean_error",
     "gaussian_mean_sample_size",
+    "gaussian_mu",
+    "gaussian_scale",
     "gross_error_sensitivity",
     "influence_function",
     "linear_upper_bound",

@@ -1,0 +1,205 @@
+"""Divergences between neighbours, by the family of a release: tight, and rounded up in ball arithmetic.
+
+A family is a pair of laws that dominates the release and its neighbour. Proofs of all formulas, and that the Renyi
+divergence of order a is at most rho a at every order: docs/proofs/concentration.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from flint import arb, fmpq
+
+from dpfast._kernels import _balls
+
+
+class Part(NamedTuple):
+    """A part of a release.
+
+    Attributes
+    ----------
+    family : str
+    parameter : float
+        epsilon; mu for "gaussian", rho for "concentrated".
+    steps : int
+        The sensitivity in steps of the integers, for "discrete-laplace".
+    """
+
+    family: str
+    parameter: float
+    steps: int = 1
+
+
+# ---- rho: the mean of the privacy loss, e the epsilon, s the steps ----
+
+
+def _pure_rho(e: arb, s: int) -> arb:
+    return e * (e / 2).tanh()
+
+
+def _laplace_rho(e: arb, s: int) -> arb:
+    return e + (-e).expm1()
+
+
+def _discrete_laplace_rho(e: arb, s: int) -> arb:
+    step = e / s
+    return e + (-e).expm1() * 2 * step * (-step).exp() / -(-2 * step).expm1()
+
+
+def _bounded_range_rho(e: arb, s: int) -> arb:
+    return e + _log_mean_exp(e) - 1 - e * (-e).exp() / (-e).expm1()
+
+
+# ---- the Renyi divergence of order a ----
+
+
+def _pure_renyi(e: arb, s: int, a: arb) -> arb:
+    return e + ((-(2 * a - 1) * e).exp().log1p() - (-e).exp().log1p()) / (a - 1)
+
+
+def _laplace_renyi(e: arb, s: int, a: arb) -> arb:
+    return e + ((a - 1) * (-(2 * a - 1) * e).expm1() / (2 * a - 1)).log1p() / (a - 1)
+
+
+def _discrete_laplace_renyi(e: arb, s: int, a: arb) -> arb:
+    q, y = (-e / s).exp(), (-(2 * a - 1) * e / s).exp()
+    moment = (1 - q * y + (q - y) * (-(2 * a - 1) * e).exp()) / ((1 - y) * (1 + q))
+    return e + moment.log() / (a - 1)
+
+
+def _bounded_range_renyi(e: arb, s: int, a: arb) -> arb:
+    return e + (a * _log_mean_exp(a * e) - (a - 1) * _log_mean_exp((a - 1) * e) - _log_mean_exp(e)) / (a - 1)
+
+
+def _log_mean_exp(z: arb) -> arb:
+    """log((1 - exp(-z)) / z), the logarithm of the mean of exp(-t) over t in [0, z]."""
+    return (-(-z).expm1() / z).log()
+
+
+class _Family(NamedTuple):
+    rho: Callable[[arb, int], arb]
+    renyi: Callable[[arb, int, arb], arb]
+
+
+# Families of pure releases: the parameter is epsilon.
+_PURE = {
+    "pure": _Family(_pure_rho, _pure_renyi),
+    "bounded-range": _Family(_bounded_range_rho, _bounded_range_renyi),
+    "laplace": _Family(_laplace_rho, _laplace_renyi),
+    "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
+}
+# Families without a finite epsilon, and their rho.
+_UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
+    "gaussian": lambda mu: mu**2 / 2,
+    "concentrated": lambda rho: rho,
+}
+FAMILIES = (*_PURE, *_UNBOUNDED)
+_MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
+
+
+def has_epsilon(part: Part) -> bool:
+    """Whether a part is pure differential privacy by itself."""
+    return part.family in _PURE
+
+
+@lru_cache(maxsize=1024)
+def rho_up(part: Part) -> Fraction:
+    """The least rho of a part, exact for the families without epsilon, else rounded up to a double."""
+    if part.family in _UNBOUNDED:
+        return _UNBOUNDED[part.family](Fraction(part.parameter))
+    if not part.parameter:
+        return Fraction()
+    rho = _PURE[part.family].rho
+    return Fraction(min(part.parameter, _balls.upper(lambda: rho(arb(part.parameter), part.steps))))
+
+
+@lru_cache(maxsize=1024)
+def renyi_up(part: Part, order: float) -> Fraction:
+    """The largest Renyi divergence of an order above 1 of a part, exact or rounded up as by `rho_up`."""
+    if part.family in _UNBOUNDED:
+        return Fraction(order) * rho_up(part)
+    if not part.parameter:
+        return Fraction()
+    renyi = _PURE[part.family].renyi
+    return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part.steps, arb(order)))))
+
+
+# ---- delta at an epsilon, both at least 0 ----
+
+
+def pure_delta_up(bound: Fraction, epsilon: Fraction) -> float:
+    """The delta at epsilon of any release that is pure with a bound above epsilon, rounded up."""
+    b, e = _rational(bound), _rational(epsilon)
+    return min(1.0, _balls.upper(lambda: -arb(e - b).expm1() / (1 + (-arb(b)).exp())))
+
+
+@lru_cache(maxsize=1024)
+def gaussian_delta_up(mu_squared: Fraction, epsilon: Fraction) -> float:
+    """``Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu)``, rounded up: the delta of a Gaussian.
+
+    Beyond an epsilon of 2**20 it is the delta there.
+    """
+    if not mu_squared:
+        return 0.0
+    square, e = _rational(mu_squared), _rational(min(epsilon, _MOST_EPSILON))
+
+    def delta() -> arb:
+        mu = arb(square).sqrt()
+        near, far = ((e / mu + sign * mu / 2) / arb(2).sqrt() for sign in (-1, 1))
+        return (near.erfc() - arb(e).exp() * far.erfc()) / 2
+
+    return min(1.0, _balls.upper(delta))
+
+
+def concentrated_delta_up(rho: Fraction, epsilon: Fraction) -> float:
+    """A delta that rho implies at epsilon, ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)**a / (a - 1)``, rounded up.
+
+    It holds at every a > 1, and is computed at one near the minimum.
+    """
+    if not rho:
+        return 0.0
+    r, e, excess = _rational(rho), _rational(epsilon), arb(_best_excess(rho, epsilon))
+
+    def delta() -> arb:
+        a = 1 + excess
+        return (excess * (a * r - e) - (1 + 1 / excess).log() * a).exp() / excess
+
+    return min(1.0, _balls.upper(delta))
+
+
+def _best_excess(rho: Fraction, epsilon: Fraction) -> float:
+    """The a - 1 where the derivative (2 a - 1) rho - epsilon + log(1 - 1/a) of the logarithm is 0, nearly."""
+    r, e = float(rho), float(epsilon)
+    low, high = -60.0, 500.0  # of its binary logarithm
+    for _ in range(60):
+        middle = (low + high) / 2
+        excess = 2.0**middle
+        low, high = (low, middle) if (2 * excess + 1) * r - e - math.log1p(1 / excess) > 0 else (middle, high)
+    return float(2.0**high)
+
+
+def _rational(x: Fraction) -> fmpq:
+    return fmpq(x.numerator, x.denominator)
+
+
+@lru_cache(maxsize=1024)
+def gaussian_mu_down(epsilon: float, delta: float) -> float:
+    """The greatest mu whose delta at epsilon is at most delta, a positive double, rounded down."""
+    target = Fraction(epsilon)
+
+    def fits(mu: float) -> bool:
+        return gaussian_delta_up(Fraction(mu) ** 2, target) <= delta
+
+    high = 1.0
+    while fits(high):
+        high *= 2
+    while not fits(high / 2):
+        high /= 2
+    low = high / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

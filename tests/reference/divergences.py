@@ -1,0 +1,76 @@
+"""Renyi divergences and mean losses of the pairs of each family, from their definitions, in 60 digits."""
+
+from mpmath import mp, mpf
+
+DIGITS = 60
+
+
+def of_masses(p, q, order):
+    """D_a(P || Q) of two lists of masses; Kullback-Leibler at 1."""
+    if order == 1:
+        return mp.fsum(x * mp.log(x / y) for x, y in zip(p, q, strict=True))
+    return mp.log(mp.fsum(x**order * y ** (1 - order) for x, y in zip(p, q, strict=True))) / (order - 1)
+
+
+def pure(epsilon, steps, order):
+    """Of randomised response."""
+    truth = 1 / (1 + mp.exp(-epsilon))
+    return of_masses([truth, 1 - truth], [1 - truth, truth], order)
+
+
+def laplace(epsilon, steps, order):
+    """Of Laplace(0, 1/epsilon) and Laplace(1, 1/epsilon): tails as they are, the middle by its antiderivative."""
+    if order == 1:  # the loss is epsilon (1 - 2x) on [0, 1]
+        middle = mp.quad(lambda x: epsilon * (1 - 2 * x) * epsilon / 2 * mp.exp(-epsilon * x), [0, 1])
+        return epsilon / 2 + middle - epsilon * mp.exp(-epsilon) / 2
+    left = mp.exp((order - 1) * epsilon) / 2
+    right = mp.exp(-order * epsilon) / 2
+    rate = (1 - 2 * order) * epsilon
+    middle = epsilon / 2 * mp.exp((order - 1) * epsilon) * mp.expm1(rate) / rate
+    return mp.log(left + middle + right) / (order - 1)
+
+
+def discrete_laplace(epsilon, steps, order):
+    """Of P(z) proportional to exp(-epsilon |z| / steps) and its shift by steps: a sum over z, tails as they are."""
+    rate = epsilon / steps
+    mass = mp.tanh(rate / 2)
+    p = [mass * mp.exp(-rate * z) for z in range(1, steps)]
+    q = p[::-1]
+    tail = 1 / (1 + mp.exp(-rate))  # P(Z <= 0)
+    far = tail * mp.exp(-epsilon)  # P(Z >= steps)
+    return of_masses([*p, tail, far], [*q, far, tail], order)
+
+
+def bounded_range(epsilon, steps, order):
+    """The largest of two-point laws with losses t and t - epsilon, by golden section."""
+
+    def at(t):
+        p = (mp.exp(epsilon) - mp.exp(t)) / mp.expm1(epsilon)
+        return of_masses([p, 1 - p], [p * mp.exp(-t), (1 - p) * mp.exp(epsilon - t)], order)
+
+    low, high, share = mpf(0), mpf(epsilon), (mp.sqrt(5) - 1) / 2
+    for _ in range(120):
+        left, right = high - share * (high - low), low + share * (high - low)
+        low, high = (left, high) if at(left) < at(right) else (low, right)
+    return at((low + high) / 2)
+
+
+FAMILIES = {
+    "pure": pure,
+    "laplace": laplace,
+    "discrete-laplace": discrete_laplace,
+    "bounded-range": bounded_range,
+}
+
+
+def exact(family, epsilon, steps, order):
+    """D_a of the worst pair of a family, `order` 1 for the mean of its loss."""
+    with mp.workdps(DIGITS):
+        return FAMILIES[family](mpf(epsilon), steps, mpf(order))
+
+
+def gaussian_delta(mu, epsilon):
+    """Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu)."""
+    with mp.workdps(400):
+        mu, epsilon = mpf(mu), mpf(epsilon)
+        return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)

@@ -1,0 +1,339 @@
+"""Tight rho, Renyi divergences and the curve of a Gaussian: mpmath, dp-accounting, and enumerated laws of mechanisms."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from scipy.special import logsumexp
+
+import dpfast as dpf
+from dpfast import Grid, Privacy, PrivacyProfile, Selection
+from dpfast.densities import PerturbedHistogram
+from dpfast.laws import ClampedNoise, NoisyIntegers, RoundedLaplace
+from dpfast.rounding import root_down, root_up
+from dpfast.theory import gaussian_mu, gaussian_scale
+from tests.reference.divergences import exact, gaussian_delta
+
+pytestmark = pytest.mark.host
+
+EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+ORDERS = (1 + 2.0**-40, 1.001, 1.5, 2.0, 8.0, 64.0, 1000.0)
+CASES = [("pure", 1), ("laplace", 1), ("bounded-range", 1), ("discrete-laplace", 1), ("discrete-laplace", 7)]
+
+
+def profile_of(family, parameter, steps=1):
+    return PrivacyProfile(Privacy(parameter), [(family, parameter, 1, steps)])
+
+
+@pytest.mark.parametrize(("family", "steps"), [*CASES, ("discrete-laplace", 50)])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_charges_are_the_worst_pairs_rounded_up(family, steps, epsilon):
+    """At every order, and rho as the mean of the loss; none is above by more than a unit in the last place."""
+    profile = profile_of(family, epsilon, steps)
+    mean = exact(family, epsilon, steps, 1)
+    assert mean <= mpf(profile.rho) <= mean * (1 + 2.0**-51)
+    for order in ORDERS:
+        found, divergence = profile.renyi_up(order), exact(family, epsilon, steps, order)
+        assert divergence <= mpf(found) <= divergence * (1 + 2.0**-51)
+        assert divergence <= order * mean
+
+
+def holds(rho, family, epsilon, steps):
+    return all(exact(family, epsilon, steps, order) <= order * rho for order in ORDERS)
+
+
+@pytest.mark.parametrize(("family", "steps"), CASES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_rho_2_percent_too_small_is_rejected(family, steps, epsilon):
+    rho = profile_of(family, epsilon, steps).rho
+    assert holds(rho, family, epsilon, steps)
+    assert not holds(0.98 * rho, family, epsilon, steps)
+
+
+@pytest.mark.parametrize(
+    ("family", "at_1_2_4"),
+    [
+        ("pure", (0.46212, 1.52319, 3.85611)),
+        ("laplace", (0.36788, 1.13534, 3.01832)),
+        ("bounded-range", (0.12330, 0.47447, 1.66985)),
+    ],
+)
+def test_rho_is_that_of_the_specification(family, at_1_2_4):
+    assert [profile_of(family, epsilon).rho for epsilon in (1.0, 2.0, 4.0)] == pytest.approx(at_1_2_4, abs=1e-5)
+
+
+def test_discrete_laplace_is_between_pure_and_laplace():
+    for epsilon in EPSILONS:
+        rhos = [profile_of("discrete-laplace", epsilon, steps).rho for steps in (1, 2, 3, 10, 1000, 2**60)]
+        assert rhos == sorted(rhos, reverse=True)
+        assert rhos[0] == profile_of("pure", epsilon).rho
+        assert rhos[-1] == pytest.approx(profile_of("laplace", epsilon).rho, rel=1e-12)
+        assert profile_of("discrete-laplace", epsilon).renyi_up(3.0) == profile_of("pure", epsilon).renyi_up(3.0)
+
+
+@pytest.mark.parametrize("family", ["pure", "laplace", "bounded-range", "discrete-laplace"])
+def test_extremes(family):
+    """Every epsilon has a certified charge, which is never above epsilon."""
+    for epsilon in (0.0, 5e-324, 1e-170, 1e3, 1e300, 1.7e308):
+        profile = profile_of(family, epsilon)
+        for order in (math.nextafter(1, 2), 2.0, 1e300):
+            assert profile.rho <= epsilon
+            assert profile.renyi_up(order) <= epsilon
+            assert (profile.renyi_up(order) > 0) == (epsilon > 0)
+    assert profile_of(family, 1e300).renyi_up(2.0) == 1e300
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(CASES), st.floats(1e-6, 30.0), st.floats(0, 12), st.integers(1, 9))
+def test_divergences_are_below_rho_at_every_order(case, epsilon, exponent, times):
+    """And both grow with epsilon."""
+    (family, steps), order = case, 1 + 2.0 ** (exponent - 8)
+    profile = PrivacyProfile(Privacy(epsilon), [(family, epsilon, times, steps)])
+    more = PrivacyProfile(Privacy(epsilon), [(family, epsilon * 1.01, times, steps)])
+    assert profile.renyi_up(order) <= profile.rho * order * (1 + 2.0**-50)
+    assert profile.rho <= more.rho
+    assert profile.renyi_up(order) <= more.renyi_up(order)
+
+
+class TestMechanisms:
+    """Enumerated divergences between neighbours never exceed the charge, and reach it where a mechanism is worst."""
+
+    ORDERS = (1 + 2.0**-20, 1.5, 4.0, 30.0)
+
+    def ratios(self, pairs, profile):
+        """For each order, and for rho, the largest divergence of the pairs of log masses as a share of the charge."""
+        pairs = [*pairs, *(pair[::-1] for pair in pairs)]
+        shares = [max(float(np.sum(np.exp(p) * (p - q))) for p, q in pairs) / profile.rho]
+        for order in self.ORDERS[1:]:
+            worst = max(float(logsumexp(order * p + (1 - order) * q)) / (order - 1) for p, q in pairs)
+            shares += [worst / profile.renyi_up(order), worst / order / profile.rho]
+        return shares
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_inverse_sensitivity(self, epsilon):
+        mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 12, step=1), epsilon=epsilon)
+        laws = {x: mechanism.law(np.array(x)).logpmf(np.arange(13)) for x in itertools.product((0, 3, 6, 12), repeat=3)}
+        pairs = [(laws[a], laws[b]) for a, b in itertools.combinations(laws, 2) if sum(map(int.__ne__, a, b)) == 1]
+        assert max(self.ratios(pairs, mechanism.privacy_profile)) <= 1 + 1e-9
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_exponential_mechanism_reaches_its_charge(self, epsilon):
+        """Of k equal scores m rise and the others fall: a two-point loss, whose weight m / k may be any."""
+        mechanism, k = Selection(epsilon=epsilon), 400
+        equal = mechanism.law(np.zeros(k)).logpmf(np.arange(k))
+        others = [mechanism.law(np.repeat([1.0, -1.0], [m, k - m])).logpmf(np.arange(k)) for m in range(1, k, 2)]
+        shares = self.ratios([(equal, other) for other in others], mechanism.privacy_profile)
+        assert max(shares) <= 1 + 1e-9
+        assert min(shares[0], *shares[1::2]) > 0.999
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_permute_and_flip_is_charged_as_pure(self, epsilon):
+        """The control: it is rejected where the rho of a bounded range is charged."""
+        mechanism = Selection(epsilon=epsilon, method="permute-and-flip")
+        laws = {s: mechanism.law(np.array(s)).logpmf(np.arange(2)) for s in itertools.product(range(-3, 4), repeat=2)}
+        pairs = [
+            (laws[a], laws[b]) for a in laws for b in laws if max(abs(x - y) for x, y in zip(a, b, strict=True)) == 1
+        ]
+        assert max(self.ratios(pairs, mechanism.privacy_profile)) <= 1 + 1e-9
+        assert max(self.ratios(pairs, profile_of("bounded-range", epsilon))) > 1.2
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_rounded_laplace(self, epsilon):
+        """Rounding hides little where the sensitivity is many steps: with 64, the charge is nearly reached."""
+        for steps, least in ((1, 0.0), (64, 0.999)):
+            noise, z = RoundedLaplace(Fraction(steps) / Fraction(epsilon)), np.arange(-3000, 3001)
+            z = z * 1.0 if epsilon >= 1 or steps == 1 else np.arange(-40_000, 40_001) * 1.0
+            shares = self.ratios([(noise.logpmf(z), noise.logpmf(z - steps))], profile_of("laplace", epsilon))
+            assert max(shares) <= 1 + 1e-9
+            assert min(shares[0], *shares[1::2]) > least
+
+    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+    def test_means(self, epsilon):
+        mechanism = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=Grid(0, 3, step=1), epsilon=epsilon)
+        laws = {x: mechanism.law(np.array(x)) for x in itertools.product(range(4), repeat=3)}
+        assert all(isinstance(law, ClampedNoise) for law in laws.values())
+        masses = {x: law.logpmf(law.outcomes()) for x, law in laws.items()}
+        pairs = [(masses[a], masses[b]) for a, b in itertools.combinations(laws, 2) if sum(map(int.__ne__, a, b)) == 1]
+        assert max(self.ratios(pairs, mechanism.privacy_profile)) <= 1 + 1e-9
+
+    @pytest.mark.parametrize("steps", [1, 3, 16])
+    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+    def test_discrete_laplace_is_exact(self, epsilon, steps):
+        z = np.arange(-2000, 2001)[:, None]
+        laws = [
+            NoisyIntegers(np.array([center]), scale=Fraction(steps) / Fraction(epsilon), most=2**40, decode=float)
+            for center in (0, steps)
+        ]
+        shares = self.ratios([[law.logpmf(z) for law in laws]], profile_of("discrete-laplace", epsilon, steps))
+        assert max(shares) <= 1 + 1e-9
+        assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+        smaller = [
+            NoisyIntegers(np.array([center]), scale=Fraction(steps) / Fraction(epsilon), most=2**40, decode=float)
+            for center in (0, steps - 1)
+        ]
+        assert (
+            max(self.ratios([[law.logpmf(z) for law in smaller]], profile_of("discrete-laplace", epsilon, steps))) < 1
+        )
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_histograms_are_exact(self, neighbors):
+        mechanism = PerturbedHistogram(2, grid=Grid(0, 1, step=1), epsilon=2.0, neighbors=neighbors)
+        changed = [0, 1] if neighbors == "replace-one" else [0, 0, 1]
+        cells = np.stack(np.meshgrid(np.arange(-60, 61), np.arange(-60, 61)), axis=-1).reshape(-1, 2)
+        pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], changed)]
+        assert mechanism.privacy_profile.parts[0][0] == "discrete-laplace"
+        shares = self.ratios([pair], mechanism.privacy_profile)
+        assert max(shares) <= 1 + 1e-9
+        assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+
+
+class TestGaussian:
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "scale"),
+        [
+            (0.1, 1e-6, 36.30469043),
+            (0.5, 1e-6, 8.057618481),
+            (1.0, 1e-6, 4.224678889),
+            (1.0, 1e-9, 5.495266157),
+            (4.0, 1e-9, 1.487803677),
+        ],
+    )
+    def test_scales_are_those_of_the_specification(self, epsilon, delta, scale):
+        found, mu = gaussian_scale(epsilon, delta), gaussian_mu(epsilon, delta)
+        assert found == pytest.approx(scale, rel=1e-9)
+        assert Fraction(found) * Fraction(mu) >= 1
+        assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(mu * (1 + 1e-14), epsilon)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.floats(1e-3, 20.0), st.floats(0.0, 30.0))
+    def test_delta_is_rounded_up(self, mu, epsilon):
+        found, wanted = Privacy(mu=mu).delta_up(epsilon), gaussian_delta(mu, epsilon)
+        assert wanted <= mpf(found) <= max(wanted * (1 + 2.0**-51), mpf(5e-324))
+
+    @pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5, 1 - 1e-9])
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 50.0, 1e5])
+    def test_mu_and_epsilon_are_inverse(self, epsilon, delta):
+        mu = gaussian_mu(epsilon, delta)
+        assert Privacy(mu=mu).delta_up(epsilon) <= delta < Privacy(mu=mu * (1 + 1e-12)).delta_up(epsilon)
+        assert Privacy(mu=mu).epsilon_up(delta) <= epsilon
+        assert Privacy(mu=mu * (1 + 1e-9)).epsilon_up(delta) > epsilon
+
+    def test_beyond_all_bounds_it_stays_private(self):
+        """Where exp(epsilon) takes millions of bits, mu is that of epsilon = 2**20."""
+        assert gaussian_mu(1e300, 1e-6) == gaussian_mu(2.0**20, 1e-6)
+        assert Privacy(mu=1e300).delta_up(1.0) == 1.0
+        assert 0 < Privacy(mu=1e-300).delta_up(1.0) <= 5e-324
+        assert Privacy(mu=0.0).delta_up(0.0) == 0.0
+
+    def test_parts_compose_exactly(self):
+        parts = [("gaussian", 0.3, 4), ("gaussian", 0.4, 4)]
+        profile = PrivacyProfile(Privacy(5.0, 1e-6), parts)
+        assert profile.mu_squared == 4 * Fraction(0.3) ** 2 + 4 * Fraction(0.4) ** 2
+        assert Fraction(profile.mu) ** 2 >= profile.mu_squared > Fraction(math.nextafter(profile.mu, 0)) ** 2
+        assert Fraction(profile.rho) >= profile.mu_squared / 2 > Fraction(math.nextafter(profile.rho, 0))
+        assert profile.renyi_up(3.0) == pytest.approx(1.5 * profile.mu**2, rel=1e-15)
+        assert profile.failure == 0.0
+        mixed = PrivacyProfile(Privacy(5.0, 1e-6), [*parts, ("pure", 0.1, 1)])
+        assert mixed.mu is None
+        assert mixed.failure == 0.0
+        assert PrivacyProfile(Privacy(1.0)).mu is PrivacyProfile(Privacy(1.0, 1e-6)).mu is None
+        assert PrivacyProfile(Privacy(mu=0.7)).mu == 0.7
+
+    def test_wrong_parameters(self):
+        for function in (gaussian_mu, gaussian_scale):
+            for epsilon, delta in ((0, 1e-6), (-1, 1e-6), (math.inf, 1e-6), (1, 0), (1, 1), (1, math.nan)):
+                with pytest.raises(ValueError, match="epsilon must|delta must"):
+                    function(epsilon, delta)
+
+    @settings(max_examples=300)
+    @given(st.fractions(min_value=0) | st.floats(0, allow_infinity=False, allow_nan=False).map(Fraction))
+    def test_roots(self, x):
+        assert Fraction(root_down(x)) ** 2 <= x <= Fraction(root_up(x)) ** 2
+        assert root_up(x) - root_down(x) <= 3 * math.ulp(root_up(x))
+        assert root_down(x**2) <= x <= root_up(x**2)
+        if Fraction(float(x)) == x:
+            assert root_down(x**2) == root_up(x**2) == float(x)
+
+
+class TestConcentrated:
+    @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 5.0])
+    def test_delta_is_near_the_least_and_above_the_gaussian(self, rho):
+        """Every order gives a valid delta; the one that is used is within 1e-9 of the best of many, and above the truth."""
+        for epsilon in (0.0, 0.1, 1.0, 5.0):
+            found = Privacy(rho=rho).delta_up(epsilon)
+            orders = 1 + np.exp(np.linspace(-20, 20, 2001))
+            with mp.workdps(30):
+                bounds = [
+                    mp.exp((a - 1) * (a * rho - epsilon)) * (1 - 1 / a) ** a / (a - 1)
+                    for a in map(mpf, orders.tolist())
+                ]
+                assert found <= min(1, min(bounds)) * (1 + mpf(10) ** -9) + mpf(5e-324)
+            assert found >= gaussian_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12)
+
+    def test_events_that_are_set_aside(self):
+        aside = Privacy(rho=0.1, delta=0.25)
+        assert aside.delta_up(2.0) == pytest.approx(0.25 + 0.75 * Privacy(rho=0.1).delta_up(2.0), rel=1e-15)
+        assert aside.epsilon_up(0.2) == math.inf
+        assert Privacy(rho=0.1).epsilon_up(0.0) == math.inf
+        assert Privacy(rho=0.0).epsilon_up(0.0) == 0.0
+        epsilon = aside.epsilon_up(0.3)
+        assert aside.delta_up(epsilon) <= 0.3 < aside.delta_up(math.nextafter(epsilon, 0))
+
+    def test_pure(self):
+        for bound, epsilon in ((1.0, 0.0), (1.0, 0.5), (3.0, 2.9), (800.0, 700.0)):
+            with mp.workdps(30):
+                wanted = (mp.exp(bound) - mp.exp(mpf(epsilon))) / (1 + mp.exp(bound))
+            assert wanted <= Privacy(bound).delta_up(epsilon) <= wanted * (1 + 2.0**-51)
+        assert Privacy(1.0, 0.125).delta_up(1.0) == 0.125
+        assert Privacy("1/3").epsilon_up(0.0) == math.nextafter(1 / 3, 1)  # rounded up
+        assert Privacy(math.inf).delta_up(1.0) == 1.0
+
+
+class TestDpAccounting:
+    """dp-accounting agrees to 1e-6 where it has the event."""
+
+    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 8.0])
+    def test_renyi(self, epsilon):
+        dpa, rdp = pytest.importorskip("dp_accounting"), pytest.importorskip("dp_accounting.rdp")
+        events = {
+            "laplace": dpa.LaplaceDpEvent(1 / epsilon),
+            "pure": dpa.RandomizedResponseDpEvent(2 / (1 + math.exp(epsilon)), 2),
+            "gaussian": dpa.GaussianDpEvent(1 / epsilon),
+        }
+        for order, (family, event) in itertools.product((1.05, 1.5, 4.0, 64.0, 1000.0), events.items()):
+            accountant = rdp.RdpAccountant([order], dpa.NeighboringRelation.REPLACE_SPECIAL)
+            if not accountant.supports(event):
+                accountant = rdp.RdpAccountant([order], dpa.NeighboringRelation.REPLACE_ONE)
+            theirs = accountant.compose(event).get_epsilon(1e-6)
+            mine, _ = rdp.compute_epsilon([order], [profile_of_any(family, epsilon).renyi_up(order)], 1e-6)
+            assert mine == pytest.approx(theirs, rel=1e-6)
+
+    @pytest.mark.parametrize("steps", [1, 3, 40])
+    def test_discrete_laplace(self, steps):
+        mechanisms = pytest.importorskip("dp_accounting.pld.privacy_loss_mechanism")
+        for epsilon, order in itertools.product((0.3, 1.0, 4.0), (1.05, 2.0, 20.0)):
+            theirs = mechanisms.DiscreteLaplacePrivacyLoss(epsilon / steps, sensitivity=steps)
+            z = np.arange(-4000, 4001)
+            losses = np.array([theirs.privacy_loss(x) for x in z.tolist()])
+            masses = np.tanh(epsilon / steps / 2) * np.exp(-epsilon / steps * np.abs(z))
+            divergence = logsumexp((order - 1) * losses, b=masses) / (order - 1)
+            profile = profile_of("discrete-laplace", epsilon, steps)
+            assert profile.renyi_up(order) == pytest.approx(divergence, rel=1e-6)
+            assert profile.rho == pytest.approx(float(masses @ losses), rel=1e-6)
+
+    @pytest.mark.parametrize("mu", [0.05, 0.5, 2.0])
+    def test_gaussian_delta(self, mu):
+        mechanisms = pytest.importorskip("dp_accounting.pld.privacy_loss_mechanism")
+        theirs = mechanisms.GaussianPrivacyLoss(1 / mu)
+        for epsilon in (0.0, mu**2, 3 * mu):
+            assert Privacy(mu=mu).delta_up(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=1e-6)
+
+
+def profile_of_any(family, parameter):
+    """Of a Gaussian by its mu, of others by their epsilon."""
+    return PrivacyProfile(Privacy(mu=parameter)) if family == "gaussian" else profile_of(family, parameter)
