@@ -24,7 +24,7 @@ class Part(NamedTuple):
     ----------
     family : str
     parameter : float
-        epsilon; mu for "gaussian", rho for "concentrated".
+        epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
         The sensitivity in steps of the integers, for "discrete-laplace".
     """
@@ -101,9 +101,9 @@ FAMILIES = (*_PURE, *_UNBOUNDED)
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
-def has_epsilon(part: Part) -> bool:
-    """Whether a part is pure differential privacy by itself."""
-    return part.family in _PURE
+def has_epsilon(family: str) -> bool:
+    """Whether the parameter of a family is an epsilon, of releases that are pure."""
+    return family in _PURE
 
 
 @lru_cache(maxsize=1024)

@@ -275,7 +275,9 @@ class PrivacyProfile:
     @property
     def failure(self) -> float:
         """The probability of the event that is set aside: the delta of `privacy`, if not that of a point on a curve."""
-        on_a_curve = self.privacy.unit == "epsilon" and not all(has_epsilon(part) for part, _ in self.each_part())
+        on_a_curve = self.privacy.unit == "epsilon" and not all(
+            has_epsilon(part.family) for part, _ in self.each_part()
+        )
         return 0.0 if on_a_curve else self.privacy.delta
 
     @property
@@ -290,7 +292,12 @@ class PrivacyProfile:
         ----------
         Harrison and Manurangsi 2026, "Exact zCDP characterizations for fundamental differentially private mechanisms".
         """
-        return up(sum((times * rho_up(part) for part, times in self.each_part()), Fraction()))
+        return up(self.exact_rho)
+
+    @property
+    def exact_rho(self) -> Fraction:
+        """The sum that `rho` rounds up: of doubles, and of the exact rho of "gaussian" and "concentrated" parts."""
+        return sum((times * rho_up(part) for part, times in self.each_part()), Fraction())
 
     @property
     def mu(self) -> float | None:
@@ -326,8 +333,10 @@ _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
 
 
 def _part(family: str, epsilon: Any, times: Any, steps: Any = 1) -> tuple[Any, ...]:
-    """A checked part; steps only where they are not 1."""
-    parameter = double_up(_checks.rational_or_double("epsilon", epsilon))
+    """A checked part: an epsilon as a double, rounded up; steps only where they are not 1."""
+    parameter = _checks.rational_or_double("epsilon", epsilon)
+    if has_epsilon(family):
+        parameter = double_up(parameter)
     part = (family, parameter, _checks.whole("times", times))
     return part if _checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
 

@@ -92,11 +92,12 @@ class BasicAccount(Account):
         refusal = super().refusal(profile, times)
         if not math.isfinite(self._cost(profile)[0]):
             return f"{refusal}. {self._advice()}"
-        if not self._within(profile, times, _ROUNDING):
+        unit = self._budget.unit
+        if profile.privacy.unit != unit or not self._within(profile, times, _ROUNDING):
             return refusal
         return (
             f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "
-            "give epsilons, deltas and budgets as strings, epsilon='0.1', or as Fraction(1, 10), which are exact"
+            f"give {unit}s, deltas and budgets as strings, {unit}='0.1', or as Fraction(1, 10), which are exact"
         )
 
     def _advice(self) -> str:
@@ -116,7 +117,7 @@ class ConcentratedAccount(BasicAccount):
     """Sums of rhos, and of the probabilities of events that are set aside."""
 
     def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
-        return Fraction(profile.rho), Fraction(profile.failure)
+        return profile.exact_rho, Fraction(profile.failure)
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
         return Privacy(rho=profile.rho, delta=profile.failure)
@@ -254,12 +255,12 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
             if part.parameter and times:
                 counts[part] = counts.get(part, 0) + times
     sums = sum((times * Fraction(part.parameter) for part, times in counts.items()), Fraction())
-    if sums <= Fraction(epsilon) and all(map(has_epsilon, counts)):
+    if sums <= Fraction(epsilon) and all(has_epsilon(part.family) for part in counts):
         return up(delta)
     if all(part.family == "gaussian" for part in counts):
         squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
         return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = [part.parameter for part in counts]
+    costs = [float(part.parameter) for part in counts]
     bucket = min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5))
     losses = None
     for part, times in counts.items():
@@ -278,11 +279,11 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
     family, epsilon, steps = part
     if family == "laplace":
         return privacy_loss_distribution.from_laplace_mechanism(
-            1 / epsilon * (1 - 2.0**-50), value_discretization_interval=bucket
+            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
         )
     if family == "gaussian":
         return privacy_loss_distribution.from_gaussian_mechanism(
-            1 / epsilon * (1 - 2.0**-50), value_discretization_interval=bucket
+            float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
         )
     if family == "discrete-laplace" and 1 < steps <= _MOST_STEPS:
         return privacy_loss_distribution.from_discrete_laplace_mechanism(

@@ -61,7 +61,8 @@ def check_version(header: dict[str, Any]) -> None:
 
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     """The JSON fields of a privacy profile."""
-    return {**privacy_to_json(profile.privacy), "parts": [list(part) for part in profile.parts]}
+    parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
+    return {**privacy_to_json(profile.privacy), "parts": parts}
 
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:

@@ -1,0 +1,332 @@
+"""Budgets of rho and mu: what they charge, refuse, keep in files and imply, and Gaussian parts in other budgets."""
+
+import itertools
+import json
+import math
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpfast as dpf
+from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
+from dpfast.densities import PerturbedHistogram
+from dpfast.ledger import Charge
+from dpfast.theory import gaussian_mu
+from tests.reference.divergences import gaussian_delta
+from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
+from tests.untouchable import Untouchable
+
+pytestmark = pytest.mark.host
+
+SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
+BUDGETS = {"rho": {"rho": 0.5}, "mu": {"mu": 1.0}}
+# Ten of these are a fifth more than the budget.
+COSTS = {"rho": Privacy(rho=0.0625), "mu": Privacy(mu=math.sqrt(0.125))}
+
+
+class TestRho:
+    @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+    def test_every_mechanism_is_charged_the_rho_of_its_profile(self, mechanism):
+        ledger = Ledger(rho=1e6, delta=0.5, neighbors=mechanism.privacy.neighbors)
+        for times in (1, 2):
+            ledger.reserve(mechanism.privacy_profile, times=times)
+        profile = mechanism.privacy_profile
+        spent = Privacy(rho=3 * profile.rho, delta=3 * profile.failure, neighbors=mechanism.privacy.neighbors)
+        assert ledger.spent.rho == pytest.approx(spent.rho, rel=1e-15)
+        assert Fraction(ledger.spent.rho) >= 3 * Fraction(profile.rho)
+        assert (ledger.spent.delta, ledger.spent.unit) == (spent.delta, "rho")
+
+    def test_releases(self):
+        ledger = Ledger(rho=4 * MEAN.privacy_profile.rho)
+        with ledger:
+            MEAN(X)
+            MEAN.release(X, size=2)
+        ledger.release(MEAN, X)
+        assert ledger.remaining == Privacy(rho=0.0)
+        with (
+            ledger,
+            pytest.raises(BudgetError, match=r"a release of rho = 0\.0078\d+ does not fit: rho = 0\.0 is left$"),
+        ):
+            MEDIAN(Untouchable())
+        assert ledger.charges[-1] == Charge(repr(MEAN), MEAN.privacy_profile)
+        assert repr(ledger).startswith("<Ledger of rho = 0.115")
+
+    def test_deltas_are_set_aside(self):
+        ledger = Ledger(rho=1.0, delta=1e-6)
+        ledger.release(SMOOTH, X)
+        assert ledger.remaining.delta == 0
+        with pytest.raises(BudgetError, match=r"delta = 1e-06 does not fit: rho = 0\.96"):
+            ledger.release(SMOOTH, Untouchable())
+        ledger.release(MEDIAN, X)
+        with pytest.raises(BudgetError, match="does not fit"):
+            Ledger(rho=1.0).release(SMOOTH, Untouchable())
+
+    def test_gaussian_and_concentrated_parts(self):
+        ledger = Ledger(rho=1.0)
+        ledger.reserve(PrivacyProfile(Privacy(mu=0.5)))
+        ledger.reserve(PrivacyProfile(Privacy(1.0, 1e-6), [("gaussian", 0.5, 2)]))
+        ledger.reserve(PrivacyProfile(Privacy(rho=0.25)))
+        assert ledger.spent == Privacy(rho=0.625)
+        assert ledger.affords(Privacy(rho=0.375))
+        assert not ledger.affords(Privacy(rho=math.nextafter(0.375, 1)))
+
+    @settings(deadline=None)
+    @given(st.lists(st.floats(1e-300, 4.0), max_size=20), st.floats(1e-3, 10.0))
+    def test_sums_never_exceed_the_budget(self, costs, budget):
+        ledger, total = Ledger(rho=budget), Fraction()
+        for epsilon in costs:
+            profile = PrivacyProfile(Privacy(epsilon))
+            fits = total + Fraction(profile.rho) <= Fraction(budget)
+            assert ledger.affords(profile) == fits
+            if fits:
+                ledger.reserve(profile)
+                total += Fraction(profile.rho)
+        assert Fraction(ledger.spent.rho) >= total
+        assert Fraction(ledger.remaining.rho) <= Fraction(budget) - total
+
+    def test_it_admits_more_than_the_untight_rho(self):
+        """Laplace noise of epsilon = 2: 1.135 where epsilon**2 / 2 is 2."""
+        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=2.0)
+        assert Ledger(rho=8.0).affords(mean, times=7)
+        assert not Ledger(rho=8.0).affords(mean, times=8)
+
+
+class TestMu:
+    def test_squares_add_up_exactly(self):
+        ledger = Ledger(mu=1.0)
+        ledger.reserve(PrivacyProfile(Privacy(mu=0.5)), times=3)
+        assert (ledger.spent, ledger.remaining) == (Privacy(mu=math.nextafter(math.sqrt(0.75), 1)), Privacy(mu=0.5))
+        with pytest.raises(BudgetError, match=r"2 releases of mu = 0\.5 do not fit: mu = 0\.5 is left$"):
+            ledger.reserve(PrivacyProfile(Privacy(mu=0.5)), times=2)
+        with pytest.raises(BudgetError, match=r"give mus, deltas and budgets as strings, mu='0\.1'"):
+            ledger.reserve(PrivacyProfile(Privacy(mu=0.5), [("gaussian", 0.3, 1), ("gaussian", 0.4, 1)]))
+        ledger.reserve(PrivacyProfile(Privacy(mu=0.5), [("gaussian", "0.3", 1), ("gaussian", "0.4", 1)]))
+        assert ledger.remaining.mu == 0
+        assert not ledger.affords(Privacy(mu=1e-300))
+
+    @pytest.mark.parametrize("unit", BUDGETS)
+    def test_exact_numbers(self, unit, tmp_path):
+        """As many tenths as fit; ten floats of 0.1 are more than a rho of 1, a hundred more than a mu of 1."""
+        most = {"rho": 10, "mu": 100}[unit]
+        ledger = Ledger(**{unit: "1"}, path=tmp_path / "ledger")
+        assert not ledger.affords(Privacy(**{unit: 0.1}), times=most)
+        ledger.reserve(PrivacyProfile(Privacy(**{unit: "0.1"})), times=most)
+        assert ledger.remaining.amount == 0
+        again = Ledger(**{unit: 1.0}, path=tmp_path / "ledger")
+        assert again.charges == ledger.charges
+        assert Ledger.from_json(again.to_json()).remaining.amount == 0
+
+    @settings(deadline=None)
+    @given(st.lists(st.floats(1e-300, 2.0), max_size=20), st.floats(1e-3, 10.0))
+    def test_sums_never_exceed_the_budget(self, costs, budget):
+        ledger, total = Ledger(mu=budget), Fraction()
+        for mu in costs:
+            fits = total + Fraction(mu) ** 2 <= Fraction(budget) ** 2
+            assert ledger.affords(Privacy(mu=mu)) == fits
+            if fits:
+                ledger.reserve(PrivacyProfile(Privacy(mu=mu)))
+                total += Fraction(mu) ** 2
+        assert Fraction(ledger.spent.mu) ** 2 >= total
+        assert Fraction(ledger.remaining.mu) ** 2 <= Fraction(budget) ** 2 - total
+
+    @pytest.mark.parametrize("mechanism", [MEDIAN, MEAN, SMOOTH], ids=repr)
+    def test_what_is_not_gaussian_is_refused(self, mechanism):
+        ledger = Ledger(mu=100.0)
+        assert not ledger.affords(mechanism)
+        with ledger, pytest.raises(BudgetError, match=r"epsilon = 0\.25.*It is not Gaussian and has no mu"):
+            mechanism(Untouchable())
+        with pytest.raises(BudgetError, match=r"a release of rho = 0\.5 does not fit.*no mu"):
+            ledger.reserve(PrivacyProfile(Privacy(rho=0.5)))
+        assert ledger.charges == ()
+        mechanism.release(X, size=0)
+
+    def test_delta_of_the_total_is_exact(self):
+        mu = gaussian_mu(1.0, 1e-6)
+        ledger = Ledger(mu=mu)
+        ledger.reserve(PrivacyProfile(Privacy(mu=mu / 4)), times=16)
+        assert ledger.spent.delta_up(1.0) == ledger.privacy.delta_up(1.0) <= 1e-6
+        assert gaussian_delta(mu, 1.0) == pytest.approx(1e-6, rel=1e-12)
+        assert not ledger.affords(Privacy(mu=mu / 1000))
+        rho = Ledger(rho=mu**2 / 2)
+        assert rho.privacy.delta_up(1.0) > 4e-6  # what is lost where only rho is known
+
+
+class TestUnits:
+    @pytest.mark.parametrize("unit", BUDGETS)
+    def test_round_trip(self, unit, tmp_path):
+        ledger = Ledger(**BUDGETS[unit])
+        with ledger.spend(COSTS[unit], times=3, label="mine"):
+            pass
+        fields = json.loads(ledger.to_json())
+        assert (fields["dpfast-ledger"], fields[unit], "epsilon" in fields) == (1, BUDGETS[unit][unit], False)
+        again = Ledger.from_json(ledger.to_json())
+        assert (again.charges, again.spent, again.remaining) == (ledger.charges, ledger.spent, ledger.remaining)
+        assert again.to_json() == ledger.to_json()
+        with pytest.raises(ValueError, match="damaged"):
+            Ledger.from_json(ledger.to_json().replace('"times": 3', '"times": 30'))
+        with pytest.raises(ValueError, match="no ledge"):
+            Ledger.from_json(ledger.to_json().replace(f'"{unit}": {BUDGETS[unit][unit]}, "delta"', '"delta"'))
+
+    @pytest.mark.parametrize("unit", BUDGETS)
+    def test_files(self, unit, tmp_path):
+        path = tmp_path / "ledger"
+        ledger = Ledger(**BUDGETS[unit], path=path)
+        ledger.reserve(PrivacyProfile(COSTS[unit]), times=5)
+        again, copied = Ledger(**BUDGETS[unit], path=path), pickle.loads(pickle.dumps(ledger))
+        assert again.charges == copied.charges == ledger.charges
+        copied.reserve(PrivacyProfile(COSTS[unit]))
+        for other in (ledger, again):
+            assert other.spent == copied.spent
+            assert not other.affords(COSTS[unit], times=3)
+        other = {"rho": {"mu": 1.0}, "mu": {"rho": 0.5}}[unit]
+        for wrong in (other, {"epsilon": 1.0}, {unit: 2.0}):
+            with pytest.raises(ValueError, match=r"the ledger .* has"):
+                Ledger(**wrong, path=path)
+        assert len(Ledger(**BUDGETS[unit], path=path).charges) == 2
+
+    @pytest.mark.parametrize("unit", BUDGETS)
+    @pytest.mark.parametrize("in_file", [False, True])
+    def test_threads_lose_and_double_nothing(self, unit, in_file, tmp_path):
+        """Eight fit, of 64."""
+        path = tmp_path / "ledger" if in_file else None
+        ledger = Ledger(**BUDGETS[unit], path=path)
+        least = COSTS[unit] if unit == "rho" else Privacy(mu=math.nextafter(COSTS[unit].mu, 0))
+
+        def spend(i):
+            mine = Ledger(**BUDGETS[unit], path=path) if in_file and i % 2 else ledger
+            try:
+                mine.reserve(PrivacyProfile(least))
+            except BudgetError:
+                return 0
+            return 1
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(spend, range(64))) == 8
+        assert len(ledger.charges) == 8
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    @pytest.mark.parametrize("unit", BUDGETS)
+    def test_fork(self, unit, tmp_path):
+        in_memory, in_file = Ledger(**BUDGETS[unit]), Ledger(**BUDGETS[unit], path=tmp_path / "ledger")
+        in_file.reserve(PrivacyProfile(COSTS[unit]), times=2)
+        child = os.fork()
+        if child == 0:
+            try:
+                in_memory.reserve(PrivacyProfile(COSTS[unit]))
+                os._exit(1)
+            except BudgetError:
+                in_file.reserve(PrivacyProfile(COSTS[unit]), times=5)
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not in_file.affords(COSTS[unit], times=2)
+        assert sum(charge.times for charge in in_file.charges) == 7
+
+    def test_a_file_of_an_earlier_dpfast_opens(self, tmp_path):
+        path = tmp_path / "ledger"
+        path.write_text(
+            '{"dpfast-ledger": 1, "epsilon": 1.0, "delta": 1e-06, "neighbors": "replace-one", "composition": "renyi"}\n'
+            '{"label": "a histogram", "times": 1, "epsilon": 0.25, "delta": 0.0, "neighbors": "replace-one",'
+            ' "parts": [["pure", 0.125, 2]]}\n'
+        )
+        ledger = Ledger(1.0, 1e-6, composition="renyi", path=path)
+        ledger.release(PerturbedHistogram(3, grid=GRID, epsilon=0.25), X)
+        assert ledger.spent.epsilon == 0.5
+        assert [charge.profile.parts for charge in ledger.charges] == [
+            (("pure", 0.125, 2),),
+            (("discrete-laplace", 0.125, 2),),
+        ]
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({}, TypeError, "epsilon, rho or mu must be given"),
+            ({"epsilon": 1.0, "rho": 1.0}, TypeError, "only one of epsilon, rho and mu"),
+            ({"rho": 1.0, "mu": 1.0}, TypeError, "only one of epsilon, rho and mu"),
+            ({"rho": 0.0}, ValueError, "rho must be positive"),
+            ({"mu": math.inf}, ValueError, "mu must be finite"),
+            ({"mu": "much"}, ValueError, "mu must be a number"),
+            ({"mu": 1.0, "delta": 1e-6}, ValueError, "delta must be 0 with mu"),
+            ({"rho": 1.0, "composition": "renyi", "delta": 1e-6}, ValueError, "left out with rho"),
+            ({"mu": 1.0, "plan": []}, ValueError, "left out with mu"),
+        ],
+    )
+    def test_wrong_parameters(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            Ledger(**arguments)
+
+    def test_neighbors_do_not_add_up(self):
+        with pytest.raises(ValueError, match="do not add up"):
+            Ledger(mu=1.0).affords(Privacy(mu=0.5, neighbors="add-remove"))
+
+
+class TestGaussianPartsElsewhere:
+    def test_sums_of_epsilons(self):
+        """The (epsilon, delta) that the profile states; without one it does not fit."""
+        stated = PrivacyProfile(Privacy(0.5, 1e-6), [("gaussian", gaussian_mu(0.5, 1e-6), 1)])
+        ledger = Ledger(1.0, 2e-6)
+        ledger.reserve(stated, times=2)
+        assert ledger.remaining == Privacy(0.0)
+        ledger = Ledger(10.0, 1e-3)
+        assert not ledger.affords(Privacy(mu=1e-3))
+        ledger.reserve(PrivacyProfile(Privacy(mu=1e-3)), times=0)
+        with pytest.raises(BudgetError, match=r"mu = 0\.001 does not fit: epsilon = 10\.0.*infinite at delta 0"):
+            ledger.reserve(PrivacyProfile(Privacy(mu=1e-3)))
+
+    def test_renyi(self):
+        """Its delta is of the composition, not of an event set aside; what is admitted is private."""
+        ledger = Ledger(1.0, 1e-6, composition="renyi")
+        profile = PrivacyProfile(Privacy(0.5, 1e-3), [("gaussian", 0.05, 1)])
+        times = max(times for times in range(1, 30) if ledger.affords(profile, times=times))
+        ledger.reserve(profile, times=times)
+        mu = 0.05 * math.sqrt(times)
+        assert 0.7 * gaussian_mu(1.0, 1e-6) < mu < gaussian_mu(1.0, 1e-6)
+        assert ledger.remaining.delta == 5e-7
+        unstated = Ledger(1.0, 1e-6, composition="renyi")
+        unstated.reserve(PrivacyProfile(Privacy(mu=0.05)))
+        assert unstated.spent.epsilon == math.inf
+        assert Ledger.from_json(unstated.to_json()).charges == unstated.charges
+
+    def test_a_plan_of_gaussians_is_exact(self):
+        mu = gaussian_mu(1.0, 1e-6)
+        plan = [PrivacyProfile(Privacy(mu=mu / 4))] * 16
+        ledger = Ledger(1.0, 1e-6, plan=plan)
+        assert ledger.remaining == Privacy(mu=mu / 4)
+        ledger.reserve(plan[0], times=16)
+        assert ledger.remaining == Privacy(0.0)
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(1.0, 1e-6, plan=[*plan, PrivacyProfile(Privacy(mu=mu / 50))])
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(1.0, plan=[PrivacyProfile(Privacy(mu=1e-3))])
+
+    @pytest.mark.parametrize("several", [(1,), (2,), (8,), (1, 2, 8)])
+    @pytest.mark.parametrize("mu", [0.0, 0.2])
+    def test_plans_of_several_families(self, several, mu):
+        """Against the sum, over all outcomes of discrete Laplace noise, of the delta of a Gaussian at what is left."""
+        pytest.importorskip("dp_accounting")
+        rate, epsilon, exact = 0.3, 0.25 * len(several), 0.0
+        for outcomes in itertools.product(*(steps_of_losses(rate, steps) for steps in several)):
+            mass, left = math.prod(mass for mass, _ in outcomes), epsilon - sum(loss for _, loss in outcomes)
+            exact += mass * float(gaussian_delta(mu, left) if mu else max(0.0, -math.expm1(left)))
+        plan = [PrivacyProfile(Privacy(rate), [("discrete-laplace", rate, 1, steps)]) for steps in several]
+        plan += [PrivacyProfile(Privacy(mu=mu / 2))] * 4
+        Ledger(epsilon, exact * 1.01 + 1e-12, plan=plan)
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(epsilon, exact * 0.99, plan=plan)
+
+    def test_a_plan_needs_distributions(self):
+        with pytest.raises(ValueError, match="distributions of losses, which parts stated in rho do not have"):
+            Ledger(1.0, 1e-6, plan=[PrivacyProfile(Privacy(rho=1e-3))])
+
+
+def steps_of_losses(epsilon, steps):
+    """Masses and losses of discrete Laplace noise against its shift by so many steps."""
+    rate = epsilon / steps
+    tail = 1 / (1 + math.exp(-rate))  # P(Z <= 0)
+    inside = [(math.tanh(rate / 2) * math.exp(-rate * z), epsilon - 2 * rate * z) for z in range(1, steps)]
+    return [(tail, epsilon), *inside, (tail * math.exp(-epsilon), -epsilon)]
