@@ -274,7 +274,11 @@ class PrivacyProfile:
 
     @property
     def failure(self) -> float:
-        """The probability of the event that is set aside: the delta of `privacy`, if not that of a point on a curve."""
+        """The probability of the event that is set aside.
+
+        The delta of `privacy`; 0 where a part is Gaussian or concentrated and `privacy` is stated in epsilon, whose
+        delta is then that of the parts. A release with both states `privacy` in rho.
+        """
         on_a_curve = self.privacy.unit == "epsilon" and not all(
             has_epsilon(part.family) for part, _ in self.each_part()
         )

@@ -77,12 +77,12 @@ class BasicAccount(Account):
     name = "basic"
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
-        return not times or self._within(profile, times, Fraction())
+        return not times or self._within(*self._limits(), profile, times)
 
-    def _within(self, profile: PrivacyProfile, times: int, share: Fraction) -> bool:
-        """Whether so many releases keep the sums within the budget and this share of it more."""
-        (cost, delta), (whole, deltas) = self._cost(profile), self._limits()
-        return self._total + times * cost <= whole * (1 + share) and self._delta + times * delta <= deltas * (1 + share)
+    def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
+        """Whether so many releases keep the two sums within these limits."""
+        cost, delta = self._cost(profile)
+        return self._total + times * cost <= whole and self._delta + times * delta <= deltas
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         """What the two sums must not exceed."""
@@ -92,8 +92,9 @@ class BasicAccount(Account):
         refusal = super().refusal(profile, times)
         if not math.isfinite(self._cost(profile)[0]):
             return f"{refusal}. {self._advice()}"
-        unit = self._budget.unit
-        if profile.privacy.unit != unit or not self._within(profile, times, _ROUNDING):
+        unit, (whole, deltas) = self._budget.unit, self._limits()
+        more = 1 + _ROUNDING
+        if profile.privacy.unit != unit or not self._within(whole * more, deltas * more, profile, times):
             return refusal
         return (
             f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -102,6 +103,62 @@ def test_extremes():
     assert Privacy(math.inf, 0.5).group_up(2) == Privacy(math.inf, 1.0)
     assert Privacy(0, 1e-9).group_up(10**400).delta == 1.0
     assert Privacy(1e-300, 1e-9).group_up(10**400).delta == 1.0
+
+
+@pytest.mark.parametrize("unit", ["rho", "mu"])
+class TestOtherUnits:
+    """Guarantees in rho and mu; what they imply is in test_divergences.py."""
+
+    def test_is_a_value(self, unit):
+        privacy = Privacy(**{unit: 0.5}, neighbors="add-remove")
+        assert privacy == pickle.loads(pickle.dumps(privacy)) == eval(repr(privacy)) == replace(privacy)
+        assert (privacy.unit, privacy.amount, privacy.epsilon, privacy.delta) == (unit, 0.5, math.inf, 0.0)
+        others = {Privacy(0.5), Privacy(math.inf), Privacy(rho=0.5), Privacy(mu=0.5), Privacy(**{unit: 0.25})}
+        assert len({privacy, *others}) == 6
+        assert Privacy(**{unit: "0.1"}).amount == Fraction(1, 10)
+        assert Privacy(0.5).unit == "epsilon"
+
+    def test_prints_a_sentence(self, unit):
+        kind = {"rho": "zero-concentrated", "mu": "Gaussian"}[unit]
+        assert str(Privacy(**{unit: "1/3"}, neighbors="add-remove")) == (
+            f"{unit} = 1/3 ({kind} differential privacy) for one record added or removed"
+        )
+
+    def test_groups_are_rounded_up(self, unit):
+        power = {"rho": 2, "mu": 1}[unit]
+        for k in (1, 3, 10, 12345):
+            group = Privacy(**{unit: 0.1}).group_up(k)
+            exact = Fraction(0.1) * k**power
+            assert Fraction(math.nextafter(group.amount, 0)) < exact <= Fraction(group.amount)
+            assert (group.unit, group.records) == (unit, k)
+        assert Privacy(**{unit: 0.1}).group_up(0) == Privacy(0.0)
+
+    def test_refused(self, unit):
+        for amount in (-1, math.inf, math.nan, "-1/10"):
+            with pytest.raises(ValueError, match=f"{unit} must be finite and at least 0"):
+                Privacy(**{unit: amount})
+        with pytest.raises(TypeError, match="only one of epsilon, rho and mu"):
+            Privacy(1.0, **{unit: 1.0})
+        with pytest.raises(TypeError, match="must be a real number"):
+            Privacy(**{unit: []})
+
+
+def test_refused_units():
+    with pytest.raises(TypeError, match="epsilon, rho or mu must be given"):
+        Privacy()
+    with pytest.raises(TypeError, match="only one of epsilon, rho and mu"):
+        Privacy(rho=1.0, mu=1.0)
+    with pytest.raises(ValueError, match="delta must be 0 with mu"):
+        Privacy(mu=1.0, delta=0.5)
+    assert str(Privacy(rho=1.0, delta=0.5)).startswith("rho = 1, delta = 0.5 (zero-concentrated")
+    with pytest.raises(ValueError, match=r"delta must be 0 for the group guarantee of rho, not 0\.5"):
+        Privacy(rho=1.0, delta=0.5).group_up(2)
+    for wrong in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            Privacy(1.0).delta_up(wrong)
+    for wrong in (-0.1, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta must be"):
+            Privacy(1.0).epsilon_up(wrong)
 
 
 @pytest.mark.parametrize("records", [-1, True, 1.0, "1", None])
