@@ -124,8 +124,8 @@ class Privacy:
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
 
-        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); k^2 rho; k mu; nothing for k = 0. A ValueError for rho
-        with a positive delta, of which no group guarantee is known.
+        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); k^2 rho; k mu; nothing for k = 0. Raises a ValueError
+        for rho with a positive delta: no group guarantee is known.
         """
         k = _checks.whole("records", records)
         if k == 0:
@@ -179,7 +179,7 @@ class Privacy:
         return up(aside + (1 - aside) * Fraction(delta))
 
     def epsilon_up(self, delta: float) -> float:
-        """The least double epsilon whose `delta_up` is at most delta; infinite where none is.
+        """The least double epsilon whose `delta_up` is at most delta; infinity if there is none.
 
         Examples
         --------
@@ -286,7 +286,7 @@ class PrivacyProfile:
 
     @property
     def rho(self) -> float:
-        """The guarantee in zero-concentrated differential privacy, rounded up (but for the `failure`).
+        """The guarantee in zero-concentrated differential privacy, rounded up (except for the event of `failure`).
 
         The sum over the parts of the least rho of their families: epsilon tanh(epsilon / 2) for "pure", epsilon +
         exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", about a quarter of "pure" for
@@ -317,9 +317,9 @@ class PrivacyProfile:
         return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
 
     def renyi_up(self, order: float) -> float:
-        """The largest Renyi divergence of this order, above 1, between neighbours, rounded up (but for the failure).
+        """The largest Renyi divergence of this order, above 1, between neighbours, rounded up.
 
-        The sum over the parts, each attained by a release of its family.
+        The sum over the parts; some release of each family attains it. Except for the event of `failure`.
 
         References
         ----------

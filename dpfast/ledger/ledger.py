@@ -59,14 +59,14 @@ class Ledger:
         Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly. Give one of
         epsilon, rho and mu.
     delta : float
-        In [0, 1), likewise. Default: 0, for pure releases. With rho: for releases that are private but for an event of
-        positive probability (`PrivacyProfile.failure`). 0 with mu.
+        In [0, 1), likewise. Default: 0, for pure releases. With rho: for releases that are private except for an event
+        of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
-        Positive: a budget of zero-concentrated differential privacy, for all releases, of which each is charged the
-        rho of its `privacy_profile`. ``ledger.privacy.epsilon_up(delta)`` is what it implies.
+        Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
+        `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
     mu : float
-        Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only, whose squares of mu
-        add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the one that is (epsilon, delta)-private.
+        Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
+        mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
     neighbors : {"replace-one", "add-remove", "local"}
         Of all releases: others are a ValueError, for guarantees of different neighbours do not add up. A ledger for
         "local" is that of one person, or of people who all answer the same questions.

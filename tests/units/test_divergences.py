@@ -2,7 +2,9 @@
 
 import itertools
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from tests.reference.divergences import DIGITS, exact, gaussian_delta
 
 pytestmark = pytest.mark.host
 
+ROOT = Path(__file__).parents[2]
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 ORDERS = (1 + 2.0**-40, 1.001, 1.5, 2.0, 8.0, 64.0, 1000.0)
 CASES = [("pure", 1), ("laplace", 1), ("bounded-range", 1), ("discrete-laplace", 1), ("discrete-laplace", 7)]
@@ -66,6 +69,30 @@ def test_a_rho_2_percent_too_small_is_rejected(family, steps, epsilon):
 )
 def test_rho_is_that_of_the_specification(family, at_1_2_4):
     assert [profile_of(family, epsilon).rho for epsilon in (1.0, 2.0, 4.0)] == pytest.approx(at_1_2_4, abs=1e-5)
+
+
+def test_the_table_of_the_proof_note():
+    table = (ROOT / "docs" / "proofs" / "concentration.md").read_text().partition("**Least rho**")[2]
+    (_, *epsilons), _, *rows = [row.strip("| ").split(" | ") for row in table.split("\n") if row.startswith("|")]
+    assert [len(rows), len(epsilons)] == [5, 6]
+    for name, *cells in rows:
+        family, _, steps = name.partition(", s = ")
+        found = [profile_of(family, float(epsilon), int(steps or 1)).rho for epsilon in epsilons]
+        assert found == pytest.approx([float(cell) for cell in cells], rel=5e-5)
+
+
+def test_the_table_of_the_guide():
+    """rho, and the share that it is below the usual bounds."""
+    page = (ROOT / "docs" / "guides" / "ledger.md").read_text()
+    rows = re.findall(r"^\| .* \| (\".*) \|$", page, re.MULTILINE)
+    assert len(rows) == 3
+    for row in rows:
+        name, *cells = row.split(" | ")
+        for epsilon, cell in zip((0.1, 1.0, 2.0, 4.0), cells, strict=True):
+            rho, usual = profile_of(name.strip('"'), epsilon).rho, epsilon**2 / (8 if "bounded" in name else 2)
+            shown, _, saved = cell.partition(", ")
+            assert rho == pytest.approx(float(shown), abs=5e-4 if epsilon >= 1 else 5e-6)
+            assert saved == f"{100 - 100 * rho / min(epsilon, usual):.0f} %"
 
 
 def test_discrete_laplace_is_between_pure_and_laplace():
@@ -147,8 +174,8 @@ class TestMechanisms:
     def test_rounded_laplace(self, epsilon):
         """Rounding hides little where the sensitivity is many steps: with 64, the charge is nearly reached."""
         for steps, least in ((1, 0.0), (64, 0.999)):
-            noise, z = RoundedLaplace(Fraction(steps) / Fraction(epsilon)), np.arange(-3000, 3001)
-            z = z * 1.0 if epsilon >= 1 or steps == 1 else np.arange(-40_000, 40_001) * 1.0
+            noise, most = RoundedLaplace(Fraction(steps) / Fraction(epsilon)), 60 * steps / epsilon
+            z = np.arange(-most, most + 1).round()
             shares = self.ratios([(noise.logpmf(z), noise.logpmf(z - steps))], profile_of("laplace", epsilon))
             assert max(shares) <= 1 + 1e-9
             assert min(shares[0], *shares[1::2]) > least
@@ -165,21 +192,17 @@ class TestMechanisms:
     @pytest.mark.parametrize("steps", [1, 3, 16])
     @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
     def test_discrete_laplace_is_exact(self, epsilon, steps):
-        z = np.arange(-2000, 2001)[:, None]
+        """The charge is reached, by a change of all steps only."""
+        z, scale = np.arange(-2000, 2001)[:, None], Fraction(steps) / Fraction(epsilon)
+        profile = profile_of("discrete-laplace", epsilon, steps)
         laws = [
-            NoisyIntegers(np.array([center]), scale=Fraction(steps) / Fraction(epsilon), most=2**40, decode=float)
-            for center in (0, steps)
+            NoisyIntegers(np.array([center]), scale=scale, most=2**40, decode=float).logpmf(z)
+            for center in (0, steps - 1, steps)
         ]
-        shares = self.ratios([[law.logpmf(z) for law in laws]], profile_of("discrete-laplace", epsilon, steps))
+        shares = self.ratios([(laws[0], laws[2])], profile)
         assert max(shares) <= 1 + 1e-9
         assert min(shares[0], *shares[1::2]) > 1 - 1e-9
-        smaller = [
-            NoisyIntegers(np.array([center]), scale=Fraction(steps) / Fraction(epsilon), most=2**40, decode=float)
-            for center in (0, steps - 1)
-        ]
-        assert (
-            max(self.ratios([[law.logpmf(z) for law in smaller]], profile_of("discrete-laplace", epsilon, steps))) < 1
-        )
+        assert max(self.ratios([(laws[0], laws[1])], profile)) < 1 - 1e-9
 
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
     def test_histograms_are_exact(self, neighbors):

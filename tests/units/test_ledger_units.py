@@ -158,7 +158,7 @@ class TestMu:
 
 class TestUnits:
     @pytest.mark.parametrize("unit", BUDGETS)
-    def test_round_trip(self, unit, tmp_path):
+    def test_round_trip(self, unit):
         ledger = Ledger(**BUDGETS[unit])
         with ledger.spend(COSTS[unit], times=3, label="mine"):
             pass
@@ -171,6 +171,13 @@ class TestUnits:
             Ledger.from_json(ledger.to_json().replace('"times": 3', '"times": 30'))
         with pytest.raises(ValueError, match="no ledge"):
             Ledger.from_json(ledger.to_json().replace(f'"{unit}": {BUDGETS[unit][unit]}, "delta"', '"delta"'))
+
+    def test_steps_are_kept(self):
+        ledger = Ledger(rho=1.0)
+        ledger.reserve(PrivacyProfile(Privacy(0.5), [("discrete-laplace", 0.25, 1, 8), ("discrete-laplace", 0.25, 1)]))
+        again = Ledger.from_json(ledger.to_json())
+        assert again.charges == ledger.charges
+        assert again.charges[0].profile.parts == (("discrete-laplace", 0.25, 1, 8), ("discrete-laplace", 0.25, 1))
 
     @pytest.mark.parametrize("unit", BUDGETS)
     def test_files(self, unit, tmp_path):
