@@ -1,4 +1,4 @@
-"""Everything public that releases: functions, mechanisms and randomisers, with small budgets, for tests of ledgers."""
+"""All public functions, mechanisms and randomisers that release, with small budgets, for tests of ledgers."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,7 +24,7 @@ def by_name(name):
     return getattr(dpf, name)(X, *arguments, **(E if name == "count" else B))
 
 
-# Everything public that releases: how to call it, and for which neighbours.
+# Every public function that releases, by name.
 RELEASES = {
     **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],

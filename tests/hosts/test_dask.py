@@ -1,4 +1,4 @@
-"""Releases of Dask collections are those of the same records in memory, on threads, processes and a cluster."""
+"""Releases of Dask collections equal those of the same records in memory, on threads, processes and a cluster."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Measurements in OpenDP: what is released, what is promised, and what a release refuses."""
+"""Measurements in OpenDP: releases, guarantees and refusals."""
 
 import math
 import threading

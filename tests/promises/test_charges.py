@@ -251,7 +251,7 @@ class TestEverythingIsCharged:
     def test_a_mechanism_of_somebody_else(self):
         @dataclass(frozen=True)
         class Both(Mechanism):
-            """Releases two medians, declared at what they cost together."""
+            """Releases two medians and declares their total cost."""
 
             @property
             def privacy(self):
@@ -272,7 +272,7 @@ class TestEverythingIsCharged:
 
     @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
     def test_charges_do_not_depend_on_the_data(self, mechanism):
-        """T15: what is recorded for two neighbours is the same, and adds up to what was declared."""
+        """T15: the records of two neighbours agree, and add up to the declared cost."""
         charges = []
         for changed in (0.0, 100.0):
             x = shaped(mechanism, X).copy()
