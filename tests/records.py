@@ -66,7 +66,7 @@ CELLS += [np.datetime64("NaT", "s")]
 
 
 def as_cells(x, rng):
-    """A list of Python's floats, in which what is special  is one of `CELLS`."""
+    """A list of Python's floats, with special values replaced by one of `CELLS`."""
     cells = x.tolist()
     if len(cells):
         for i in np.flatnonzero(~np.isfinite(x) | (x == 0.0))[:50].tolist():

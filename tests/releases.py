@@ -52,7 +52,7 @@ RELEASES = {
 TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
-# Calling these releases nothing, or what they return is private and says so.
+# These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
     "robust.score",
     "noise.laplace",

@@ -96,7 +96,7 @@ def test_the_schema_of_parquet_declares_the_type(tmp_path, capsys):
         "born": arrow.array([1, 2], arrow.timestamp("s")),
         "none": arrow.nulls(2),
     }
-    for n in (2, 0):  # without a record, too: cells do not say what they are
+    for n in (2, 0):  # also without a record: cells do not show their type
         file = tmp_path / f"{n}.parquet"
         parquet.write_table(arrow.table(columns).slice(0, n), file)
         for command in COMMANDS:

@@ -256,7 +256,7 @@ class Row:
         return self.cells[i]
 
 
-# Cells of a sequence, and what they count as.
+# Cells of a sequence and their values.
 CELLS = [
     (2.5, 2.5),
     (None, math.nan),

@@ -164,7 +164,7 @@ class TestAll:
         assert 0.999 < ledger.spent.epsilon <= 1.0
         assert [charge.times for charge in ledger.charges] == [3]  # all columns at once
         assert fitted.privacy_ == dpf.Privacy(1.0)
-        with ledger:  # what comes after a fit is free
+        with ledger:  # calls after a fit are free
             if hasattr(fitted, "transform"):
                 fitted.inverse_transform(fitted.transform(X))
             else:

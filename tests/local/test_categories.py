@@ -305,7 +305,7 @@ def test_auto_is_subset_selection_or_its_case_of_one():
             assert survey.method == ("k-rr" if local.Categorical(k, epsilon, "subset")._method.width == 1 else "subset")
 
 
-# ---- what enters, what leaves ----
+# ---- input and output ----
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -65,7 +65,7 @@ def test_laws_are_private_and_unbiased(method, epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_codebooks_in_rationals(shape, epsilon):
-    """Windows of every shape: unbiased without any rounding, the ratio that of the coin."""
+    """Windows of every shape: exactly unbiased, with the ratio of the coin."""
     book = Codebook(*shape, epsilon)
     pmfs = [book.pmf(s) for s in range(book.size - book.width + 1)]
     for pmf, mean in zip(pmfs, book.means, strict=True):
@@ -248,7 +248,7 @@ def test_means_and_variances(method):
     assert margin < 0.05 * expected  # a tenth more or less would show
 
 
-# ---- what enters, what leaves ----
+# ---- input and output ----
 
 SPECIAL = (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308, -1e308, None, 10**400, True, Fraction(1, 3))
 

@@ -31,7 +31,7 @@ def off(survey, factor):
     return report
 
 
-# Each randomiser, one honest record, and what no randomiser of it sends.
+# Each randomiser, one honest record, and impossible reports.
 EVERY = {
     "binary": (local.Binary(1.0), 1, [2, 255]),
     "k-rr": (local.Categorical(5, 1.0, "k-rr"), 3, [5, 255]),

@@ -67,7 +67,7 @@ def test_the_sharp_constant_is_attained_and_no_smaller_one_holds():
     t = 0.01
     one, other = reference.divergences(channel, np.array([1 - t, t, 0]), np.array([1 - t, 0, t]))
     assert one + other == pytest.approx(theory.local_contraction(t, epsilon=2.0), rel=1e-12)
-    assert one + other > 1.5 * (e - 1) ** 2 / e * t * t  # what randomised response on two answers would allow
+    assert one + other > 1.5 * (e - 1) ** 2 / e * t * t  # the value for randomised response on two answers
 
 
 def test_extremes_of_the_contraction():

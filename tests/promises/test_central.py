@@ -41,7 +41,7 @@ GRID = dpf.Grid(0, 100)  # two passes
 FINE = dpf.Grid(-(2.0**17), 2.0**17, step=2.0**-30)  # three
 INTEGERS = dpf.Grid(0, 100, step=1)  # one
 EVERY = list(central(GRID))
-FEW = {Median(), TrimmedMean(0.2), InterquartileRange(), None}  # one stretch of ranks, two and what is between, two
+FEW = {Median(), TrimmedMean(0.2), InterquartileRange(), None}  # one stretch of ranks, two with the sum between, two
 RANKED = {dpf.InverseSensitivity, dpf.SmoothSensitivity, dpf.NestedBoxes, dpf.Quantiles}
 ALSO = [
     mechanism
@@ -332,7 +332,7 @@ def test_only_the_release_depends_on_data(mechanism):
     assert len(seen) == 1
 
 
-# How many words a draw takes depends on what is drawn there; their docstrings say that timing is outside.
+# Their draws take a number of words that depends on the result; their docstrings exclude timing.
 VARYING = {dpf.MEstimator, dpf.Quantiles, KolmogorovSmirnov}
 
 

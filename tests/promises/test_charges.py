@@ -47,7 +47,7 @@ EXACT = {
     "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
     "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
 }
-# What is PRIVATE and allowed: states, what they are made of, and `dpfast.dask.release`, which says that they are.
+# Private and allowed: states and their parts, and `dpfast.dask.release`, which documents it.
 ON_THE_WAY = {
     "aggregate.SampleAndAggregate.block_sums",
     "dask._block_sums",
@@ -65,7 +65,7 @@ def packages():
 
 def all_subclasses(cls):
     for name in packages():
-        with suppress(ImportError):  # what needs another library, which is not installed
+        with suppress(ImportError):  # a missing optional library
             import_module(name)
     found = []
     for sub in cls.__subclasses__():
@@ -242,7 +242,7 @@ class TestEverythingIsCharged:
             draw()
         with ledger.spend(Privacy(0.5), label="my sum"):
             draw()
-            dpf.median(X, **B)  # part of what was declared
+            dpf.median(X, **B)  # part of the declared cost
             with ledger:
                 pass
             draw()

@@ -31,7 +31,7 @@ THREADS, CALLS = 8, 40
 @pytest.mark.parametrize("mechanism", SCALARS, ids=repr)
 class TestThreads:
     def test_one_mechanism(self, mechanism):
-        """Each thread draws by itself: on 2**32 points hardly any two releases are equal."""
+        """Each thread draws its own words: on 2**32 points hardly any two releases are equal."""
         before = pickle.dumps(mechanism)
         parts = in_threads(lambda i: [mechanism(X) for _ in range(CALLS)])
         releases = [value for part in parts for value in part]

@@ -43,9 +43,9 @@ DRAWS = {
 
 
 def bias(family, theta, name, b, blocks, rng):
-    """Of the corrected estimates of simulated blocks, and its standard error.
+    """Bias of the corrected estimates of simulated blocks, and its standard error.
 
-    The mean of what is left of the estimates beside their regression on the scores of blocks and products of these,
+    The mean residual of the estimates after regression on the scores of blocks and products of these,
     less their known expectations.
     """
     draw, scores = DRAWS[type(family)]

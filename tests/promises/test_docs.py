@@ -36,7 +36,7 @@ def test_examples_in(page):
     assert result.failed == 0
 
 
-# Abstract, an error, a result: nothing to call.
+# Abstract classes, errors and results: not called by users.
 NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
 
 

@@ -362,7 +362,7 @@ def traced(mechanism, x, seed=1):
 class TestT15:
     """T15: run D and D' with the same words: all metadata equal; budgets add up to the declared one.
 
-    Here the median in detail; every central mechanism, for T5, T10 and T25, too, in test_central.py.
+    Here the median in detail; test_central.py tests every central mechanism, also for T5, T10 and T25.
     """
 
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])

@@ -145,7 +145,7 @@ class TestEfficiency:
             hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound * factor for _ in range(400)]
             assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue < 1e-6
 
-    ALIKE: ClassVar = [  # family, all its parameters at two points, what determines them, draws
+    ALIKE: ClassVar = [  # family, all its parameters at two points, the determining ones, draws
         ("exponential", [{"rate": 0.5, "mean": 2.0}, {"rate": 4.0, "mean": 0.25}], [("rate",), ("mean",)]),
         (
             "normal",

@@ -223,7 +223,7 @@ class TestEstimates:
             second = 5 * value / b**2
             assert abs(raw[:, i].mean() - value - b1 / b) < noise + 9 * abs(b1) / b**2 + second
             assert abs(corrected[:, i].mean() - value) < noise + second
-            if b1:  # the control: what is not corrected fails the same test
+            if b1:  # the control: uncorrected estimates fail the same test
                 assert abs(raw[:, i].mean() - value) > noise + second
             times = corrected[:, i].var() * b * family.information(parameter, known)
             assert 0.95 < times < 1.15 + 2 * v2 * family.information(parameter, known) / b
@@ -264,7 +264,7 @@ class TestEstimates:
         assert logs.var() == pytest.approx((1 / relative + v2 / b) / b, rel=0.05)
 
     def test_logarithms_of_junk(self):
-        """The least normal number and below are as 0; the others as a scalar loop has them, each by itself."""
+        """The least normal number and below act as 0; the others match a scalar loop."""
         x = np.array([0.0, -1.0, 5e-324, 2.0**-1022, 1.0, LARGEST, np.inf, np.nan])
         logs = logarithms(x)
         assert logs[:3].tolist() == [-np.inf] * 3

@@ -314,7 +314,7 @@ def test_permute_and_flip_is_never_worse(method):
         assert flip >= plain - 1e-12
 
 
-# ---- what scores may be ----
+# ---- types of scores ----
 
 VALUES = [3, 0, 1, 3, 2]
 KINDS = {
