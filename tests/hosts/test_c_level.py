@@ -1,4 +1,4 @@
-"""The C level: another package's Cython module is compiled and run, and user functions that are pointers."""
+"""The C level: compiling and running another package's Cython module, and user functions given as pointers."""
 
 import ctypes
 import ctypes.util

@@ -199,7 +199,7 @@ def test_verify(capsys):
 
 
 def test_verify_reports_a_broken_mechanism(capsys, monkeypatch):
-    """Positive control of the exit code: a mechanism that claims half of what it spends."""
+    """Positive control of the exit code: a mechanism that claims half of its epsilon."""
     claim = property(lambda self: dpfast.Privacy(self.epsilon / 2))
     monkeypatch.setattr(dpfast.InverseSensitivity, "privacy", claim)
     code, out, _ = run(capsys, "verify", "median")

@@ -91,7 +91,7 @@ def test_synthesize(file, x, tmp_path, capsys, method):
 def test_a_name_of_two_words_and_a_comma(tmp_path):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text('"age, years",x\n30,1\n40,2\n')
-    for file in (source, out):  # what is written can be read
+    for file in (source, out):  # the output is valid input
         options = ["--column", "age, years", *PUBLIC, "-k", "9", "-o", str(out), "--seed", "1"]
         assert main(["synthesize", str(file), *options]) == 0
     assert out.read_text().startswith('"age, years"\n')

@@ -1,4 +1,4 @@
-"""The command line and the world around it: types, names, streams that are closed, full or broken, interruptions."""
+"""The command line and its surroundings: types, names, streams that are closed, full or broken, interruptions."""
 
 import json
 import os
@@ -21,7 +21,7 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device
 
 
 def arguments(command, file, tmp_path, column="age"):
-    """A command on a file; that one releases whatever the column holds."""
+    """A command on a file, which makes a release for any column."""
     more = {"synthesize": ["-k", "3", "-o", str(tmp_path / "twins.csv")]}.get(command, [])
     public = ["--family", "normal", "--bounds", "mean=0,100", "--epsilon", "1"] if command == "mle" else PUBLIC
     return [command, str(file), "--column", column, *public, *more]
@@ -96,7 +96,7 @@ def test_the_schema_of_parquet_declares_the_type(tmp_path, capsys):
         "born": arrow.array([1, 2], arrow.timestamp("s")),
         "none": arrow.nulls(2),
     }
-    for n in (2, 0):  # without a record, too: cells do not say what they are
+    for n in (2, 0):  # also without a record: cells do not show their type
         file = tmp_path / f"{n}.parquet"
         parquet.write_table(arrow.table(columns).slice(0, n), file)
         for command in COMMANDS:
@@ -121,7 +121,7 @@ def test_a_name_of_two_columns_is_refused(command, tmp_path, capsys):
     assert run(capsys, arguments(command, file, tmp_path, "name"))[0] == 0
 
 
-# ---- what is wrong is told in words ----
+# ---- messages ----
 
 WRONG = {
     "--bounds": ["x", "y"],

@@ -1,4 +1,4 @@
-"""Measurements in OpenDP: what is released, what is promised, and what a release refuses."""
+"""Measurements in OpenDP: releases, guarantees and refusals."""
 
 import math
 import threading
@@ -222,7 +222,7 @@ class TestOpenDP:
             domain=SIZED,
         )
         query = context.query().dpfast_quantile(q=0.5, bounds=(0, 100))
-        assert query.param() == 1.0  # what half of the budget buys
+        assert query.param() == 1.0  # from half of the budget
         for _ in range(2):
             assert abs(context.query().dpfast_mean(1.0, bounds=(0, 100)).release() - 50) < 10
         with pytest.raises(ValueError, match="allowance has been exhausted"):

@@ -67,5 +67,5 @@ def test_aggregates_add_and_travel_as_bytes():
 
 
 def test_an_epsilon_beyond_all_use():
-    """e**epsilon would overflow a ball: the threshold is that of an epsilon that is large enough."""
+    """e**epsilon would overflow a ball: the threshold is taken at a large enough epsilon."""
     assert coin(1e300).threshold == coin(1e6).threshold

@@ -1,4 +1,4 @@
-"""Ledgers in threads, tasks, processes and copies: what is charged where."""
+"""Ledgers in threads, tasks, processes and copies."""
 
 import asyncio
 import contextvars

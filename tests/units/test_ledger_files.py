@@ -28,7 +28,7 @@ def open_ledger(path, epsilon=10.0):
 
 
 def spend_all(path):
-    """In another process: release until nothing is left."""
+    """In another process: release until the budget is spent."""
     ledger, done = open_ledger(path), 0
     try:
         while True:

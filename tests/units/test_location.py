@@ -1,4 +1,4 @@
-"""``dpfast.median`` and ``dpfast.quantile``: bounds or grid, one line on a mechanism."""
+"""``dpfast.median`` and ``dpfast.quantile``: bounds or grid, and equality with the mechanism."""
 
 import numpy as np
 import pytest

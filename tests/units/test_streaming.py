@@ -1,4 +1,4 @@
-"""Streams: a release of chunks is that of one array, and states merge in any order."""
+"""Streams: a release of chunks equals that of one array, and states merge in any order."""
 
 import pickle
 

@@ -182,7 +182,7 @@ def test_deep_json(depth, brackets):
     ids=name,
 )
 def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
-    """As many zeros as a header says there are."""
+    """As many zeros as the header states."""
 
     def change(header):
         return {**header, "n": n, "held": [{"size": n, "entries": 0}]}

@@ -1,4 +1,4 @@
-"""Streams and states that a release refuses, and what a refusal costs."""
+"""Streams and states that a release refuses, without a charge."""
 
 import pickle
 
