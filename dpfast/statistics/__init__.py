@@ -1,4 +1,4 @@
-"""Statistics of scalar records, for the mechanisms that release them."""
+"""The statistics of scalar records that mechanisms release."""
 
 from dpfast.statistics.moment import Count, Mean, MomentStatistic, Sum, UnboundedStatistic, Variance
 from dpfast.statistics.rank import (
