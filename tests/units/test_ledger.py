@@ -142,7 +142,7 @@ def data(mechanism):
     return X[:, None] if two else X
 
 
-# Exact functions of data, which no budget pays for.
+# Exact functions of data, which no budget covers.
 EXACT = {
     "robust.score": lambda x: robust.score(dpf.statistics.Median(), x, 50.0, grid=GRID),
     "smooth.smooth_sensitivity": lambda x: smooth_sensitivity(dpf.statistics.Median(), x, grid=GRID, beta=0.1),
@@ -327,12 +327,12 @@ class TestEverythingIsCharged:
             def __getattr__(self, name):
                 raise AssertionError(f"the data were asked for {name}")
 
-        @refused("no budget pays for it")
+        @refused("no budget covers it")
         def first(x):
             return x[0]
 
         assert first(Odd([1.0, 2.0])) == 1.0
-        with Ledger(1.0), pytest.raises(BudgetError, match="no budget pays for it"):
+        with Ledger(1.0), pytest.raises(BudgetError, match="no budget covers it"):
             first(Odd([1.0, 2.0]))
 
     @pytest.mark.parametrize("draw", NOISE)
