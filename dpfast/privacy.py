@@ -1,4 +1,4 @@
-"""What a release guarantees: epsilon, delta and the neighbours they speak of."""
+"""Privacy guarantees: epsilon, delta and the relation of neighbours."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Privacy:
     Parameters
     ----------
     epsilon : float
-        At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly; it is kept as a Fraction where no
-        double is that number.
+        At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is exact; it is stored as a Fraction unless it is
+        equal to a double.
     delta : float
-        In [0, 1], likewise; 0 is pure differential privacy.
+        In [0, 1], exact like `epsilon`; 0 is pure differential privacy.
     neighbors : {"replace-one", "add-remove", "local"}
     records : int
-        How many changed records the guarantee is for (`Mechanism.privacy_map`); shown, not compared.
+        The number of changed records of the guarantee (`Mechanism.privacy_map`); shown, not compared.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Privacy:
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
 
-        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); nothing for k = 0.
+        epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); both are 0 for k = 0.
         """
         k = _checks.whole("records", records)
         if k == 0:
@@ -77,7 +77,7 @@ class Privacy:
             return 0.0
         if self.epsilon == 0:
             return min(1.0, up(Fraction(self.delta) * k))
-        # Exponents below 700 with one rounding, exp and expm1 right to a few units in the last place: below 2**-42.
+        # Exponents below 700 with one rounding, exp and expm1 accurate to a few ulp: a relative error below 2**-42.
         if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
         growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
@@ -86,19 +86,19 @@ class Privacy:
 
 @dataclass(frozen=True)
 class PrivacyProfile:
-    """What a release can tell about one record, in the detail that composition has a use for.
+    """The privacy loss of a release, in the detail that composition can use.
 
-    But for an event of probability `privacy.delta`, the release tells no more than the parts together, one after the
-    other, each chosen in whatever way.
+    Except for an event of probability `privacy.delta`, the release reveals at most as much as the adaptive composition
+    of its parts.
 
     Parameters
     ----------
     privacy : Privacy
-        What the release guarantees by itself.
+        The guarantee of the release by itself.
     parts : sequence of (family, epsilon, times), optional
-        Families: "pure", any epsilon-differentially private release; "bounded-range", one whose privacy loss has a
-        range of epsilon for any two neighbours, as has every exponential mechanism; "laplace", an integer or real
-        number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not. Default: one that is pure.
+        Families: "pure", any epsilon-differentially private release; "bounded-range", a release whose privacy loss has
+        a range of epsilon for any two neighbours, for example any exponential mechanism; "laplace", an integer or real
+        number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not. Default: one "pure" part.
 
     Notes
     -----
@@ -137,14 +137,14 @@ class PrivacyProfile:
 
     @property
     def rho(self) -> float:
-        """The guarantee in zero-concentrated differential privacy, rounded up; (delta-approximately, where delta > 0).
+        """The guarantee in zero-concentrated differential privacy, rounded up; delta-approximate if delta > 0.
 
-        The sum over the parts of epsilon**2 / 8 where the range is bounded, else epsilon**2 / 2, never above epsilon.
+        The sum over the parts of epsilon**2 / 8 for a bounded range, else epsilon**2 / 2, and of at most epsilon.
         """
         return up(sum((times * _rho(family, Fraction(epsilon)) for family, epsilon, times in self.parts), Fraction()))
 
     def renyi_up(self, order: float) -> float:
-        """The Renyi divergence of this order, above 1, between neighbours: an upper bound (delta aside).
+        """An upper bound on the Renyi divergence of this order, above 1, between neighbours (apart from delta).
 
         References
         ----------
@@ -168,9 +168,9 @@ def _rho(family: str, epsilon: Fraction) -> Fraction:
 
 
 def _renyi(family: str, epsilon: float, order: float) -> float:
-    """An upper bound for one part: the least of those known, doubles with 2**-40 to spare for their rounding."""
+    """An upper bound for one part: the least known bound, in doubles with an allowance of 2**-40 for rounding."""
     bounds = [up(_rho(family, Fraction(epsilon)) * Fraction(order)), epsilon]
-    if order * epsilon < 700:  # else the logarithm below is epsilon, nearly
+    if order * epsilon < 700:  # otherwise the logarithm below is nearly epsilon
         rise, fall = math.exp(order * epsilon), math.exp(-(order - 1) * epsilon)
         moment = (rise + fall) / (1 + math.exp(epsilon))  # of randomised response
         if family == "laplace":
@@ -181,5 +181,5 @@ def _renyi(family: str, epsilon: float, order: float) -> float:
 
 
 def _shown(x: float | Fraction) -> str:
-    """All digits, or a ratio: a guarantee that was rounded up is not shown rounded down."""
+    """Show all digits, or a ratio, so that a guarantee that was rounded up is not printed rounded down."""
     return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")

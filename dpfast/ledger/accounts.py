@@ -1,4 +1,4 @@
-"""What a budget still affords: basic and Renyi composition, and plans."""
+"""Accounts of a budget: basic composition, Renyi composition, and plans."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dpfast.rounding import down, up
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_BUCKET = 1e-4  # of privacy losses in a plan, at most
-_SPARE = 1 + 2.0**-30  # of what is computed in doubles
-_ROUNDING = Fraction(1, 2**40)  # of a budget: far more than sums of rounded decimals lack, and of no use to anyone
+_BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
+_SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
+_ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
 # ---- how costs add up: docs/proofs/composition.md ----
 
 
 class Account:
-    """Sums of costs against a budget."""
+    """The sum of the costs so far, compared with a budget."""
 
     name: str
 
@@ -48,7 +48,7 @@ class Account:
         )
 
     def _lacks_little(self, profile: PrivacyProfile, times: int) -> bool:
-        """Whether it is only because of the rounding of decimals to doubles that so many do not fit."""
+        """Whether the releases do not fit only because of the rounding of decimals to doubles."""
         (epsilon, delta), cost = self.remaining(), profile.privacy
         return all(
             times * Fraction(wanted) <= left + Fraction(budget) * _ROUNDING
@@ -80,8 +80,8 @@ class BasicAccount(Account):
         if not math.isfinite(profile.privacy.epsilon) or not self._lacks_little(profile, times):
             return refusal
         return (
-            f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "
-            "give epsilons, deltas and budgets as strings, epsilon='0.1', or as Fraction(1, 10), which are exact"
+            f"{refusal}. Floats are not exactly the decimals that they print as; 0.1 is a little more than 1/10: give "
+            "epsilons, deltas and budgets as strings, epsilon='0.1', or as Fraction(1, 10), which are exact"
         )
 
     def remaining(self) -> tuple[Fraction, Fraction]:
@@ -89,7 +89,7 @@ class BasicAccount(Account):
 
 
 class RenyiAccount(Account):
-    """Sums of Renyi divergences of one public order, the one that leaves the most for small releases."""
+    """Sums of Renyi divergences of one public order, the best one for many small releases."""
 
     name = "renyi"
 
@@ -124,7 +124,7 @@ class RenyiAccount(Account):
         return self._cost(profile, times) <= self._left
 
     def remaining(self) -> tuple[Fraction, Fraction]:
-        """By bisection: the largest epsilon of a pure release."""
+        """The largest epsilon of a pure release that fits, by bisection."""
         low, high = 0.0, self._budget.epsilon
         for _ in range(60):
             middle = (low + high) / 2
@@ -136,7 +136,7 @@ class RenyiAccount(Account):
 
 
 class PlannedAccount(Account):
-    """The declared releases, one after the other."""
+    """The declared releases, which must be made in order."""
 
     name = "plan"
 
@@ -175,7 +175,7 @@ class PlannedAccount(Account):
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
-    """The delta of the whole plan, by dp-accounting's discretised privacy loss distributions, rounded up."""
+    """The delta of the whole plan, rounded up, by the discretised privacy loss distributions of dp-accounting."""
     counts: dict[tuple[str, float], int] = {}
     delta = Fraction()
     for profile in plan:
@@ -196,7 +196,7 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
 
 
 def _loss_distribution(family: str, epsilon: float, bucket: float) -> Any:
-    """The distribution of the losses, rounded up to multiples of `bucket`."""
+    """The distribution of the privacy losses, rounded up to multiples of `bucket`."""
     try:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
@@ -208,7 +208,7 @@ def _loss_distribution(family: str, epsilon: float, bucket: float) -> Any:
     if family == "pure":
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    # Of any two laws whose loss has a range of epsilon, the divergence at t is at most this (Dong, Durfee and Rogers).
+    # The divergence at t is at most this for all laws whose loss has a range of epsilon (Dong, Durfee and Rogers).
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
     divergences = [

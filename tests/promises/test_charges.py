@@ -224,12 +224,12 @@ class TestEverythingIsCharged:
             def __getattr__(self, name):
                 raise AssertionError(f"the data were asked for {name}")
 
-        @refused("no budget pays for it")
+        @refused("no budget covers it")
         def first(x):
             return x[0]
 
         assert first(Odd([1.0, 2.0])) == 1.0
-        with Ledger(1.0), pytest.raises(BudgetError, match="no budget pays for it"):
+        with Ledger(1.0), pytest.raises(BudgetError, match="no budget covers it"):
             first(Odd([1.0, 2.0]))
 
     @pytest.mark.parametrize("draw", NOISE)

@@ -331,7 +331,7 @@ class TestLaw:
         streamed = mechanism.law_of(left)
         assert [law.center for law in streamed.laws] == [law.center for law in whole.laws]
         np.testing.assert_array_equal(mechanism.finish(left, rng=PCG64(5)), mechanism(x, rng=PCG64(5)))
-        with pytest.raises(ValueError, match="the state has seen 6667 of 10000 records"):
+        with pytest.raises(ValueError, match="the state has read 6667 of 10000 records"):
             mechanism.finish(right)
 
     @pytest.mark.parametrize("cuts", [[], [0, 1, 9_999], list(range(0, 10_000, 37))])
@@ -392,7 +392,7 @@ class TestLaw:
                 state.update(wrong)
         with pytest.raises(ValueError, match="workers must be"):
             state.update(np.zeros(3), workers=0)
-        with pytest.raises(TypeError, match="merged with another, not with int"):
+        with pytest.raises(TypeError, match="merges with a BlockState, not with int"):
             state.merge(3)
         assert state.seen == 0
 
@@ -436,7 +436,7 @@ class TestInput:
         with pytest.raises(ValueError, match='blocks="auto" needs at least 40 records, two blocks of 20, not 39'):
             mechanism(np.zeros(39))
         assert 0 <= mechanism(np.zeros(40)) <= 9
-        with pytest.raises(ValueError, match="blocks=3 need as many records at least, not 2"):
+        with pytest.raises(ValueError, match="blocks=3 need at least 3 records, not 2"):
             SampleAndAggregate("poisson", bounds=(0, 9), epsilon=1.0, blocks=3)([1, 2])
         with pytest.raises(ValueError, match="x is empty"):
             mechanism([])

@@ -377,7 +377,7 @@ class TestArguments:
     ("mechanism", "message"),
     [
         (dpf.Selection(epsilon=1.0), "takes scores"),
-        (dpf.densities.PerturbedHistogram(3, grid=GRID, epsilon=1.0), "releases no numbers"),
+        (dpf.densities.PerturbedHistogram(3, grid=GRID, epsilon=1.0), "does not release numbers"),
     ],
     ids=lambda p: type(p).__name__,
 )

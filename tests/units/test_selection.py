@@ -516,5 +516,5 @@ def test_lipschitz_errors():
         audit.lipschitz(len, [1], 2)
     with pytest.raises(ValueError, match="at most 2\\*\\*20"):
         audit.lipschitz(len, range(100), 4)
-    with pytest.raises(ValueError, match="as many entries"):
+    with pytest.raises(ValueError, match="the same number of entries"):
         audit.lipschitz(lambda data: [0] * sum(data), [1, 2], 2)

@@ -274,7 +274,7 @@ def test_tables_of_several_columns_in_chunks():
         lambda x: dpf.synthesize(x, 5, rng=PCG(1), **options),
     ):
         assert np.array_equal(function(chunks), function(X))
-    with pytest.raises(ValueError, match="2 columns as the first has"):
+    with pytest.raises(ValueError, match="2 columns like the first one"):
         dpf.robust_mean(dpf.Chunks([X, X[:, :1]]), **options)
 
 
@@ -283,7 +283,7 @@ def test_tables_of_several_columns_in_chunks():
 
 def test_chunks_can_be_visited_again():
     for source in (iter([[1.0]]), (x for x in [[1.0]])):
-        with pytest.raises(TypeError, match="can be read once"):
+        with pytest.raises(TypeError, match="can be read only once"):
             dpf.Chunks(source)
     with pytest.raises(TypeError, match="iterable of arrays or a function"):
         dpf.Chunks(3)
