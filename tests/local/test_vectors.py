@@ -55,7 +55,7 @@ def test_every_threshold_is_unbiased_with_that_ratio_exactly(d, ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("d", [2, 4, 6])
 def test_controls_of_the_same_check(d, ratio):
-    """F1: the published even majority loses log(1 + e^epsilon). F2: ties on one side with the coin unchanged lose as much."""
+    """F1: the published even majority loses log(1 + e^epsilon). F2: ties on one side of the same coin lose as much."""
     weights, scale = reference.published_even(d, ratio)
     assert reference.is_unbiased(d, weights, scale)
     assert reference.loss_ratio(weights) == 1 + ratio
