@@ -304,11 +304,22 @@ def test_an_interruption_is_one_line(tmp_path):
     os.mkfifo(pipe)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "dpfast", *arguments("median", pipe, tmp_path)]
-    waiting = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with open(pipe, "w"):  # opens when the command does
-        time.sleep(0.2)
-        waiting.send_signal(signal.SIGINT)
-        out, err = waiting.communicate(timeout=60)
+    waiting = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
+    )
+    try:
+        with open(pipe, "w"):  # opens when the command does
+            time.sleep(0.2)
+            waiting.send_signal(signal.SIGINT)
+            out, err = waiting.communicate(timeout=60)
+    finally:
+        waiting.kill()
+        waiting.wait()
     assert (waiting.returncode, out) == (130, "")
     assert err == "dpfast: interrupted: if a release was made, it is lost and its epsilon is spent\n"
 

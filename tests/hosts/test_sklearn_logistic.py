@@ -17,10 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from dpfast import families, local
-from dpfast.sklearn import (
-    PrivateLogisticRegression,
-    PrivateRobustScaler,
-)
+from dpfast.sklearn import PrivateLogisticRegression, PrivateRobustScaler
 from tests.statistical import ALPHA
 
 AGGREGATE = {"classes": (0, 1), "bounds": (-10, 10)}

@@ -55,7 +55,7 @@ def test_every_threshold_is_unbiased_with_that_ratio_exactly(d, ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("d", [2, 4, 6])
 def test_controls_of_the_same_check(d, ratio):
-    """F1: the published even majority loses log(1 + e^epsilon). F2: so do ties on one side with the same coin."""
+    """F1: the published even majority loses log(1 + e^epsilon). F2: ties on one side of the same coin lose as much."""
     weights, scale = reference.published_even(d, ratio)
     assert reference.is_unbiased(d, weights, scale)
     assert reference.loss_ratio(weights) == 1 + ratio
@@ -446,7 +446,7 @@ def test_aggregates_merge_and_bytes_come_back(mechanism):
     assert mechanism.from_bytes(b"").shape == (0, *reports.shape[1:])
     with pytest.raises(ValueError, match="bytes"):
         mechanism.from_bytes(data + b"x")
-    with pytest.raises(ValueError, match="no reports"):
+    with pytest.raises(ValueError, match="at least one report"):
         mechanism.estimate(reports[:0])
     with pytest.raises(TypeError, match="dtype"):
         mechanism.decode(reports.astype(np.float32))

@@ -12,13 +12,7 @@ from scipy.stats import binom, binomtest
 import dpfast
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, audit
 from dpfast.laws import NestedIntervals, ScalarLaw
-from dpfast.statistics import (
-    Mean,
-    Median,
-    Quantile,
-    Sum,
-    Variance,
-)
+from dpfast.statistics import Mean, Median, Quantile, Sum, Variance
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import ALPHA
 

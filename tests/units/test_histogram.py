@@ -471,7 +471,7 @@ def test_bad_parameters_of_one_function():
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
         ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
-        ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
+        ({"neighbors": "add-remove", "bins": "auto"}, "requires a public n"),
     ):
         with pytest.raises(ValueError, match=message):
             dpf.histogram([0.5], bounds=(0, 1), epsilon=1.0, **{"bins": 2, **options})

@@ -20,11 +20,7 @@ from dpfast.densities import basis as basis_tables
 from dpfast.densities import series
 from dpfast.laws import NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
-from dpfast.theory import (
-    series_error,
-    series_sensitivity,
-    series_terms,
-)
+from dpfast.theory import series_error, series_sensitivity, series_terms
 from tests.reference import series as reference
 from tests.statistical import chi_square_rejects, kolmogorov_rejects
 

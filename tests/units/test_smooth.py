@@ -14,16 +14,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import audit, smooth
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedStudent3
-from dpfast.statistics import (
-    Gaps,
-    Huber,
-    Median,
-    Quantile,
-    RankStatistic,
-    Sum,
-    TrimmedMean,
-    WinsorizedMean,
-)
+from dpfast.statistics import Gaps, Huber, Median, Quantile, RankStatistic, Sum, TrimmedMean, WinsorizedMean
 from tests.reference import gaps, laws
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import chi_square_rejects

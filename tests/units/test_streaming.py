@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.densities import SmoothedHistogram
-from dpfast.statistics import (
-    InterquartileRange,
-    Median,
-    Quantile,
-    Sum,
-    TrimmedMean,
-)
+from dpfast.statistics import InterquartileRange, Median, Quantile, Sum, TrimmedMean
 from dpfast.streaming import State, ranks
 from tests.central import KINDS, outcome, same
 from tests.streams import ALL, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states

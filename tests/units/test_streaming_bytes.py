@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
-from dpfast.statistics import (
-    Median,
-    Sum,
-)
+from dpfast.statistics import Median, Sum
 from dpfast.streaming import State
 from tests.central import outcome, same
 from tests.streams import ALL, DEFAULT, INTEGERS, PCG, name, records

@@ -7,16 +7,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import (
-    Huber,
-    Mean,
-    Median,
-    Quantile,
-    RankStatistic,
-    Statistic,
-    Sum,
-    Variance,
-)
+from dpfast.statistics import Huber, Mean, Median, Quantile, RankStatistic, Statistic, Sum, Variance
 from tests.reference.statistics import CASES, RANK_CASES
 
 ETA = 0.05

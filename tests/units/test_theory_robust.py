@@ -8,9 +8,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import (
-    Median,
-)
+from dpfast.statistics import Median
 
 
 class TestRobust:
