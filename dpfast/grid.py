@@ -33,8 +33,8 @@ class Grid:
         Finite bounds in data units, ``lower < upper``, chosen without knowledge of the data. They are widened to
         multiples of `step`.
     step : float, optional
-        A power of two in data units: the granularity of every release. Default: the smallest with at most 2**32 points
-        whose indices are exact in float64 (``max(|lower|, |upper|) / step <= 2**53``).
+        A power of two in data units: the granularity of every release. Default: the smallest step with at most 2**32
+        points and indices that are exact in float64 (``max(|lower|, |upper|) / step <= 2**53``).
     missing : float, optional
         The value of NaN, None and unreadable cells. Default: `lower`.
 

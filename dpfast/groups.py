@@ -18,7 +18,7 @@ from dpfast.random import RandomSource, Streams, bit_generator, streams
 from dpfast.spending import spending
 from dpfast.statistics import OrderStatistic
 
-_BLOCK = 2**10  # groups that draw from one stream
+_BLOCK = 2**10  # number of groups that draw from one stream
 _LARGEST = _groups.LARGEST_GROUP
 
 _Draw = Callable[[int, int, np.random.BitGenerator], None]
@@ -44,7 +44,7 @@ def by_group(
     mechanism : Mechanism
         The release for each group: floats, or arrays of one shape.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows
-        Private data, as for the mechanism; never modified.
+        Private data, of the kind that the mechanism requires; never modified.
     labels : array_like of int, shape (n,)
         The group of each record, 0..num_groups - 1, in any order. A record whose label is outside this range, masked or
         null is dropped. With private labels, a record whose label is not a whole number (NaN, None in a list, 0.5,

@@ -168,7 +168,7 @@ class Boxes(Law):
     Parameters
     ----------
     lower, upper : ndarray of int64, shape (boxes, d)
-        Least and greatest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
+        The least and largest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
     epsilon : float
     decode : callable
         Converts vectors of codes, an array of shape (..., d), to values.

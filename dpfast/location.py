@@ -93,8 +93,8 @@ def median(
 
     Notes
     -----
-    Privacy: `InverseSensitivity`, docs/proofs/nested-intervals.md; `SmoothSensitivity`,
-    docs/proofs/smooth-sensitivity.md. Cost: O(n), about two or three times ``x.sum()``.
+    Privacy: `InverseSensitivity` (docs/proofs/nested-intervals.md) or `SmoothSensitivity`
+    (docs/proofs/smooth-sensitivity.md). Cost: O(n), about two or three times ``x.sum()``.
 
     References
     ----------
@@ -222,7 +222,7 @@ def trimmed_mean(
 
     Notes
     -----
-    Cost: O(n), about 0.15 times `scipy.stats.trim_mean`; the sum is exact, in integers.
+    Cost: O(n), about 0.15 times `scipy.stats.trim_mean`; the sum is an exact sum of integers.
 
     Examples
     --------
@@ -381,8 +381,8 @@ def mean(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity`, docs/proofs/global-sensitivity.md. Cost: about 1.3 times ``np.mean(x)``; the sum is
-    exact, in integers.
+    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md). Cost: about 1.3 times ``np.mean(x)``; the sum is
+    an exact sum of integers.
 
     References
     ----------
@@ -519,7 +519,7 @@ def variance(
 
     Notes
     -----
-    Cost: about 0.8 times ``np.var(x)``; the sums are exact, in integers.
+    Cost: about 0.8 times ``np.var(x)``; the sums are exact sums of integers.
 
     Examples
     --------

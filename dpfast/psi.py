@@ -164,7 +164,7 @@ class Table(Psi):
     ----------
     knots : sequence of float
         Strictly ascending differences theta - x in data units, at least two; they need not be on the grid. Two knots
-        less than a step apart make a jump.
+        less than a step apart act as a jump.
     values : sequence of float
         psi at the knots, in any unit: nondecreasing, the first at most 0, the last at least 0, not all 0.
 

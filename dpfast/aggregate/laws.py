@@ -23,7 +23,7 @@ _MOST_PAIRS = 2**12  # pairs of quartiles, on 90 points
 
 
 def parameter_of(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
-    """The parameter values that sums of codes over k blocks stand for, clipped to the bounds."""
+    """The parameter values of sums of codes over k blocks, clipped to the bounds."""
     means = np.asarray(Mean().decode(grid, k, codes))
     if logs:
         with np.errstate(over="ignore"):  # noise may be far beyond the bounds

@@ -72,7 +72,7 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     -----
     Privacy: blocks are made by position, so one record changes the estimate of one block. The estimate, or its
     logarithm for a geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite
-    estimate becomes an end, and a missing one (too few records in the support, or a failed fit) becomes the middle of
+    estimate goes to an end, and a missing one (too few records in the support, or a failed fit) becomes the middle of
     the bounds. The sum is one of integers, with rounded Laplace noise of exactly the scale (range / epsilon, times the
     number of parameters); clamping and division are postprocessing (docs/proofs/sample-and-aggregate.md). NaN and
     records outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) for

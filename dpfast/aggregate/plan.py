@@ -102,8 +102,8 @@ class BlockPlan:
             for name, (low, _) in bounds:
                 if low <= 0 or name not in family.logarithmic:
                     raise ValueError(
-                        f'combine="geometric" is for positive bounds of parameters that a family knows to be like '
-                        f"scales, not for {name} of {type(family).__name__} from {low:g}"
+                        f'combine="geometric" is for positive bounds of parameters that behave like scales in their '
+                        f"family, not for {name} of {type(family).__name__} from {low:g}"
                     )
         for grid in self.grids(2 * family.least_block if blocks == "auto" else int(blocks)):
             _checks.noise_scale((grid.size - 1) * len(bounds), self.epsilon)
@@ -204,7 +204,7 @@ class BlockPlan:
         if n < 2 * least:
             raise ValueError(
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
-                f"number is public): say how many blocks"
+                f"number is public): give a number of blocks"
             )
         kept = self._counts.get(n)
         if kept is not None:
@@ -248,8 +248,8 @@ class BlockPlan:
             told = f" and {name} {dict(values)!r}" if isinstance(values, (tuple, dict)) else ""
             ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
             raise ValueError(
-                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or say how many "
-                f"blocks"
+                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or give a number "
+                f"of blocks"
             ) from None
 
     def released(self, n: int, k: int) -> list[Released]:
@@ -321,7 +321,7 @@ class BlockPlan:
         for value in (*self.box.range(name), self.box.middle()[name]):
             try:
                 points.append(self._point(name, self.family.reference(self.box, {name: value})))
-            except (ArithmeticError, np.linalg.LinAlgError):  # an end where the distribution degenerates
+            except (ArithmeticError, np.linalg.LinAlgError):  # the distribution is degenerate at this end
                 continue
         return points or [self._point(name, self._theta())]
 

@@ -18,7 +18,7 @@ _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
-# ---- how costs add up: docs/proofs/composition.md ----
+# ---- composition of costs: docs/proofs/composition.md ----
 
 
 class Account:

@@ -49,7 +49,7 @@ class Ledger:
     Parameters
     ----------
     epsilon : float
-        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly.
+        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is exact.
     delta : float
         In [0, 1); exact like `epsilon`. Default: 0, for pure releases.
     neighbors : {"replace-one", "add-remove", "local"}

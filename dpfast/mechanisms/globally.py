@@ -25,7 +25,7 @@ class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public. For sums and counts
-    also under one record added or removed, the number of records private.
+    also under one record added or removed, with a private number of records.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class CoordinateWise(Mechanism):
     def _check_columns(self, columns: int) -> None:
         for name, d in self._dimensions():
             if d != columns:
-                raise ValueError(f"X must have {d} columns, as many as {name}, not {columns}")
+                raise ValueError(f"X must have {d} columns, like {name}, not {columns}")
 
     def _restored(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Undo `transform` on released values: postprocessing, which preserves privacy."""

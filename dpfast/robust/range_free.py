@@ -203,7 +203,7 @@ class Plan:
 
     def slack(self, lower: Integers, upper: Integers) -> int:
         """The largest r with at most `bound` points in box T + 1 + r, or -1; exact, by bisection. PRIVATE."""
-        low, high = self.cap, len(lower) - 1  # box `low` counts as within the bound
+        low, high = self.cap, len(lower) - 1  # box `low` is treated as within the bound
         while low < high:
             middle = (low + high + 1) // 2
             if math.prod((upper[middle] - lower[middle] + 1).tolist()) <= self.bound:

@@ -23,7 +23,7 @@ from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_code
 
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
 _THREAD = 2**18  # records for which a thread pays off
-_PIECE = 2**31  # most records added at once; 32-bit counts hold fewer than twice as many
+_PIECE = 2**31  # maximum number of records added at once: half the range of 32-bit counts
 
 
 class _Tally:

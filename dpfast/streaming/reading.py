@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 class Reading(ABC):
-    """Collects what a mechanism needs from the records, in one or more passes, as a summary. PRIVATE once it has read.
+    """Base class of readings, which make the summary of the records for a law. PRIVATE once it has read records.
 
     A stream calls `add` for each chunk and `merge` for each other reading of the current pass, `advance` between two
     passes, and `summary` after the last one. An array needs a single call of `of`.
@@ -118,7 +118,7 @@ class Sums(Reading):
 
 
 class RecordCount(Reading):
-    """The number of records. It holds nothing: a state has this number.
+    """The number of records. It holds no data of its own, because the state counts the records.
 
     Parameters
     ----------

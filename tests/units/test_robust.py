@@ -385,7 +385,7 @@ class TestContract:
 
     def test_columns(self):
         for options in ({"scale": [1, 2]}, {"transform": np.eye(2)}, {"grid": [GRID] * 2}):
-            with pytest.raises(ValueError, match=f"X must have 2 columns, as many as {next(iter(options))}, not 3"):
+            with pytest.raises(ValueError, match=f"X must have 2 columns, like {next(iter(options))}, not 3"):
                 mechanism(**options)(np.zeros((4, 3)))
 
     @pytest.mark.parametrize("workers", [2, 3, 8])
