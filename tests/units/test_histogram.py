@@ -696,7 +696,7 @@ def test_bad_parameters_of_one_function():
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
         ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
-        ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
+        ({"neighbors": "add-remove", "bins": "auto"}, "requires a public n"),
     ):
         with pytest.raises(ValueError, match=message):
             dpf.histogram([0.5], bounds=(0, 1), epsilon=1.0, **{"bins": 2, **options})
@@ -858,7 +858,7 @@ class TestTheory:
             (lambda t: t.smoothed_optimum(norm.cdf, 1.0, n=3, epsilon=1.0, bins=[]), "bins must not be empty"),
             (lambda t: t.perturbed_mise(3, 0, epsilon=1.0, roughness=1.0), "bins must be at least 1"),
             (lambda t: t.noise_variance(1.0, neighbors="local"), "neighbors must be"),
-            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "there is a rate of"),
+            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "the paper gives rates for"),
             (lambda t: t.density_rate("series", 9, dimensions=2), "dimensions must be 1"),
             (lambda t: t.density_rate("series", 9, smoothness=0.5), "smoothness must be above"),
         ],
