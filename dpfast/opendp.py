@@ -267,7 +267,7 @@ def _grid(bounds: Any, grid: Grid | None, input_domain: Any) -> Grid:
 def make_median(
     input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """Release the median, a float, by inverse sensitivity (`dpfast.InverseSensitivity`).
+    """Make a measurement of the median, a float, by inverse sensitivity (`dpfast.InverseSensitivity`).
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def make_median(
 def make_quantile(
     input_domain: Any, input_metric: Any, epsilon: float, *, q: float, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """Release the q-quantile, a float, by inverse sensitivity. `q` in [0, 1]; other parameters: see `make_median`."""
+    """Make a measurement of the q-quantile, a float, by inverse sensitivity. `q` in [0, 1]; else see `make_median`."""
     return _inverse(Quantile(q), input_domain, input_metric, epsilon, bounds, grid)
 
 
@@ -301,7 +301,7 @@ def make_quantiles(
     bounds: Any = None,
     grid: Grid | None = None,
 ) -> Any:
-    """Release several quantiles, an array, for epsilon in total (`dpfast.Quantiles`). Parameters: see `make_median`."""
+    """Make a measurement of several quantiles, an array; epsilon in total (`dpfast.Quantiles`). See `make_median`."""
     mechanism = Quantiles(qs, grid=_grid(bounds, grid, input_domain), epsilon=epsilon)
     return make_measurement(input_domain, input_metric, mechanism)
 
@@ -309,14 +309,14 @@ def make_quantiles(
 def make_mean(
     input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """Release the mean, a float, by inverse sensitivity. Parameters: see `make_median`."""
+    """Make a measurement of the mean, a float, by inverse sensitivity. Parameters: see `make_median`."""
     return _inverse(Mean(), input_domain, input_metric, epsilon, bounds, grid)
 
 
 def make_trimmed_mean(
     input_domain: Any, input_metric: Any, epsilon: float, *, trim: float, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """Release the mean without the fraction `trim` at each end, by inverse sensitivity. Else like `make_median`."""
+    """Make a measurement of the trimmed mean, without a fraction `trim` at each end, a float. See `make_median`."""
     return _inverse(TrimmedMean(trim), input_domain, input_metric, epsilon, bounds, grid)
 
 
@@ -329,7 +329,7 @@ def make_robust_mean(
     grid: Grid | Sequence[Grid] | None = None,
     radius: float = 0.0,
 ) -> Any:
-    """Release a robust location of records in d dimensions, of shape (d,) (`dpfast.NestedBoxes` of medians).
+    """Make a measurement of a robust location, of shape (d,), of rows (`dpfast.NestedBoxes` of medians).
 
     Parameters: see `make_median`, with a domain of rows. `bounds` apply to every column; `grid` is one Grid or d of
     them; for `radius` see `dpfast.robust_mean`.
@@ -350,7 +350,7 @@ def make_histogram(
     grid: Grid | Sequence[Grid] | None = None,
     neighbors: str | None = None,
 ) -> Any:
-    """Release a histogram, a `dpfast.Histogram` (`dpfast.densities.PerturbedHistogram`).
+    """Make a measurement of a histogram, a `dpfast.Histogram` (`dpfast.densities.PerturbedHistogram`).
 
     Parameters: see `make_median`. `bins` applies to every column, or has one number per column; for 2 to 4 columns,
     `grid` has one Grid each. `neighbors` is by default "add-remove" for a domain without a size, else "replace-one".

@@ -147,7 +147,7 @@ def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[a
 
 
 def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Fraction | float]) -> int:
-    """The index i drawn with probability exp(-y_i) / sum_j exp(-y_j), by inversion of the word's uniform number.
+    """Draw the index i with probability exp(-y_i) / sum_j exp(-y_j), by inversion of the word's uniform number.
 
     An exponent of inf has probability 0. At least one exponent is finite.
     """
@@ -168,7 +168,7 @@ def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Frac
 
 
 def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
-    """The level t drawn with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
+    """Draw the level t with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
 
     q = exp(-epsilon / 2).
     """
@@ -192,7 +192,7 @@ def choose_box(
     epsilon: float,
     count: int,
 ) -> int:
-    """The box t drawn with weight (1 - q) q**t volume(t), t < count - 1, or the last with q**t volume(t).
+    """Draw the box t with weight (1 - q) q**t volume(t), t < count - 1, or the last with q**t volume(t).
 
     q = exp(-epsilon / 2); a volume is the product of its widths; `columns()` yields an array of widths for each column.
     """
@@ -217,7 +217,7 @@ def choose_box(
 def choose_piece(
     word: int, more: Callable[[], int], pieces: Sequence[tuple[int, int, int]], rate: float | Fraction
 ) -> int:
-    """The index i drawn with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
+    """Draw the index i with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
     exponent = _rational(rate)
 
     def weights() -> Iterator[arb]:
@@ -228,7 +228,7 @@ def choose_piece(
 
 
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
-    """The index i drawn with probability w_i / sum_j w_j, in integers, with the exact values of the doubles."""
+    """Draw the index i with probability w_i / sum_j w_j, in integers, with the exact values of the doubles."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
     u = _Uniform(word, 64, more)
     while True:
@@ -246,13 +246,13 @@ def _in_least_units(weight: float) -> int:
 
 
 def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction) -> bool:
-    """True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
+    """Return True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
     rate = _rational(Fraction(epsilon) / 2)
     return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(_rational(chain)))), 2) == 0
 
 
 def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Fraction) -> bool:
-    """True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
+    """Return True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
     rate = _rational(Fraction(epsilon) / 2)
     u = _Uniform(word, 64, more)
     while True:
@@ -295,7 +295,7 @@ def keeps_path(
     odds: Sequence[tuple[float, Iterable[float]]],
     jumps: Sequence[tuple[Fraction, int]],
 ) -> bool:
-    """True with probability exp(-rate first) (1 - exp(-rate length)) * true / (proposed * odds).
+    """Return True with probability exp(-rate first) (1 - exp(-rate length)) * true / (proposed * odds).
 
     true is the product of c**j / j! over the jumps (c, j); odds is the product of weight / sum of weights. If length is
     None, the second factor is 1.

@@ -78,7 +78,7 @@ class KolmogorovSmirnov(Mechanism):
 
     References
     ----------
-    Wasserman and Zhou 2010, "A statistical framework for differential privacy", section 5, which gives no sampler.
+    Wasserman and Zhou 2010, "A statistical framework for differential privacy", section 5, without a sampler.
 
     Examples
     --------

@@ -27,8 +27,8 @@ from dpfast.spending import Carrier, claim, spending
 class PrivateEstimator(Carrier, BaseEstimator):
     """Base class of the estimators: reads data, bounds and `random_state`, and charges a fit to the ledger.
 
-    An estimator that is created, cloned, copied or unpickled inside `with ledger:` carries the ledger. Its clones carry
-    it too, and those of the same original while the block is open: scikit-learn creates some of them in threads.
+    An estimator that is created, cloned, copied or unpickled inside `with ledger:` carries the ledger, and passes it to
+    its clones. While the block is open, other clones of its original carry it too: scikit-learn makes some in threads.
     """
 
     bounds: Any
@@ -159,7 +159,7 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     else:
         array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         if array.dtype.kind not in "OTU":
-            raise TypeError(f"y must hold text, as classes do, not dtype {_containers.name_of(array.dtype)}")
+            raise TypeError(f"y must hold text, like classes, not dtype {_containers.name_of(array.dtype)}")
         labels, shape = array.ravel().tolist(), array.shape
     codes = {str(label): float(code) for code, label in enumerate(classes)}
     coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]

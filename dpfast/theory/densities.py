@@ -233,7 +233,7 @@ def smoothed_optimum(
 
     References
     ----------
-    Wasserman and Zhou 2010, section 4, which gives orders (`density_rate`); here `smoothed_mise` is minimised exactly.
+    Wasserman and Zhou 2010, section 4, which gives orders (`density_rate`); here the exact error is minimised.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from dpfast import _checks
 
 
 def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
-    """Lower bound on the error of every epsilon-differentially private estimator if the target is anywhere in a range.
+    """Lower bound on the error of epsilon-differentially private estimators, if the target can be anywhere in a range.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def sample_size(
     error : float
         Positive, in data units.
     q, density, width, epsilon, confidence
-        See `quantile_error`, of which this is the inverse.
+        See `quantile_error`; this function is its inverse.
 
     Returns
     -------

@@ -26,7 +26,7 @@ def robust_sample_size(
     epsilon: float,
     confidence: float = 0.95,
 ) -> int:
-    """Number of records for which the reduction of a robust estimator is within ``2 * error(fraction)`` of the truth.
+    """Records needed for the reduction from a robust estimator to be within ``2 * error(fraction)`` of the parameter.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def robust_sample_size(
     Notes
     -----
     The slides' theorem, with the sum itself in place of the maximum that bounds it, and 2 / (eta epsilon) in place of
-    1 / (eta epsilon). Proof: a point of score t is within alpha(eta0) + alpha(t / n) of the parameter, so all such
-    points have at most the volume of a ball of radius 2 alpha(t / n); those of score 0 fill a ball of alpha(eta0).
+    1 / (eta epsilon). Proof: a point of score t is within alpha(eta0) + alpha(t / n) of the parameter, so such points
+    have at most the volume of a ball of radius 2 alpha(t / n); those of score 0 fill a ball of radius alpha(eta0).
 
     References
     ----------
@@ -191,7 +191,7 @@ def gaussian_mean_sample_size(
     error : float
         Positive, in standard deviations, below `width`.
     dimension, epsilon, width, confidence, contamination, step
-        As for `gaussian_mean_error`, under the same assumptions.
+        See `gaussian_mean_error`; the assumptions are the same.
 
     Returns
     -------

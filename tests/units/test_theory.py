@@ -623,7 +623,7 @@ class TestRobust:
         ("options", "message"),
         [
             ({"error": 0.0}, "error must be strictly between 0 and"),
-            ({"error": 0.1, "contamination": 0.2}, "error must be larger than the error caused by contamination and step"),
+            ({"error": 0.1, "contamination": 0.2}, "error must be larger than the error caused"),
             ({"error": 0.1, "epsilon": 0}, "epsilon must be positive"),
             ({"error": 0.1, "dimension": 0}, "dimension must be at least 1"),
         ],
