@@ -62,7 +62,7 @@ class Hypercube(VectorRandomizer):
     -----
     Records: they are clamped to the cube; NaN counts as 0. Rounding shifts the mean of a coordinate by at most
     radius * 2**-48.
-    Privacy: P(report | corner) takes two values whose ratio is exactly at most e^epsilon, and rounding mixes corners
+    Privacy: P(report | corner) takes two values, of ratio at most e^epsilon exactly, and rounding mixes corners
     (docs/proofs/hypercube.md). The published majority for even d, which counts ties on both sides, loses
     log(1 + e^epsilon); here ties count as disagreement, which is private and has less variance.
     Report: uint64 words. k = d: ceil(d / 64) words; bit j is in word j // 64 at place j % 64, 1 for +scale, and the

@@ -47,7 +47,7 @@ def test_median(capsys, file):
     assert out.startswith("median = ")
     assert "2,000 records, read in " in out
     assert ", released in " in out
-    assert out.endswith("(read as type number; cells that are empty or no number count as 0 (--missing))\n")
+    assert out.endswith("(read as type number; empty or non-numeric cells count as 0 (--missing))\n")
     assert "epsilon = 1 (pure differential privacy) for one record replaced" in out
     assert 19_000 < float(out.split()[2]) < 25_000
 

@@ -67,7 +67,7 @@ def test_plot(file, tmp_path, capsys):
         assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_bytes().startswith(start)
     capsys.readouterr()
-    for name, message in (("x.exe", "cannot draw"), ("nowhere/x.png", "cannot write")):
+    for name, message in (("x.exe", "cannot plot to"), ("nowhere/x.png", "cannot write")):
         assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)

@@ -59,7 +59,7 @@ def test_the_reading_of_cells_is_stated_for_all_values(command, column, file, tm
     code, out, err = run(capsys, arguments(command, file, tmp_path, column))
     assert (code, err) == (0, "")
     last = out.splitlines()[-1]
-    assert last.startswith("(read as type number; cells that are empty or no number")
+    assert last.startswith("(read as type number; empty or non-numeric cells")
     assert last.endswith("count as 0 (--missing))" if command != "mle" else "are left out)")
     code, out, _ = run(capsys, [*arguments(command, file, tmp_path, column), "--json"])
     assert f"({json.loads(out)['reading']})" == last

@@ -131,7 +131,7 @@ class TestDomains:
         with pytest.raises((dp.OpenDPException, TypeError)) as caught:
             measurement(x)
         if isinstance(caught.value, dp.OpenDPException):
-            assert "not in the input domain: an array of n=1000, dtype=float64 is needed" in str(caught.value)
+            assert "not in the input domain: they must be an array of n=1000, dtype=float64" in str(caught.value)
         for secret in ("999", "1001", "secret", repr(X[0])):
             assert secret not in str(caught.value)
 
@@ -163,7 +163,7 @@ class TestDomains:
     def test_wrong_parameters(self):
         with pytest.raises(TypeError, match="n must be an integer"):
             adapter.array_domain(1.5)
-        with pytest.raises(TypeError, match="dtype must be one of numbers"):
+        with pytest.raises(TypeError, match="dtype must be numeric"):
             adapter.array_domain(5, dtype=str)
         with pytest.raises(TypeError, match=r"mechanism must be a dpfast\.Mechanism"):
             adapter.make_measurement(SIZED, CHANGE, dpf.median)

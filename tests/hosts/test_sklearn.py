@@ -217,7 +217,7 @@ class TestAll:
                 assert getattr(first, name).shape == getattr(second, name).shape
         with pytest.raises(TypeError, match="X must hold numbers, not dtype object"):
             make(bounds=BOUNDS).fit(X.astype(object))
-        with pytest.raises(TypeError, match="which entries are stored would tell"):
+        with pytest.raises(TypeError, match="pattern of stored entries would depend"):
             make(bounds=BOUNDS).fit(pytest.importorskip("scipy.sparse").csr_array(X))
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])

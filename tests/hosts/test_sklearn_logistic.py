@@ -107,7 +107,7 @@ class TestBothLogistic:
             model.fit(ROWS, None)
         with pytest.raises(TypeError, match="y must hold numbers, not dtype"):
             model.fit(ROWS, TARGETS.astype(str))
-        with pytest.raises(TypeError, match="y must hold text, as classes do, not dtype int64"):
+        with pytest.raises(TypeError, match="y must hold text, like classes, not dtype int64"):
             model.set_params(classes=("no", "yes")).fit(ROWS, TARGETS)
 
     @pytest.mark.parametrize("intercept", [True, False])
