@@ -48,7 +48,7 @@ class GlobalSensitivity(StatisticMechanism):
     -----
     Privacy: the statistic is an integer, computed exactly from integer codes in any order of the records. One record
     changes it by at most an integer sensitivity. The noise is round(scale * Laplace) with scale exactly sensitivity /
-    epsilon, drawn without floats; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
+    epsilon, and no float decides it; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
     docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 

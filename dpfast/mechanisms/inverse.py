@@ -314,7 +314,7 @@ def _level(statistic: Statistic) -> Fraction:
 def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1; levels at most n + 1.
 
-    Adding or removing t records can make exactly the points between the order statistics of these ranks a q-quantile.
+    Adding or removing t records can make the points between the order statistics of these ranks a q-quantile.
     """
     first, final = np.empty(levels, np.int64), np.empty(levels, np.int64)
     _groups.private_ranks(_share(q), n, first, final)
