@@ -103,5 +103,5 @@ __all__ += location.__all__
 
 
 def __dir__() -> list[str]:
-    """The public names; a module that is missing here is not public."""
+    """The public names. Modules that are not listed are not public."""
     return [*__all__, "__version__"]

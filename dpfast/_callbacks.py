@@ -1,4 +1,4 @@
-"""Functions of a user that are pointers: SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
+"""User functions given as C pointers: SciPy's LowLevelCallable, made by Numba, cffi, ctypes or Cython."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from dpfast._kernels import _callbacks
 
-# By dimensions of the points: a number, or the entries of a row with their count before; SciPy's for `quad`.
+# The signatures by the number of dimensions of the points, as in SciPy's `quad`: for a number, or for the count and the
+# entries of a row.
 _SIGNATURES = {
     1: ("double (double)", "double (double, void *)"),
     2: ("double (int, double *)", "double (int, double *, void *)"),
@@ -27,21 +28,21 @@ def is_pointer(function: Any) -> bool:
 
 
 def identity(function: Any) -> int:
-    """The same for LowLevelCallables that are equal: they are not hashable."""
+    """A hash that is the same for equal LowLevelCallables, which are not hashable."""
     return id(tuple.__getitem__(function, 0))
 
 
 def over(name: str, function: Any, points: ArrayLike) -> Callable[[], list[float]]:
-    """What a LowLevelCallable gives for each of the points, numbers or rows of numbers, when it is asked for.
+    """Return a function that evaluates a LowLevelCallable at each point, a number or a row of numbers.
 
-    The signature is checked at once, and nothing called. The calls are made without the GIL.
+    Only the signature is checked immediately. The calls are made without the GIL.
     """
     array = np.array(points, dtype=np.float64, order="C")
     known = _SIGNATURES.get(array.ndim, ())
     signature = _plain(function.signature)
     if signature not in map(_plain, known):
         expected = " or ".join(map(repr, known)) or "no function of arrays of more than two dimensions"
-        raise ValueError(f"{name} must be of signature {expected} here, not {function.signature!r}")
+        raise ValueError(f"{name} must have the signature {expected} here, not {function.signature!r}")
     capsule = tuple.__getitem__(function, 0)
 
     def values() -> list[float]:

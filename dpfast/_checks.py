@@ -14,25 +14,23 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-# A decimal or a ratio; exponents and what they make are small enough to compute with.
+# A decimal or a ratio; limited exponents keep exact arithmetic cheap.
 _SPELLED = re.compile(r"\s*[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?)\s*", re.ASCII)
 _MOST_DIGITS = 9999
-# Of what a density is over: its inverse is far from the end of the range of float64.
+# Least width or volume of the domain of a density: its inverse is far below the largest float64.
 _LEAST_SIZE = 2.0**-960
 
 _BEYOND_DOUBLES = "a release could be beyond the range of float64: use narrower bounds"
 
 
 def reads_records(mechanism: Any) -> None:
-    """That a mechanism is called with records, not with scores."""
+    """Check that a mechanism is called with records, not with scores."""
     if not mechanism.reads_records:
-        raise TypeError(
-            f"a {type(mechanism).__name__} takes scores, which one record may change all at once, no records"
-        )
+        raise TypeError(f"a {type(mechanism).__name__} takes scores, all of which one record may change, not records")
 
 
 def real(name: str, value: Any) -> float:
-    """A finite float."""
+    """Check a finite number and return it as a float."""
     number = value if type(value) is float else _to_float(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, not {value!r}")
@@ -51,19 +49,19 @@ def _to_float(name: str, value: Any) -> float:
 def is_real(value: Any) -> bool:
     """Whether a value is a real number of Python or NumPy, not a boolean or a time.
 
-    Asks abstract classes, which takes half a microsecond: test for plain floats and integers first.
+    It tests abstract classes, which takes half a microsecond: test for plain floats and integers first.
     """
     return isinstance(value, (Real, Decimal, np.floating)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
 def exact(value: Any) -> Fraction:
-    """The number that a finite real number is."""
+    """The exact value of a finite real number."""
     _computable("a number", value)
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
 
 
 def rational(name: str, value: Any) -> Fraction:
-    """The number that a privacy parameter is, exactly, or that a string spells: "0.1", "1e-6" or "1/3"."""
+    """The exact value of a privacy parameter, a number or a string: "0.1", "1e-6" or "1/3"."""
     if isinstance(value, str):
         if not _SPELLED.fullmatch(value):
             raise ValueError(f"{name} must be a number, such as '0.1', '1e-6' or '1/3', not {value!r}")
@@ -77,13 +75,13 @@ def rational(name: str, value: Any) -> Fraction:
 
 
 def _computable(name: str, value: Any) -> None:
-    """That the digits of a decimal do not fill the memory."""
+    """Check that the digits of a decimal do not exhaust memory."""
     if isinstance(value, Decimal) and abs(value.adjusted()) > _MOST_DIGITS:
         raise ValueError(f"{name} must have an exponent of at most {_MOST_DIGITS}, not {value!r}")
 
 
 def rational_or_double(name: str, value: Any) -> float | Fraction:
-    """As `rational`: a double where the number is one or beyond them, else a Fraction. A double may be NaN."""
+    """`rational`, but a double if the number equals one or is out of their range. A double may be NaN."""
     if isinstance(value, float):
         return float(value)
     number = rational(name, value)
@@ -95,7 +93,7 @@ def rational_or_double(name: str, value: Any) -> float | Fraction:
 
 
 def positive_down(name: str, value: Any) -> float:
-    """A positive privacy parameter as a double, rounded toward more privacy (down)."""
+    """Check a positive privacy parameter and return a double, rounded toward more privacy (down)."""
     number = _down(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -103,7 +101,7 @@ def positive_down(name: str, value: Any) -> float:
 
 
 def delta_down(value: Any) -> float:
-    """A delta in [0, 1), rounded toward more privacy (down)."""
+    """Check a delta in [0, 1) and return a double, rounded toward more privacy (down)."""
     number = _down("delta", value)
     if not 0 <= number < 1:
         raise ValueError(f"delta must be at least 0 and below 1, not {value!r}")
@@ -111,7 +109,7 @@ def delta_down(value: Any) -> float:
 
 
 def _down(name: str, value: Any) -> float:
-    """The greatest double that is not above a finite number."""
+    """The largest double that is not above a finite number."""
     if isinstance(value, float) or (type(value) is int and abs(value) <= 2**53):
         return real(name, float(value))
     number = rational(name, value)
@@ -123,7 +121,7 @@ def _down(name: str, value: Any) -> float:
 
 
 def scale(value: Any, step: float = 1.0) -> float | Fraction:
-    """A noise scale in steps, taken as the number it is: a Fraction stays exact."""
+    """Check a noise scale in data units and return its exact value in steps; a Fraction remains a Fraction."""
     real("scale", value)
     steps = value if step == 1 and isinstance(value, float) else exact(value) / Fraction(step)
     if not 0 < steps <= 2**56:
@@ -133,7 +131,7 @@ def scale(value: Any, step: float = 1.0) -> float | Fraction:
 
 
 def fraction(name: str, value: Any) -> float:
-    """A number in [0, 1]."""
+    """Check a number in [0, 1]."""
     number = real(name, value)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
@@ -141,7 +139,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """A positive number that is no privacy parameter."""
+    """Check a positive number that is not a privacy parameter."""
     number = real(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -149,7 +147,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def radius(value: Any) -> float:
-    """A positive radius whose inverse is a double."""
+    """Check a positive radius with a finite inverse in float64."""
     number = positive("radius", value)
     if not math.isfinite(1 / number):
         raise ValueError(f"radius must be at least 2**-1023, not {value!r}")
@@ -157,14 +155,14 @@ def radius(value: Any) -> float:
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """One of a few words."""
+    """Check that a value is one of the options."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, not {value!r}")
     return value
 
 
 def trim(value: Any) -> float:
-    """A fraction to cut from each side, in [0, 0.5)."""
+    """Check a fraction to trim from each side, in [0, 0.5)."""
     number = real("trim", value)
     if not 0 <= number < 0.5:
         raise ValueError(f"trim must be at least 0 and below 0.5, not {value!r}")
@@ -172,14 +170,14 @@ def trim(value: Any) -> float:
 
 
 def code_range(last: int) -> int:
-    """The largest code of a release: what is computed with codes must fit 64 bits. Made of public numbers only."""
+    """Check that computations with the largest code of a release, a public number, fit 64 bits."""
     if last >= 2**63 - 1:
         raise ValueError(f"records times grid points must be below 2**63, not {last}: use a coarser step")
     return last
 
 
 def released_range(ends: Callable[[], tuple[float, float]]) -> None:
-    """The least and the greatest float that can be released, a function of public numbers, must be finite."""
+    """Check that the least and largest released floats, functions of public numbers, are finite."""
     try:
         ends()
     except OverflowError:
@@ -187,14 +185,14 @@ def released_range(ends: Callable[[], tuple[float, float]]) -> None:
 
 
 def finite_scale(scale: float) -> float:
-    """The greatest magnitude of a number in a decoded report, or its square: a function of public numbers."""
+    """Check that the largest magnitude of a number in a decoded report, or its square, is finite; it is public."""
     if not math.isfinite(scale):
         raise ValueError(_BEYOND_DOUBLES)
     return scale
 
 
 def density_range(size: float) -> None:
-    """The width or volume over which a density is, a function of public numbers: it and its inverse must be finite."""
+    """Check that the width or volume of the domain of a density, a public number, and its inverse are finite."""
     if not _LEAST_SIZE <= size < math.inf:
         raise ValueError(
             f"densities over {size:g} data units could be beyond the range of float64: use another unit for the data"
@@ -202,7 +200,7 @@ def density_range(size: float) -> None:
 
 
 def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
-    """Sensitivity / epsilon, exactly; in release codes."""
+    """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
         raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
@@ -210,7 +208,7 @@ def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
 
 
 def fractions(name: str, values: Any) -> tuple[float, ...]:
-    """At least one number in [0, 1]."""
+    """Check a sequence of at least one number in [0, 1]."""
     try:
         numbers = tuple(fraction(f"each of {name}", value) for value in values)
     except TypeError as error:
@@ -221,7 +219,7 @@ def fractions(name: str, values: Any) -> tuple[float, ...]:
 
 
 def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
-    """An integer, at least `least`."""
+    """Check an integer that is at least `least`."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be an integer, not a boolean")
     try:
@@ -234,7 +232,7 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 
 def threads(workers: SupportsIndex) -> int:
-    """A number of threads: at least 1, or -1 for one per core that this process may use."""
+    """The number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
     number = whole("workers", workers, least=-1)
     if number == 0:
         raise ValueError("workers must be at least 1, or -1 for all cores, not 0")
@@ -242,19 +240,19 @@ def threads(workers: SupportsIndex) -> int:
 
 
 def _cores() -> int:
-    """Cores that this process may use; where the system does not say (macOS), cores that there are."""
+    """The number of cores that this process may use, or of all cores if the system does not report it (macOS)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shape(size: SupportsIndex | tuple[SupportsIndex, ...] | None) -> tuple[int, ...]:
-    """The shape of an array of draws; None is one draw."""
+    """The shape of an array of draws, () for None."""
     if size is None:
         return ()
     return tuple(whole("size", part) for part in (size if isinstance(size, tuple) else (size,)))
 
 
 def positive_rational(name: str, value: Any) -> Fraction:
-    """A positive number, exactly the rational it is."""
+    """Check a positive number and return its exact value."""
     number = rational(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
@@ -262,52 +260,52 @@ def positive_rational(name: str, value: Any) -> Fraction:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Check a boolean."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
     return bool(value)
 
 
 def candidates(n: int) -> int:
-    """The public number of candidates: at least one."""
+    """Check the public number of candidates: at least one."""
     if n < 1:
         raise ValueError("scores is empty: a selection needs at least one candidate (their number is public)")
     return n
 
 
 def outcomes(count: int) -> int:
-    """How many outcomes a law may have for verification to list them."""
+    """Check that a law has few enough outcomes for verification to list them."""
     if count > 2**20:
         raise ValueError(f"verify compares laws on at most 2**20 points, not {count}")
     return count
 
 
 def records(n: int) -> int:
-    """The public number of records: at least one."""
+    """Check the public number of records: at least one."""
     if n < 1:
         raise ValueError("x is empty: a release needs at least one record (n = 0 is public)")
     return n
 
 
 def bounds_or_grid(bounds: Any, grid: Any) -> None:
-    """Exactly one of the two is given."""
+    """Check that exactly one of the two is given."""
     if (bounds is None) == (grid is None):
         raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): public bounds on the values")
 
 
 def pair(name: str, value: Any) -> tuple[Any, Any]:
-    """Two finite numbers, as they are."""
+    """Check a pair of finite numbers and return them unchanged."""
     try:
         lower, upper = value
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (lower, upper)") from None
-    real(f"the lower of {name}", lower)
-    real(f"the upper of {name}", upper)
+    real(f"the lower end of {name}", lower)
+    real(f"the upper end of {name}", upper)
     return lower, upper
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
-    """The ends of a range, in order, as doubles; infinite ones, too."""
+    """Check the ends of a range, in order and possibly infinite, and return them as floats."""
     try:
         lower, upper = (_to_float(f"each of {name}", end) for end in value)
     except (TypeError, ValueError):
@@ -318,7 +316,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
 
 
 def between(name: str, value: Any, lower: float, upper: float) -> float:
-    """A number strictly between two others."""
+    """Check a number strictly between two others."""
     number = real(name, value)
     if not lower < number < upper:
         raise ValueError(f"{name} must be strictly between {lower:g} and {upper:g}, not {value!r}")
@@ -326,7 +324,7 @@ def between(name: str, value: Any, lower: float, upper: float) -> float:
 
 
 def nonnegative(name: str, value: Any) -> float:
-    """A number, at least 0."""
+    """Check a number that is at least 0."""
     number = real(name, value)
     if number < 0:
         raise ValueError(f"{name} must be at least 0, not {value!r}")

@@ -1,4 +1,4 @@
-"""Arrays of numbers from what users hold data in: of private data only type, dtype and shape decide, never a value."""
+"""Conversion of users' containers to arrays of numbers. It depends on type, dtype and shape only, never on values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpfast._checks import candidates, exact, is_real
 
 _SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 _SCORES = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.uint64))
-# Types of cells that NumPy reads as `_float` does; what NumPy makes a number of though it is none.
+# Types of cells that NumPy converts like `_float`, and types that NumPy converts although they are not real numbers.
 _PLAIN = frozenset({float, int, bool, type(None), *(dtype.type for dtype in _SUPPORTED)})
 _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 _MOST_DIMENSIONS = 32
-_MOST_PLACES = 400  # of a decimal score before or after the point: others are beyond the doubles
+_MOST_PLACES = 400  # digits of a decimal score before or after the point: others are outside the range of float64
 _ZERO = Fraction(0)
-# By any of these an object says how it is to be read, as one with a buffer does.
+# An object with one of these attributes declares how to read it, like an object with a buffer.
 _DECLARATIONS = (
     "dtype",
     "__array__",
@@ -39,7 +39,7 @@ _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
 def declares_integers(x: Any) -> bool:
-    """Whether x declares by its dtype that it holds integers or booleans: array, Series, Arrow data; not a list."""
+    """Whether x has an integer or boolean dtype: an array, a Series, Arrow data; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
     x = _imported(x)
@@ -53,10 +53,10 @@ def declares_integers(x: Any) -> bool:
 
 
 def vector(name: str, x: ArrayLike) -> NDArray[Any]:
-    """A one-dimensional array of numbers in native byte order, without a copy where x is one already.
+    """Convert x to a one-dimensional array of numbers in native byte order, without a copy if possible.
 
-    A masked entry, a null and, in a sequence, None and whatever else is no number become NaN. A dtype of text, objects,
-    dates or complex numbers is a TypeError.
+    A masked entry and a null become NaN, and so does, in a sequence, None and any other cell that is not a number. A
+    dtype of text, objects, dates or complex numbers raises a TypeError.
     """
     if type(x) is np.ndarray and x.ndim == 1 and x.dtype in _SUPPORTED:
         return x
@@ -67,7 +67,7 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
 
 
 def matrix(name: str, x: ArrayLike) -> NDArray[Any]:
-    """A two-dimensional array of numbers, a record in each row and at least one column; else as `vector`."""
+    """Convert x to a two-dimensional array of numbers, a record in each row, like `vector`; at least one column."""
     array = numbers(name, x, dimensions=2)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name} must be two-dimensional, a record in each row, not of shape {shape_of(array)}")
@@ -75,23 +75,23 @@ def matrix(name: str, x: ArrayLike) -> NDArray[Any]:
 
 
 def shape_of(array: NDArray[Any]) -> str:
-    """The shape without the number of records, which may be private."""
+    """The shape as text, without the number of records, which may be private."""
     return "()" if array.ndim == 0 else f"({', '.join(['n', *map(str, array.shape[1:])])}{',' * (array.ndim == 1)})"
 
 
 def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray[Any]:
-    """An array of numbers of any shape; else as `vector`.
+    """Convert x to an array of numbers of any shape, like `vector`.
 
-    How x is converted depends on its type and dtype only, never on its values, not even on whether any is missing: each
-    record is mapped by itself. What declares a dtype is read as declared. Every other sequence is a list of cells: it
-    becomes float64, whatever it holds. A type that can hold missing integers is converted to float64, too. Floats are
-    not copied where NumPy can look at them: without nulls and in one piece.
+    The conversion depends on the type and dtype of x only, never on its values, not even on whether any is missing:
+    each record is mapped separately. A container with a dtype is read with this dtype. Every other sequence is a list
+    of cells and becomes float64 for any content. A type that can hold missing integers also becomes float64. Floats are
+    not copied if NumPy can view them, that is, without nulls and in one piece.
 
-    `dimensions` are those that records should have: from there on, a row among the cells of a sequence is a cell.
+    `dimensions` is the number of dimensions that records should have: beyond it, a row among other cells is a cell.
     """
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
-    with np.errstate(all="ignore"):  # a conversion may meet a signalling NaN, or overflow to infinity
+    with np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
         x = _imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
@@ -118,17 +118,17 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype, without the length of its longest text."""
+    """The name of a dtype, without the length of the longest text."""
     return dtype.type.__name__.rstrip("_")
 
 
 def is_sequence(x: Any) -> bool:
-    """Whether x has entries and declares no dtype: a list, tuple, range, deque, or an object of a class like them."""
+    """Whether x has entries and no dtype: a list, tuple, range, deque, or an object of a similar class."""
     return type(x) in (list, tuple) or (_has_entries(type(x)) and not _declares(x))
 
 
 def _has_entries(kind: type) -> bool:
-    """Whether objects of a class have entries, and are no text."""
+    """Whether objects of a class have entries and are not text."""
     return (
         hasattr(kind, "__len__")
         and hasattr(kind, "__getitem__")
@@ -147,13 +147,13 @@ def _declares(x: Any) -> bool:
 
 
 def _is_extension(x: Any) -> bool:
-    """Whether x is a column of a dtype of pandas' own."""
+    """Whether x is a column with an extension dtype of pandas."""
     dtype = getattr(x, "dtype", None)
     return not isinstance(dtype, np.dtype) and hasattr(dtype, "kind") and hasattr(x, "to_numpy")
 
 
 def _imported(x: Any) -> Any:
-    """Data of an Arrow library other than pyarrow, by way of the C data interface: pyarrow's, without a copy."""
+    """Import data of another Arrow library into pyarrow by the C data interface, without a copy."""
     if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or _is_arrow(x):
         return x
     for method, name in (("__arrow_c_array__", "array"), ("__arrow_c_stream__", "chunked_array")):
@@ -170,7 +170,7 @@ def _from_arrow(name: str, x: Any) -> NDArray[Any]:
     kind = str(x.type)
     if kind not in _ARROW:
         raise TypeError(f"{name} must hold numbers, not Arrow's {kind}")
-    if getattr(x, "num_chunks", 0) == 1:  # an array in several pieces is put together
+    if getattr(x, "num_chunks", 0) == 1:  # several pieces are concatenated
         x = x.chunk(0)
     if kind not in _FLOATS:
         x = x.cast("float64", safe=False)
@@ -189,7 +189,7 @@ def _from_polars(name: str, x: Any) -> NDArray[Any]:
 
 
 def _table(x: Any) -> list[Any] | None:
-    """The columns of a data frame or a table, unless NumPy makes an array of it by dtypes alone."""
+    """The columns of a data frame or a table; None if NumPy converts it by dtypes alone."""
     library = type(x).__module__.partition(".")[0]
     if library == "polars" and hasattr(x, "get_columns"):
         return list(x.get_columns())
@@ -212,9 +212,10 @@ def _is_arrow(x: Any) -> bool:
 
 
 def _from_sequence(name: str, x: Sequence[Any], dimensions: int) -> NDArray[np.float64]:
-    """A sequence as float64: as a column of a table, where a cell that is no number is missing, not an error.
+    """Convert a sequence to float64. Like in a column of a table, a cell that is not a number is missing, not an error.
 
-    Among rows, which are of one length, whatever else is a missing one. Of `dimensions` on, all are rows or all cells.
+    Among rows, which must have equal length, any other item is a missing row. From `dimensions` on, the items must be
+    all rows, otherwise all are cells.
     """
     cells = x if type(x) is list else list(x)
     shape: tuple[int, ...] = (len(cells),)
@@ -233,47 +234,47 @@ def _from_sequence(name: str, x: Sequence[Any], dimensions: int) -> NDArray[np.f
 
 
 def _entries(cell: Any) -> Sequence[Any] | None:
-    """The entries of a row; None for what has none after all, an array of no dimensions for one."""
+    """The entries of a row; None for an object without entries, for example a zero-dimensional array."""
     if type(cell) in (list, tuple):
         return cell  # type: ignore[no-any-return]
     try:
         plain = type(cell) is np.ndarray and cell.dtype in _SUPPORTED and cell.ndim == 1
         return cell.tolist() if plain else list(cell)
-    except Exception:  # of a class that is not ours
+    except Exception:  # raised by a class of the user
         return None
 
 
 def _floats(cells: list[Any]) -> NDArray[np.float64]:
     if _PLAIN.issuperset(map(type, cells)):
-        with suppress(OverflowError):  # an integer beyond the doubles
+        with suppress(OverflowError):  # an integer beyond float64
             return np.array(cells, dtype=np.float64)
     return np.array([_float(cell) for cell in cells], dtype=np.float64)
 
 
 def _float(value: Any) -> float:
-    """The number that a cell is or spells; NaN for all others, whatever they are."""
+    """The number in a cell, or its text as a number; NaN for any other cell."""
     if isinstance(value, _NO_FLOATS) or (isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any()):
         return math.nan
     try:
         return float(value)
-    except OverflowError:  # beyond every bound, too
+    except OverflowError:  # then also beyond every bound
         return _infinity(value)
-    except Exception:  # of a class that is not ours
+    except Exception:  # raised by a class of the user
         return math.nan
 
 
 def _infinity(value: Any) -> float:
     try:
         return math.inf if value > 0 else -math.inf
-    except Exception:  # no number either
+    except Exception:  # not a number either
         return math.nan
 
 
 def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
-    """Scores of candidates, exactly: a contiguous array of float64, int64 or uint64, or a list as of `exact_score`.
+    """The exact scores of candidates: a contiguous array of float64, int64 or uint64, or a list from `exact_score`.
 
-    A null, a masked entry and, in a sequence, None and whatever else is no number are 0, as NaN is for those who read
-    the result. How x is converted changes no value, whatever it depends on.
+    A null, a masked entry and, in a sequence, None and any other item that is not a number become 0; NaN counts as 0
+    for readers of the result. The conversion may depend on the values, but never changes one.
     """
     array: NDArray[Any] | list[Any]
     if type(x) is np.ndarray and x.dtype in _SCORES:
@@ -290,7 +291,7 @@ def scores(x: Any) -> NDArray[Any] | list[Fraction | float]:
 
 
 def exact_score(value: Any, missing: Fraction | float = _ZERO) -> Fraction | float:
-    """The number that a score is, or an infinity; `missing` for NaN, None and whatever else is no number."""
+    """The exact value of a score, or an infinity; `missing` for NaN, None and anything else that is not a number."""
     if type(value) is np.ndarray and value.ndim == 0:
         value = value[()]
     if isinstance(value, Rational):
@@ -341,7 +342,7 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
         raise TypeError(f"scores must hold numbers, not a {type(x).__name__}")
     if array.ndim != 1:
         return array
-    if array.dtype.kind == "O" or array.dtype.itemsize > 8:  # longer floats are no doubles
+    if array.dtype.kind == "O" or array.dtype.itemsize > 8:  # longer floats do not fit float64
         return [exact_score(value) for value in array]
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -350,7 +351,7 @@ def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
 
 
 def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """An array of integers of any shape."""
+    """Convert to an int64 array of any shape."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not dtype {name_of(array.dtype)}")
@@ -358,10 +359,10 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 
 def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
-    """The group of each record, negative where a label is none: no whole number, missing, masked, beyond 2**53.
+    """The group of each record; negative if its label is invalid: not a whole number, missing, masked, or beyond 2**53.
 
-    Private labels are read as `numbers` are, whatever they are; of public ones those of a type that declares integers,
-    others only if they are `integers`.
+    Private labels of any kind are read with `numbers`, and so are public labels with an integer dtype; other public
+    labels must be `integers`.
     """
     if not (private or declares_integers(x)):
         return integers("labels", x)

@@ -1,4 +1,4 @@
-"""The least number that is enough, by doubling and bisection."""
+"""Search for the least sufficient number by doubling and bisection."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Callable
 
 
 def least(enough: Callable[[int], bool], *, most: int | None = None, too_many: str = "", exact: bool = True) -> int:
-    """A number from 1 that is enough: the least, if all greater ones are too; or one within 1 in 200 of it.
+    """The least sufficient number from 1 on, if all larger ones are sufficient; some sufficient number otherwise.
 
     Parameters
     ----------
     enough : callable
+        Whether a number is sufficient.
     most : int, optional
-        A power of two: the greatest that is tried.
+        A power of two: the largest number to try.
     too_many : str
-        Message of the ValueError where that is not enough.
+        The message of the ValueError if this number is not sufficient.
     exact : bool
+        Whether to find the least number; else the result is within 1 / 200 of it.
     """
     high = 1
     while not enough(high):

@@ -1,4 +1,4 @@
-"""Work in independent parts, on threads: the kernels release the GIL. Threads work in the context of their caller."""
+"""Independent tasks on threads, for kernels that release the GIL. Threads run in the context of their caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def each(task: Callable[[Part], Result], parts: Sequence[Part], threads: int) -> list[Result]:
-    """``[task(part) for part in parts]``, on as many threads: none is started for one thread or one part."""
+    """Return ``[task(part) for part in parts]``, computed on `threads` threads; starts none for one thread or part."""
     if threads == 1 or len(parts) < 2:
         return [task(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:

@@ -1,4 +1,4 @@
-"""Verification: exact laws compared on every small dataset, empirical lower bounds from samples, limits of any test."""
+"""Verification: exact comparison of laws on small datasets, empirical lower bounds from samples, bounds on tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Record = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes
     ----------
@@ -39,13 +39,13 @@ class Certificate:
     delta : float
         The largest hockey-stick divergence at the claimed epsilon, over all pairs, both ways.
     pairs : int
-        Ordered pairs of neighbouring datasets compared.
+        The number of ordered pairs of neighbouring datasets compared.
     worst : tuple of two tuples
         The pair of datasets (values, or rows of values) with the largest loss or divergence.
     holds : bool
-        Whether the claim is true on all of them, up to 1e-12.
+        Whether the claim is true for all pairs, up to 1e-12.
     claim : Privacy
-        What the mechanism declares.
+        The declared guarantee of the mechanism.
     """
 
     epsilon: float
@@ -76,43 +76,44 @@ def verify(
 ) -> Certificate:
     """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
 
-    Every pair of datasets that differ in one record is compared, both ways, on every value that either can release. For
-    a mechanism whose neighbours are "add-remove" those of n - 1, n and n + 1 records: each with one record more. A
-    report of a local randomiser (`dpfast.local`) is of one record: all pairs of records are compared.
+    It compares every pair of datasets that differ in one record, both ways, on every value that either can release. For
+    "add-remove" it compares datasets of n - 1 and n records with those that have one more record. For a local
+    randomiser (`dpfast.local`), whose report is of one record, it compares all pairs of records.
 
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
         Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and `law(x)`. A law has
-        `outcomes()`, an array of all that can come out along its first axis, or for integers their `support`;
-        `logpmf(outcomes)`; and `value(outcomes)`, what is released: a number or a row of numbers for each outcome.
-        Outcomes may include a failure; NaN is a value like any other.
+        `outcomes()`, an array of all outcomes along its first axis, or for integers their `support`;
+        `logpmf(outcomes)`; and `value(outcomes)`, the released number or row of numbers for each outcome. Outcomes may
+        include a failure; NaN is a value like any other.
     n : int
-        Records in a dataset, at least 1; 1 for a local randomiser, whatever is given.
+        The number of records in a dataset, at least 1; ignored for a local randomiser, where it is 1.
     values : int
-        Distinct values that a record, or each coordinate of it, can take, at least 2, both ends of the grid included.
+        The number of distinct values of a record, or of each coordinate of it, at least 2, including both ends of the
+        grid.
     grids : Grid or sequence of Grids, optional
-        Where the records lie, instead of the mechanism's own: one for numbers, several for rows.
+        The grids of the records, instead of the mechanism's own: one for numbers, several for rows.
     ordered : bool
-        False takes one order of each dataset: enough where the law does not depend on the order of the records, which
-        is then not checked, and many times faster.
+        False uses only one order of each dataset. This is many times faster, and enough if the law does not depend on
+        the order of the records, which it does not check.
 
     Returns
     -------
     Certificate
-        `holds` is False for a broken mechanism, one whose laws do not sum to 1 included; prints as a table.
+        `holds` is False for a broken mechanism, including one whose laws do not sum to 1; prints as a table.
 
     Raises
     ------
     TypeError
-        A mechanism without a law, such as `dpfast.local.L2Ball`: see `distinguish`.
+        For a mechanism without a law, such as `dpfast.local.L2Ball`; see `distinguish`.
     ValueError
-        A support of more than 2**20 points, or more than 2**27 in all laws together: use a coarser grid.
+        For a support of more than 2**20 points, or more than 2**27 points in all laws together; use a coarser grid.
 
     Notes
     -----
-    No privacy is spent: no data are involved. Cost: ``values**n * n * (values - 1)`` comparisons of two laws, values**d
-    in place of values for d coordinates.
+    No privacy is spent, because no data are used. Cost: ``values**n * n * (values - 1)`` comparisons of two laws, with
+    values**d in place of values for d coordinates.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def verify(
 
 
 def _laws(mechanism: Any, datasets: list[tuple[Record, ...]]) -> dict[tuple[Record, ...], _Outcomes]:
-    """The law on each dataset; equal arrays of values, the usual case, are kept once."""
+    """The law on each dataset. Equal arrays of values, the usual case, are stored once."""
     laws: dict[tuple[Record, ...], _Outcomes] = {}
     values = np.empty(0)
     for data in datasets:
@@ -172,14 +173,14 @@ def _datasets(records: list[Record], n: int, ordered: bool) -> Iterator[tuple[Re
 
 
 def _array(data: tuple[Record, ...], datasets: list[tuple[Record, ...]]) -> NDArray[np.float64]:
-    """The dataset; none of no records is without its columns."""
+    """The dataset as an array, with all columns even if it has no records."""
     return np.array(data, dtype=np.float64).reshape((len(data), *np.shape(datasets[-1])[1:]))
 
 
 def _grown(
     datasets: Iterable[tuple[Record, ...]], records: list[Record], n: int, ordered: bool
 ) -> Iterator[tuple[tuple[Record, ...], tuple[Record, ...]]]:
-    """Each dataset of n - 1 or n records with one that has one record more, both ways."""
+    """Yield each dataset of n - 1 or n records with each dataset that has one more record, both ways."""
     for data in datasets:
         if len(data) > n:
             continue
@@ -193,7 +194,7 @@ def _grown(
 
 
 def _grids(mechanism: Any) -> Grid | Sequence[Grid]:
-    """Where records lie, and releases in one dimension, those of the central model, too."""
+    """The grids of the records; checks that laws on a grid, in the central model, are not too large."""
     grids: Sequence[Grid] | None = getattr(mechanism, "grids", None)
     if grids:
         return grids
@@ -204,7 +205,7 @@ def _grids(mechanism: Any) -> Grid | Sequence[Grid]:
 
 
 def _records(grids: Grid | Sequence[Grid], values: int) -> list[Record]:
-    """The numbers, or rows of them, that a record can be."""
+    """The possible records: numbers or rows of numbers."""
     if isinstance(grids, Grid):
         return list(_spaced_values(grids, values))
     return list(itertools.product(*(_spaced_values(grid, values) for grid in grids)))
@@ -228,7 +229,7 @@ def _neighbors(
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Released values (rows as the bytes they are) and their log-probabilities."""
+    """Released values (rows as their bytes) and their log-probabilities."""
 
     values: NDArray[Any]
     logpmf: NDArray[np.float64]
@@ -244,7 +245,7 @@ class _Outcomes:
             _checks.outcomes(last - first + 1)
             points = np.arange(first, last + 1)
         values = np.asarray(law.value(points))
-        if values.dtype.kind not in "iu":  # integers of 64 bits are no doubles
+        if values.dtype.kind not in "iu":  # 64-bit integers do not fit float64
             values = values.astype(np.float64, copy=False)
         if values.ndim > 1:
             values = _rows(values)
@@ -257,7 +258,7 @@ class _Outcomes:
         )
 
     def against(self, other: _Outcomes, epsilon: float) -> tuple[float, float]:
-        """Largest log-ratio, and hockey-stick divergence at epsilon, of this law over the other."""
+        """The largest log-ratio and the hockey-stick divergence at epsilon of this law from the other."""
         if not (self.proper and other.proper):
             return math.inf, 1.0
         mine, theirs = self._aligned(other)
@@ -267,7 +268,7 @@ class _Outcomes:
         return float(ratios.max()), math.fsum(excess[excess > 0])
 
     def _aligned(self, other: _Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both laws on the values of either: a value that one cannot release has probability 0 there."""
+        """Both laws on the union of their values; a value that a law cannot release has probability 0."""
         if np.array_equal(self.values, other.values) and self.distinct:
             return self.logpmf, other.logpmf
         union = np.union1d(self.values, other.values)
@@ -280,7 +281,7 @@ class _Outcomes:
 
 
 def _rows(values: NDArray[Any]) -> NDArray[Any]:
-    """Rows of numbers as one item each, equal where their bytes are: -0.0 is made 0.0, and all NaN are one."""
+    """Each row of numbers as one item, compared by its bytes; -0.0 becomes 0.0, and all NaN become one."""
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), np.nan, values + 0.0)
     rows = np.ascontiguousarray(values).reshape(len(values), -1)
@@ -289,22 +290,22 @@ def _rows(values: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What `lipschitz` found.
+    """The result of `lipschitz`.
 
     Attributes
     ----------
     largest : Fraction or float
-        The largest change of any score, exactly; inf where a score is infinite on one of two neighbours only.
+        The exact largest change of any score; inf if a score is infinite on only one of two neighbours.
     worst : tuple of two datasets
-        The first pair of neighbours with that change.
+        The first pair of neighbours with this change.
     monotone : bool
         Whether no pair of neighbours raises one score and lowers another.
     holds : bool
         Whether `largest` is at most `claim`.
     pairs : int
-        Pairs of neighbouring datasets compared.
+        The number of pairs of neighbouring datasets compared.
     claim : Fraction
-        The sensitivity that was asked about.
+        The claimed sensitivity.
     """
 
     largest: Fraction | float
@@ -323,11 +324,11 @@ def lipschitz(
     Parameters
     ----------
     score : callable
-        Takes a dataset; returns its score, or an array_like of the scores of all candidates, as `dpfast.select` takes
-        them: integers, floats or Fractions, NaN counting as 0. It is called with a tuple of n records, or, if `domain`
-        is an ndarray, with an ndarray of n rows of it.
+        A function of a dataset that returns its score, or an array_like of the scores of all candidates, as for
+        `dpfast.select`: integers, floats or Fractions, with NaN counting as 0. Its argument is a tuple of n records,
+        or, if `domain` is an ndarray, an ndarray of n of its rows.
     domain : sequence or ndarray
-        The distinct records, at least 2; public, no data.
+        The distinct records, at least 2; public, not data.
     n : int
         At least 1.
     sensitivity : int, float or Fraction
@@ -336,17 +337,17 @@ def lipschitz(
     Returns
     -------
     Sensitivity
-        Differences are exact, and a score of sensitivity 1 that is rounded to floats may well fail by a rounding.
+        Differences are exact: a score of sensitivity 1 that is rounded to floats may fail by a rounding error.
 
     Raises
     ------
     ValueError
-        More than 2**20 datasets; a score that does not always have as many entries.
+        For more than 2**20 datasets, or a score with a varying number of entries.
 
     Notes
     -----
-    No privacy is spent: no data are involved. A score that passes has this sensitivity on these records and this n,
-    which proves nothing about others. Cost: ``len(domain)**n`` scores and ``n * (len(domain) - 1) / 2`` times as many
+    No privacy is spent, because no data are used. A score that passes has this sensitivity on these records and this n;
+    this proves nothing about others. Cost: ``len(domain)**n`` scores and ``n * (len(domain) - 1) / 2`` times as many
     comparisons.
 
     Examples
@@ -377,7 +378,7 @@ def lipschitz(
         for neighbor in _greater_neighbors(places, size):
             theirs, pairs = scores[neighbor], pairs + 1
             if len(mine) != len(theirs):
-                raise ValueError(f"score must always have as many entries, not {len(mine)} and {len(theirs)}")
+                raise ValueError(f"score must always have the same number of entries, not {len(mine)}, {len(theirs)}")
             changes = [_change(a, b) for a, b in zip(mine, theirs, strict=True)]
             least, most = min(changes), max(changes)
             monotone = monotone and not least < 0 < most
@@ -390,7 +391,7 @@ def lipschitz(
 
 
 def _greater_neighbors(places: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
-    """The datasets that differ in one record and come later: each pair is visited once."""
+    """Yield the later datasets that differ in one record, so that each pair is visited once."""
     for i, place in enumerate(places):
         for other in range(place + 1, size):
             yield (*places[:i], other, *places[i + 1 :])
@@ -402,7 +403,7 @@ def _exact_scores(scores: Any) -> list[Fraction | float]:
 
 
 def _change(before: Fraction | float, after: Fraction | float) -> Fraction | float:
-    """After less before, exactly; equal infinities do not differ."""
+    """The exact difference, after minus before; 0 for equal infinities."""
     if before == after:
         return Fraction(0)
     if isinstance(after, float):
@@ -419,21 +420,21 @@ def distinguish(
     confidence: float = 0.99,
     rng: RandomSource = None,
 ) -> float:
-    """Lower bound, from samples, on the epsilon that separates two neighbouring datasets.
+    """Estimate a lower bound, from samples, on the epsilon that separates two neighbouring datasets.
 
-    Half of the releases choose an event (a threshold, a value, a granularity, or a pattern of mantissa bits) and a
-    direction, the other half give Clopper-Pearson bounds for it, so the choice costs no confidence.
+    Half of the releases select an event (a threshold, a value, a granularity, or a pattern of mantissa bits) and a
+    direction; the other half give Clopper-Pearson bounds for it, so the selection costs no confidence.
 
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
-        Any object with `privacy` (its delta is allowed for) and `release(x, size=, rng=)`, or `randomize(X, rng=)`
-        of many records. Where a release or a report is several numbers, events are about one of them; words of 64
-        bits, too many for a float, count as two.
+        Any object with `privacy` (the bound accounts for its delta) and `release(x, size=, rng=)`, or
+        `randomize(X, rng=)` of many records. If a release or a report has several numbers, an event depends on one of
+        them; a 64-bit word, too long for a float, counts as two numbers.
     x, y : array_like
         Neighbouring datasets; for a local randomiser two records.
     trials : int
-        Releases on each side, at least 4.
+        The number of releases on each side, at least 4.
     confidence : float
         In (0, 1): the bound is at most the true epsilon with at least this probability.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -441,12 +442,12 @@ def distinguish(
     Returns
     -------
     float
-        At least 0; more than the declared epsilon refutes the declaration.
+        At least 0; a value above the declared epsilon refutes the declaration.
 
     Notes
     -----
-    Cost: 2 * trials releases, and their sorting for each number of a release. No sample shows that a mechanism is
-    private: use `verify`.
+    Cost: 2 * trials releases, and a sort for each number of a release. Samples cannot show that a mechanism is private;
+    use `verify`.
 
     References
     ----------
@@ -476,7 +477,7 @@ def distinguish(
 
 
 def _columns(mechanism: Any, data: ArrayLike, trials: int, rng: RandomSource) -> list[NDArray[np.float64]]:
-    """What is released or reported, one array for each number of it; the halves of words of 64 bits apart."""
+    """The releases or reports, as one array for each of their numbers; 64-bit words are split into halves."""
     if hasattr(mechanism, "randomize"):
         record = np.asarray(data)
         values = np.asarray(mechanism.randomize(np.broadcast_to(record, (trials, *record.shape)), rng=rng))
@@ -494,7 +495,7 @@ _Event = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 def _best_event(
     a: NDArray[np.float64], b: NDArray[np.float64], delta: float, confidence: float
 ) -> tuple[float, _Event, int, int]:
-    """The largest bound on these samples, its event, and the direction: likelier under, than under."""
+    """The largest bound on these samples, with its event and its direction (likelier under, than under)."""
     best: tuple[float, _Event, int, int] | None = None
     for make, candidates in _candidates(np.concatenate([a, b])):
         counts = [np.array([np.count_nonzero(make(c)(s)) for c in candidates]) for s in (a, b)]
@@ -508,7 +509,7 @@ def _best_event(
 
 
 def _candidates(pooled: NDArray[np.float64]) -> Iterator[tuple[Callable[[Any], _Event], list[Any]]]:
-    """Families of events: below, above, at a value; multiples of a power of two or not; mantissa bits zero or not."""
+    """Yield families of events: below, above, at a value; multiple of a power of two or not; mantissa bits 0 or not."""
     grid = list(np.unique(np.quantile(pooled, np.linspace(0, 1, 65), method="inverted_cdf")))
     values, counts = np.unique(pooled, return_counts=True)
     common = list(values[np.argsort(-counts, kind="stable")[:64]])
@@ -527,7 +528,7 @@ def _trailing_zeros_at_least(s: NDArray[np.float64], bits: int) -> NDArray[np.bo
 
 
 def _lowest_bit(s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The largest k with s a multiple of 2**k: the granularity of each value; large for 0 and what is not finite."""
+    """The granularity of each value: the largest k with s a multiple of 2**k; large for 0 and non-finite values."""
     mantissa, exponent = np.frexp(np.where(np.isfinite(s), s, 0.0))
     digits = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
     zeros = np.frexp((digits & -digits).astype(np.float64))[1] - 1
@@ -535,7 +536,7 @@ def _lowest_bit(s: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidence: float) -> Any:
-    """Lower confidence bound on log((P(E) - delta) / Q(E)), from counts; Clopper-Pearson, half of the risk each."""
+    """Lower confidence bound on log((P(E) - delta) / Q(E)) from counts; Clopper-Pearson, with half of the risk each."""
     from scipy.stats import beta
 
     hits, others = np.asarray(mine), np.asarray(theirs)
@@ -547,14 +548,14 @@ def _log_ratio_down(mine: Any, theirs: Any, trials: int, delta: float, confidenc
 
 
 def power_bound(level: float, epsilon: float) -> float:
-    """The largest power of any test, at this level, about one record of an epsilon-differentially private release.
+    """The largest power of any level-`level` test about one record of an epsilon-differentially private release.
 
     ``min(level e^epsilon, 1 - e^-epsilon (1 - level))``; randomised response attains it.
 
     Parameters
     ----------
     level : float
-        Probability of a false alarm, in [0, 1].
+        The probability of a false positive, in [0, 1].
     epsilon : float
         At least 0.
 

@@ -1,11 +1,11 @@
 """The command line: ``dpfast COMMAND``; ``dpfast --help`` lists the commands.
 
 Exit codes: 0 released; 2 bad arguments or file, and nothing is released (one line on standard error, without data);
-3 what was released could not be written: its epsilon is spent all the same; 130 interrupted; 1 if ``verify`` finds the
-mechanism broken.
+3 the release could not be written, but its epsilon is spent; 130 interrupted; 1 ``verify`` found that the mechanism
+violates its guarantee.
 
-How a column is read is public: by what the command line says and the schema of a Parquet file, never by the cells. What
-counts instead of a cell that is no number is said in each answer.
+The command line and the schema of a Parquet file, which are public, decide how a column is read; its cells do not. Each
+answer states the value that replaces non-numeric cells.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from dpfast.streaming import Chunks
 from dpfast.tables import TableError, open_column, read_column, schema_type
 
 _TYPES = ("number", "integer")
-_UNREAD = "cells that are empty or no number"  # said in each answer, whatever the cells hold
+_UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
 _NOT_PRIVATE = "a seed makes this reproducible, hence NOT private: for tests only"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return the exit code."""
     try:
         return _run(_parser().parse_args(argv))
     except _UnwrittenError as error:
@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 class _UnwrittenError(Exception):
-    """What was made cannot be written."""
+    """The result cannot be written."""
 
     def __init__(self, where: str, error: OSError, *, spent: bool) -> None:
         release = ": the release is made, and its epsilon is spent" if spent else ""
@@ -97,7 +97,7 @@ def _print(text: str, *, spent: bool) -> None:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except OSError as error:
-        with suppress(OSError, ValueError):  # what is left in the buffer would fail again when Python ends
+        with suppress(OSError, ValueError):  # the rest of the buffer would fail again when Python exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise _UnwrittenError("standard output", error, spent=spent) from None
 
@@ -109,7 +109,7 @@ def _warn(line: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, and to which -1e6 is a number, not an option."""
+    """An argument parser with one-line errors that reads -1e6 as a number, not as an option."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -120,7 +120,7 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        if sys.stdout is not None:  # help, which is asked for
+        if sys.stdout is not None:  # help on request
             _print(message, spent=False)
 
 
@@ -156,21 +156,21 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--bounds", type=_range, nargs="+", required=True, metavar="NAME=LOWER,UPPER", help="public")
     fit.add_argument("--blocks", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
     fit.add_argument("--combine", default="auto", choices=COMBINE, help="default auto")
-    fit.add_argument("--no-bias-correction", action="store_true", help="take the estimates of blocks as they are")
-    fit.add_argument("--shuffle", type=_whole, metavar="SEED", help="public: for a file that is sorted, or drifts")
+    fit.add_argument("--no-bias-correction", action="store_true", help="do not correct the bias of block estimates")
+    fit.add_argument("--shuffle", type=_whole, metavar="SEED", help="public; for a file that is sorted or drifts")
     _common(fit)
     fit.set_defaults(run=_mle)
 
     bars = commands.add_parser("histogram", help="release a histogram of a column")
     _column(bars)
     bars.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
-    bars.add_argument("--plot", metavar="FILE", help="draw it there, too: .png, .svg or .pdf, with matplotlib")
+    bars.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
     _common(bars)
     bars.set_defaults(run=_histogram)
 
     twins = commands.add_parser("synthesize", help="write synthetic records that resemble a column")
     _column(twins)
-    twins.add_argument("-k", type=_whole, required=True, help="how many")
+    twins.add_argument("-k", type=_whole, required=True, help="number of records")
     twins.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
     twins.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
     twins.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
@@ -185,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--epsilon", type=_exact, default=1.0)
     check.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
     check.add_argument(
-        "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or that of a local randomiser"
+        "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or one of a local randomiser"
     )
     check.add_argument("--bounds", type=_number, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
     check.add_argument("--step", type=_number, default=1.0, help="a power of two")
@@ -201,11 +201,9 @@ def _column(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bounds", type=_number, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
     parser.add_argument("--step", type=_number, help="granularity, a power of two; default 1 for integers, else fine")
     parser.add_argument(
-        "--type", choices=_TYPES, help="what the column holds, public: number (default) or integer; Parquet tells it"
+        "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"
     )
-    parser.add_argument(
-        "--missing", type=_number, help="what a cell that is empty or no number counts as (default LOWER)"
-    )
+    parser.add_argument("--missing", type=_number, help="value of empty or non-numeric cells (default LOWER)")
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -221,7 +219,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _exact(text: str) -> Fraction:
-    """A decimal or a ratio, as the number that it spells."""
+    """The exact value of a decimal or a ratio."""
     try:
         return _checks.rational("", text)
     except ValueError as error:
@@ -268,7 +266,7 @@ def _grid(arguments: argparse.Namespace) -> Grid:
 
 
 def _column_grid(arguments: argparse.Namespace) -> Grid:
-    """The grid of a column, of step 1 where it is declared to hold integers; `type` and `missing` are then known."""
+    """The grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
     lower, upper = arguments.bounds
     grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
     declared = schema_type(arguments.file, arguments.column)
@@ -287,7 +285,7 @@ def _read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
 
 
 def _released(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> _Released:
-    """A release of the column, the number of records, and how long reading and releasing took."""
+    """Release a statistic of the column; also return the number of records and the run times."""
     start = time.perf_counter()
     x = _read(arguments)
     if isinstance(x, Chunks):
@@ -313,7 +311,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
 
 
-# The commands that release one number: its name in the help, the statistic, the default method.
+# The commands that release one number: name in the help, statistic, default method.
 _SINGLE: dict[str, tuple[str, Callable[[argparse.Namespace], Statistic], str]] = {
     "median": ("median", lambda arguments: Median(), "inverse-sensitivity"),
     "mean": ("mean", lambda arguments: Mean(), "global-sensitivity"),
@@ -321,7 +319,7 @@ _SINGLE: dict[str, tuple[str, Callable[[argparse.Namespace], Statistic], str]] =
     "iqr": ("interquartile range", lambda arguments: InterquartileRange(), "inverse-sensitivity"),
 }
 
-# What can be certified besides: statistics without a command of their own.
+# The statistics that `verify` accepts; some have no command of their own.
 _CERTIFIED = {
     **_SINGLE,
     "quantile": ("quantile", lambda arguments: Quantile(arguments.q), "inverse-sensitivity"),
@@ -330,7 +328,7 @@ _CERTIFIED = {
     "winsorized-mean": ("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
 }
 
-# Local randomisers: of as many categories as values, of three coordinates, of one frequency.
+# The local randomisers that `verify` accepts: one category per value, three coordinates, one frequency.
 _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
     "local-binary": lambda arguments, _: local.Binary(arguments.epsilon),
     "local-categorical": lambda arguments, method: local.Categorical(arguments.values, arguments.epsilon, method),
@@ -345,7 +343,7 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
 
 
 def _single(arguments: argparse.Namespace) -> dict[str, Any]:
-    # A bad parameter is told before a long read.
+    # Reject a bad parameter before a long read.
     grid, rng, statistic = _column_grid(arguments), _rng(arguments), arguments.make(arguments)
     mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     value, n, story = _released(mechanism, arguments, rng)
@@ -413,7 +411,7 @@ def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng = _column_grid(arguments), _rng(arguments)
     options = {"bins": arguments.bins, "epsilon": arguments.epsilon}
     save = _saver(arguments.plot) if arguments.plot else None
-    histogram([grid.lower], grid=grid, **options)  # a bad parameter is told before a long read
+    histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = _read(arguments)
     if arguments.plot:
         _open_for_writing(arguments.plot)
@@ -436,7 +434,7 @@ _MOST_LINES, _BAR = 40, 50
 
 
 def _bars(released: Histogram) -> str:
-    """A line for each bin, or for each few bins, with their noisy counts added up."""
+    """One line for each bin, or for several bins with their noisy counts added."""
     weights, edges = released.weights, released.edges
     starts = range(0, weights.size, -(-weights.size // _MOST_LINES))
     sums = [int(weights[i : i + starts.step].sum()) for i in starts]
@@ -451,14 +449,14 @@ def _bars(released: Histogram) -> str:
 
 
 def _saver(path: str) -> Callable[[Histogram], None]:
-    """What draws a histogram into a file."""
+    """Return a function that plots a histogram to a file."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise TableError("a plot needs matplotlib: pip install 'dpfast[plot]'") from None
+        raise TableError("a plot requires matplotlib: pip install 'dpfast[plot]'") from None
     figure = Figure(figsize=(6, 4), layout="constrained")
     if Path(path).suffix[1:] not in figure.canvas.get_supported_filetypes():
-        raise TableError(f"cannot draw {path}: use .png, .svg or .pdf")
+        raise TableError(f"cannot plot to {path}: use .png, .svg or .pdf")
 
     def save(released: Histogram) -> None:
         released.plot(figure.subplots())
@@ -469,7 +467,7 @@ def _saver(path: str) -> Callable[[Histogram], None]:
 
 
 def _open_for_writing(path: str) -> None:
-    """Raises unless a file can be written, before a release is made."""
+    """Check that a file can be written, before a release is made."""
     try:
         Path(path).open("a").close()
     except OSError as error:
@@ -487,7 +485,7 @@ def _writing(path: str) -> Iterator[None]:
 def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng, k = _column_grid(arguments), _rng(arguments), _checks.whole("k", arguments.k, least=1)
     options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
-    synthesize([grid.lower], 1, **options)  # a bad parameter is told before a long read
+    synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
     x = _read(arguments)
     _open_for_writing(arguments.output)
     records = synthesize(x, k, **options, rng=rng)
@@ -548,7 +546,7 @@ def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-# The demonstration's payroll: lognormal yearly pay in whole cents, from public parameters.
+# The payroll of the demo: lognormal yearly pay in whole cents, from public parameters.
 _MEDIAN_PAY, _SPREAD, _MOST_PAY = 48_000.0, 0.55, 1_000_000.0
 _QUARTILES = (0.25, 0.5, 0.75)
 
@@ -566,7 +564,7 @@ def _demo(arguments: argparse.Namespace) -> dict[str, Any]:
             file.writelines(f"{i},{amount:.2f}\n" for i, amount in enumerate(pay.tolist(), 1))
         x = read_column(str(path), "pay", progress=True)
     rng = _rng(arguments)
-    mechanism(x[:1000], rng=rng)  # the first call builds its thread's generator
+    mechanism(x[:1000], rng=rng)  # the first call creates the generator of its thread
     start = time.perf_counter()
     values = mechanism(x, rng=rng).tolist()
     middle = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The one private decision of a local randomiser: keep or lie, an exact coin of 64 bits."""
+"""The private decision of a local randomiser, to keep or to lie, by an exact 64-bit coin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 from dpfast import _checks
 
 _WORD = 2**64
-# Below, 64 bits say too little about a coin that is nearly fair.
+# Below this epsilon, 64 bits are too few for a nearly fair coin.
 _LEAST_EPSILON = 2.0**-40
 
 
@@ -23,12 +23,12 @@ class Coin:
     threshold : int
         In 1..2**64 - 1.
     odds : Fraction
-        The odds of "keep" at epsilon = 0: what "keep" and "lie" stand for is so many times as large in number.
+        The odds of "keep" at epsilon = 0: the ratio of the numbers of reports behind "keep" and "lie".
 
     Notes
     -----
-    The coin is what it is, not an approximation of an ideal one: whoever removes the bias of a report computes with
-    `probability`, `ratio` and `gain`, so estimates are unbiased exactly, and the loss is `epsilon`, exactly.
+    The coin is exact, not an approximation of an ideal one. Estimators remove the bias of reports with its
+    `probability`, `ratio` and `gain`, so estimates are exactly unbiased, and the loss is exactly `epsilon`.
     """
 
     threshold: int
@@ -41,41 +41,41 @@ class Coin:
 
     @property
     def ratio(self) -> Fraction:
-        """Largest ratio of the probabilities of one report under two inputs: the e**epsilon of this coin."""
+        """The largest ratio of the probabilities of a report under two inputs: e**epsilon for this coin."""
         return Fraction(self.threshold, _WORD - self.threshold) / self.odds
 
     @property
     def epsilon(self) -> float:
-        """The privacy loss ``log(ratio)``, to a unit in the last place; `ratio` is exact, and what `coin` bounds."""
+        """The privacy loss ``log(ratio)``, to a unit in the last place. `coin` bounds the exact `ratio`."""
         excess = self.ratio - 1
         return math.log1p(float(excess)) if excess < 1 else math.log(self.ratio)
 
     @property
     def gain(self) -> float:
-        """``1 / (2 P(keep) - 1)``, at even odds ``coth(epsilon / 2)``: what a kept-or-flipped sign is multiplied by."""
+        """The factor ``1 / (2 P(keep) - 1)`` that removes the bias of a kept or flipped sign; coth(epsilon / 2)."""
         return float(1 / (2 * self.probability - 1))
 
 
 @lru_cache(maxsize=256)
 def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
-    """The 64-bit coin of probability ``odds e^epsilon / (odds e^epsilon + 1)``, rounded down: towards privacy.
+    """The 64-bit coin of probability ``odds e^epsilon / (odds e^epsilon + 1)``, rounded down, toward more privacy.
 
     Parameters
     ----------
     epsilon : float
-        At least 2**-40, a double. From 44.4 on the coin of even odds is the last one, "lie" once in 2**64.
+        At least 2**-40, a double. From 44.4 on the coin with even odds is constant: it shows "lie" once in 2**64.
     odds : Fraction
-        Positive. For "inside a set of w of M reports or outside": w / (M - w).
+        Positive. For a report inside or outside a set of w of M reports: w / (M - w).
 
     Raises
     ------
     ValueError
-        `epsilon` too small; odds for which 64 bits leave less than half of epsilon.
+        If `epsilon` is too small, or if 64 bits leave less than half of epsilon at these odds.
 
     Notes
     -----
-    Privacy (docs/proofs/reflection.md): rounding down lowers the ratio of "keep" to "lie", which stays at least 1.
-    Cost: 20 us once, then cached. Reference: mechanisms-b 1.0.
+    Privacy (docs/proofs/reflection.md): rounding down reduces the ratio of "keep" to "lie", which remains at least 1.
+    Cost: 20 us for the first call, then cached. Reference: mechanisms-b 1.0.
     """
     from dpfast._kernels._balls import keep_threshold
 
@@ -84,7 +84,5 @@ def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
         raise ValueError(f"epsilon must be at least 2**-40 for a local randomiser, not {epsilon!r}")
     threshold = min(keep_threshold(epsilon, odds), _WORD - 1)
     if threshold < 1 or Coin(threshold, odds).epsilon < min(epsilon, 44.0) / 2:
-        raise ValueError(
-            f"epsilon={epsilon!r} is more than half lost in a coin of 64 bits with odds of {float(odds):g}"
-        )
+        raise ValueError(f"epsilon={epsilon!r} would lose more than half in a 64-bit coin with odds {float(odds):g}")
     return Coin(threshold, odds)

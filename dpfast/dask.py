@@ -1,7 +1,7 @@
-"""Releases of Dask collections: states are made where the chunks are and merged in a tree; needs `dask`.
+"""Releases of Dask collections: states are computed where the chunks are, and merged in a tree. Requires `dask`.
 
-Nothing but states moves, as their bytes, and the one draw is made by the caller. A lost worker does no harm: a chunk
-that is read again gives the same state.
+Only states are transferred, as bytes, and the caller makes the single draw. Losing a worker is harmless: reading a
+chunk again gives the same state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import spending
 from dpfast.streaming import State
 
-_MESSAGE = 2**14  # bytes that are sent with every task, rather than once for all
+_MESSAGE = 2**14  # up to this many bytes are sent with every task, more only once
 
 
 def release(
@@ -31,31 +31,32 @@ def release(
     rng: RandomSource = None,
     branches: SupportsIndex = 8,
 ) -> Any:
-    """A release of a central mechanism on a Dask collection: that of the same records in memory.
+    """Release a central mechanism on a Dask collection, as for the same records in memory.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any that has a state (`Mechanism.start`), and `SampleAndAggregate` of a family that is made of sums.
+        Any mechanism with a state (`Mechanism.start`), or `SampleAndAggregate` of an additive family.
     x : dask.array.Array, dask.dataframe.Series or DataFrame, Delayed or sequence of Delayed
-        Private records, of shape (n,) or (n, d) as the mechanism takes them, in chunks of rows.
+        Private records, of shape (n,) or (n, d) as the mechanism requires, in chunks of rows.
     size, rng
-        As for `Mechanism.release`.
+        See `Mechanism.release`.
     branches : int
-        States that are merged by one task, at least 2. A worker holds as many: choose few for a mechanism of many
-        columns, whose states are large (docs/guides/streaming.md).
+        Number of states that one task merges, at least 2. A worker holds this many states: choose few for a mechanism
+        with many columns, whose states are large (docs/guides/streaming.md).
 
     Returns
     -------
-    As `Mechanism.release`.
+    Any
+        See `Mechanism.release`.
 
     Notes
     -----
-    Privacy: `mechanism`'s. The scheduler and the workers see the records, as they must, and states, which are PRIVATE.
-    With a `dpfast.Ledger` the release is charged before anything is computed.
-    Cost: the collection is computed once for each pass of the mechanism: persist it if that is dear and it fits.
-    `SampleAndAggregate` makes blocks by position: it is one pass, and one before that counts the rows of chunks whose
-    lengths are not known.
+    Privacy: that of `mechanism`. The scheduler and the workers have access to the records, as they must, and to states,
+    which are PRIVATE. With a `dpfast.Ledger` the release is charged before anything is computed.
+    Cost: the collection is computed once for each pass of the mechanism; persist it if computing it is expensive and it
+    fits. `SampleAndAggregate` forms blocks by position: it takes one pass, after another one that counts the rows of
+    chunks if their lengths are unknown.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def release(
     >>> 49 < dpf.dask.release(median, ages) < 51  # doctest: +SKIP
     True
     """
-    # What is wrong without the data costs nothing.
+    # Invalid parameters are rejected before anything is charged.
     times = math.prod(_checks.shape(size))
     bit_generator(rng)
     many = _checks.whole("branches", branches, least=2)
@@ -83,7 +84,7 @@ def release(
 
 
 def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State:
-    """The state of a mechanism that has read a Dask collection in all its passes. PRIVATE. Parameters as `release`."""
+    """Return the state of a mechanism after reading a Dask collection in all passes. PRIVATE. See `release`."""
     from dask.delayed import delayed
 
     many = _checks.whole("branches", branches, least=2)
@@ -101,20 +102,20 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
 
 
 def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex = 8) -> Aggregate:
-    """The aggregate of the reports of a local randomiser in a Dask collection, for its `estimate`.
+    """Aggregate the reports of a local randomiser in a Dask collection, for its `estimate`.
 
     Parameters
     ----------
     randomizer : dpfast.local randomiser
     reports : dask.array.Array, or sequence of Delayed
-        As `Randomizer.randomize` gives them, in chunks of rows.
+        Reports from `Randomizer.randomize`, in chunks of rows.
     branches : int
-        Aggregates that are added by one task, at least 2.
+        Number of aggregates that one task adds, at least 2.
 
     Returns
     -------
     Aggregate
-        That of all reports; sums of doubles are rounded in the order of the tree.
+        The aggregate of all reports; sums of doubles are rounded in the order of the tree.
     """
     from dask.delayed import delayed
 
@@ -126,7 +127,7 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
 
 
 def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branches: int) -> BlockState:
-    """The sums over blocks of a collection, each chunk at its position. PRIVATE."""
+    """The sums over the blocks of a collection, with each chunk at its position. PRIVATE."""
     from dask.delayed import delayed
 
     *starts, end = itertools.accumulate(_lengths(x, chunks), initial=0)
@@ -143,14 +144,14 @@ def _chunks(x: Any) -> list[Any]:
 
     if isinstance(x, Delayed):
         return [x]
-    if hasattr(type(x), "rechunk"):  # of the type: a frame has its columns as attributes
+    if hasattr(type(x), "rechunk"):  # on the type, since a frame has its columns as attributes
         rows = x.rechunk(dict.fromkeys(range(1, x.ndim), -1)) if x.ndim > 1 else x
         return list(rows.to_delayed().ravel())
     return list(x.to_delayed() if hasattr(type(x), "to_delayed") else x)
 
 
 def _lengths(x: Any, chunks: list[Any]) -> list[int]:
-    """The numbers of rows of the chunks: computed if the collection does not know them."""
+    """The numbers of rows of the chunks; computed if the collection does not have them."""
     import dask
 
     known = x.chunks[0] if hasattr(type(x), "chunks") else (math.nan,)
@@ -160,13 +161,13 @@ def _lengths(x: Any, chunks: list[Any]) -> list[int]:
 
 
 def _reduced(parts: list[Any], merge: Callable[[list[Any]], Any], branches: int) -> Any:
-    """The one that is left when `branches` neighbours at a time are merged, each time by a task."""
+    """Merge the parts in a tree, `branches` neighbours in each task, and compute the result."""
     while len(parts) > 1:
         parts = [merge(parts[i : i + branches]) for i in range(0, len(parts), branches)]
     return parts[0].compute()
 
 
-# ---- what tasks do: they change nothing that they are given ----
+# ---- tasks: they do not modify their arguments ----
 
 
 def _read(mechanism: Mechanism, blank: bytes, chunk: Any) -> State:

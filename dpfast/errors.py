@@ -1,12 +1,12 @@
-"""The exceptions of dpfast. Everything else is a TypeError or a ValueError, raised before data are looked at."""
+"""The exceptions of dpfast. All other errors are a TypeError or a ValueError, raised before data are read."""
 
 
 class EntropyError(RuntimeError):
-    """The operating system or the cipher gave no randomness; nothing was released.
+    """Raised if the operating system or the cipher provided no randomness. No value was released.
 
     There is no fallback to a weaker source.
     """
 
 
 class BudgetError(RuntimeError):
-    """A `dpfast.Ledger` cannot pay for a release; nothing was released, and data were not looked at."""
+    """Raised if a release does not fit the budget of a `dpfast.Ledger`. No value was released and no data were read."""

@@ -1,4 +1,4 @@
-"""The door: public bounds, a public power-of-two step, and the one map from values to integer codes."""
+"""The public grid: bounds, a power-of-two step, and the map from values to integer codes."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _LARGEST = sys.float_info.max
 class Grid:
     """A public grid of equally spaced points between two bounds.
 
-    A value is clamped to the bounds, then rounded to the nearest point (half to even); the map is exact and looks at
-    one record at a time, so it costs no privacy. NaN goes to a public point, infinities to the bounds.
+    A value is clamped to the bounds, then rounded to the nearest point (half to even). The map is exact and applies to
+    each record separately, so it costs no privacy. NaN goes to a public point, infinities to the bounds.
 
     Parameters
     ----------
     lower, upper : float
-        Finite bounds in data units, ``lower < upper``, chosen without looking at the data. They are widened outward to
+        Finite bounds in data units, ``lower < upper``, chosen without knowledge of the data. They are widened to
         multiples of `step`.
     step : float, optional
-        A power of two in data units: the granularity of every release. Default: the smallest with at most 2**32 points
-        whose indices are exact in float64 (``max(|lower|, |upper|) / step <= 2**53``).
+        A power of two in data units: the granularity of every release. Default: the smallest step with at most 2**32
+        points and indices that are exact in float64 (``max(|lower|, |upper|) / step <= 2**53``).
     missing : float, optional
-        Where NaN, None and unreadable cells go. Default: `lower`.
+        The value of NaN, None and unreadable cells. Default: `lower`.
 
     Attributes
     ----------
     lower, upper, step, missing : float
     size : int
-        Number of points, at most 2**52.
+        The number of points, at most 2**52.
 
     Raises
     ------
     TypeError, ValueError
-        Bounds that are not finite numbers in order; a step that is no power of two; bounds too wide for the step.
+        Bounds that are not finite numbers in order; a step that is not a power of two; bounds too wide for the step.
 
     Notes
     -----
-    Privacy: none is spent; the codes are private data. Cost: O(1); `encode` is O(n).
-    Source: the grid idea is Mironov 2012's snapping done once, at the door (docs/proofs/grid.md).
+    Privacy: a grid spends none; the codes are private data. Cost: O(1); `encode` is O(n).
+    Source: the idea is the snapping of Mironov 2012, applied once, to the input (docs/proofs/grid.md).
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Grid:
             object.__setattr__(self, name, value)
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Codes in [0, size) of the values, in order.
+        """The codes of the values, integers in [0, size), in order.
 
         Parameters
         ----------
@@ -137,16 +137,16 @@ class Grid:
         return out
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The values of integer codes in [0, size), exact."""
+        """The exact values of integer codes in [0, size)."""
         return np.asarray(_containers.integers("codes", codes) + self.first, dtype=np.float64) * self.step
 
     def value(self, code: int) -> float:
-        """The value of one code, exact."""
+        """The exact value of one code."""
         return (self.first + code) * self.step
 
     @property
     def kernel(self) -> dict[str, float]:
-        """The keyword arguments by which the kernels of selection know the grid."""
+        """The keyword arguments that describe the grid to the kernels of selection."""
         return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class Grid:
 
 
 def _outward(lower: Fraction, upper: Fraction, step: float) -> tuple[int, int]:
-    """The bounds in steps, widened outward."""
+    """The bounds in steps, rounded outward."""
     return math.floor(lower / Fraction(step)), math.ceil(upper / Fraction(step))
 
 
@@ -164,7 +164,7 @@ def _fits(first: int, last: int, size: int) -> bool:
 
 
 def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
-    """The smallest power of two that gives at most `size` points, all indices exact in float64."""
+    """The smallest power of two with at most `size` points and all indices exact in float64."""
     least = float(max((upper - lower) / size, max(abs(lower), abs(upper)) / _MAX_STEPS_FROM_ZERO))
     step = math.ldexp(1.0, max(math.frexp(least)[1] - 2, -1074)) if least else math.ulp(0.0)
     while not _fits(*_outward(lower, upper, step), size):
@@ -173,24 +173,24 @@ def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
 
 
 def check_grid(grid: Any) -> None:
-    """Raise a TypeError if this is not a `Grid`."""
+    """Raise a TypeError if `grid` is not a `Grid`."""
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
 
 
 def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
-    """The grid, or the one that `bounds` stand for: exactly one of the two is given."""
+    """The given grid, or the grid with the given bounds; exactly one of the two must be given."""
     _checks.bounds_or_grid(bounds, grid)
     return Grid(*_checks.pair("bounds", bounds), step=natural_step(x)) if grid is None else grid
 
 
 def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:
-    """The grid within a pair of bounds, or one within each of several."""
+    """The grid within a pair of bounds, or the grids within several pairs."""
     if np.ndim(bounds) < 2:
         return Grid(*_checks.pair("bounds", bounds), step=step)
     return tuple(Grid(*_checks.pair("each of bounds", pair), step=step) for pair in bounds)
 
 
 def natural_step(x: Any) -> float | None:
-    """1 where x declares integers or booleans by its dtype; None, the default of `Grid`, elsewhere."""
+    """1 if x has an integer or boolean dtype, else None, the default of `Grid`."""
     return 1.0 if _containers.declares_integers(x) else None

@@ -1,4 +1,4 @@
-"""One release for each of many groups of records."""
+"""Releases for many groups of records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpfast.random import RandomSource, Streams, bit_generator, streams
 from dpfast.spending import spending
 from dpfast.statistics import OrderStatistic
 
-_BLOCK = 2**10  # groups that draw from one stream
+_BLOCK = 2**10  # number of groups that draw from one stream
 _LARGEST = _groups.LARGEST_GROUP
 
 _Draw = Callable[[int, int, np.random.BitGenerator], None]
@@ -36,24 +36,24 @@ def by_group(
 ) -> NDArray[np.float64]:
     """Release one number, or vector, for each group of records; one epsilon covers all groups together.
 
-    With a mechanism for a replaced record labels and groups are public, the same for neighbours. With one for a record
-    added or removed they are private: its guarantee is for one record, with its label, in or out.
+    If the mechanism is for one replaced record, labels and groups are public and the same for neighbours. If it is for
+    one record added or removed, they are private: the guarantee is for one record together with its label.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Of what is released for each group: floats, or arrays of one shape.
+        The release for each group: floats, or arrays of one shape.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows
-        Private data, as for the mechanism; never modified.
+        Private data, of the kind that the mechanism requires; never modified.
     labels : array_like of int, shape (n,)
-        The group of each record, 0..num_groups - 1, in any order. A record with another label, or whose label is masked
-        or null, is in no group and dropped. Where labels are private, so is one whose label is not a whole number: NaN,
-        None in a list, 0.5, text. A float that is a whole number is read as that number.
+        The group of each record, 0..num_groups - 1, in any order. A record whose label is outside this range, masked or
+        null is dropped. With private labels, a record whose label is not a whole number (NaN, None in a list, 0.5,
+        text) is also dropped. A float that is a whole number is a valid label.
     offsets : array_like of int, shape (num_groups + 1,)
-        Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``. From
-        0 to n, never falling. They are public, the layout of the records in memory.
+        Instead of `labels`, for records in the order of their groups: group g is ``x[offsets[g]:offsets[g + 1]]``.
+        Nondecreasing from 0 to n, and public, as the layout of the records in memory.
     num_groups : int, optional
-        G, public. Default, where labels are public: the largest label + 1.
+        G, public. Default for public labels: the largest label + 1.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -62,22 +62,22 @@ def by_group(
     Returns
     -------
     ndarray of float64, shape (G,) or (G, ...)
-        For an empty group a uniform point of the grid. Where a mechanism releases None, NaN.
+        A uniform point of the grid for an empty group, and NaN if the mechanism releases None.
 
     Raises
     ------
     TypeError, ValueError
-        A mechanism of scores, or one that releases no numbers; neither or both of `labels` and `offsets`; labels not as
-        many as records; public labels that are not integers; private ones of a dtype of text, objects or dates; offsets
-        that are out of order; `num_groups` missing where labels are private; an empty group where groups are public and
-        there is no grid of one number; what the mechanism raises.
+        A mechanism of scores, or one that does not release numbers; neither or both of `labels` and `offsets`; a number
+        of labels that differs from the number of records; public labels that are not integers; private labels with a
+        dtype of text, objects or dates; offsets that are out of order; `num_groups` missing with private labels; an
+        empty public group without a grid for one number; errors of the mechanism.
 
     Notes
     -----
-    Privacy: one record is in one group, so the releases together are as private as one of them
-    (docs/proofs/groups.md); a ledger is charged for one. Each group's release has the law of the mechanism on its
-    records, and groups are independent.
-    Cost: for one quantile by `InverseSensitivity` a counting sort and one kernel call for 1024 groups, about a tenth of
+    Privacy: each record is in one group, so all releases together have the guarantee of one of them
+    (docs/proofs/groups.md), and a ledger charges one. Each group's release has the law of the mechanism on its records,
+    and groups are independent.
+    Cost: for one quantile by `InverseSensitivity` a counting sort and one kernel call per 1024 groups, about a tenth of
     a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is outside the guarantee.
 
     Examples
@@ -94,9 +94,7 @@ def by_group(
         raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
     _checks.reads_records(mechanism)
     if not mechanism.releases_numbers:
-        raise TypeError(
-            f"a {type(mechanism).__name__} releases no numbers, of which an array holds those of all groups"
-        )
+        raise TypeError(f"a {type(mechanism).__name__} does not release numbers, which by_group puts into one array")
     if (labels is None) == (offsets is None):
         raise TypeError("give either labels= or offsets=")
     threads, _ = _checks.threads(workers), bit_generator(rng)
@@ -134,7 +132,7 @@ def _offsets(offsets: Any, n: int, groups: int | None) -> NDArray[np.int64]:
 
 
 def _blocks(draw: _Draw, groups: int, rng: RandomSource, threads: int) -> None:
-    """Calls draw(start, stop, source) for blocks of groups, each with a stream of its own."""
+    """Call draw(start, stop, source) for blocks of groups, each with its own stream."""
     parts: Streams = streams(rng, -(-groups // _BLOCK))
 
     def block(i: int) -> None:
@@ -151,12 +149,12 @@ def _quantiles(
     rng: RandomSource,
     threads: int,
 ) -> NDArray[np.float64]:
-    """In the kernel, but for groups too large for a sort to pay."""
+    """Release quantiles by one kernel call per block; groups too large for an efficient sort are drawn one by one."""
     grid = mechanism.grid
     if values.dtype == np.float64 and values.flags.aligned:
         kernel: dict[str, Any] = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "first": grid.first}
         missing = grid.missing
-    else:  # codes of other kinds of numbers are records on a grid from 0 in steps of 1
+    else:  # for other dtypes, use codes as records on a grid from 0 with step 1
         values, missing = grid.encode(values).astype(np.float64), 0.0
         kernel = {"lower": 0.0, "upper": float(grid.size - 1), "step": 1.0, "first": 0.0}
     if labels is not None:
@@ -188,7 +186,7 @@ def _one_by_one(
     rng: RandomSource,
     threads: int,
 ) -> NDArray[np.float64]:
-    """Any mechanism, group after group."""
+    """Release with any mechanism, one group after another."""
     if labels is not None:
         inside = (labels >= 0) & (labels < len(offsets) - 1)
         kept = labels if inside.all() else labels[inside]
@@ -211,7 +209,7 @@ def _one_by_one(
                 released[g] = mechanism(values[offsets[g] : offsets[g + 1]], rng=source)
 
     _blocks(draw, count, rng, threads)
-    shape = next((np.shape(value) for value in released if value is not None), values.shape[1:])  # None is of rows
+    shape = next((np.shape(value) for value in released if value is not None), values.shape[1:])  # only rows give None
     out = np.full((count, *shape), np.nan)
     for g, value in enumerate(released):
         if value is not None:

@@ -1,4 +1,4 @@
-"""Exact output laws. A law depends on private data and is never released: it is what proofs and audits talk about."""
+"""Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from dpfast._kernels import _boxes, _levels, _samplers
 from dpfast.grid import Grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
-# Scores that are told apart leave at most e**-42 < 2**-60 of the probability to all others.
+# The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
 
 
 def score_cap(epsilon: float, log_outcomes: float) -> int:
-    """The public number of scores that are told apart, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
+    """The public cap on scores, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
 
-    All beyond count alike. At most 2**30 + 1, where the error bound of the sums of their weights
-    (docs/proofs/certified-choice.md) ends.
+    All scores from the cap on get the same weight. At most 2**30 + 1, the limit of the error bound of the sums of
+    weights (docs/proofs/certified-choice.md).
     """
     return 1 + math.ceil(min(2 / epsilon * (log_outcomes + TAIL), 2.0**30))
 
 
 class Law(ABC):
-    """A distribution on grid codes, or on vectors of them, and the values that they stand for."""
+    """A distribution on grid codes, or on vectors of codes, and the values of the codes."""
 
     @abstractmethod
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of P(K = k); -inf outside the support."""
+        """The natural logarithm of P(K = k); -inf outside the support."""
 
     @abstractmethod
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Exact draws, as arrays of int64 of shape `size`; one draw for None."""
+        """Draw exactly: an array of int64 of shape `size`, or one draw for None."""
 
     def outcomes(self) -> NDArray[np.int64]:
-        """All k that can come out, along the first axis: a ValueError for more than 2**20."""
+        """All possible k, along the first axis; raises a ValueError for more than 2**20."""
         raise TypeError(f"the outcomes of {type(self).__name__} cannot be listed")
 
     @abstractmethod
@@ -69,7 +69,7 @@ class ScalarLaw(Law):
 
     @abstractmethod
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Exact draws: an int for size None, else an array of int64."""
+        """Draw exactly: an int for size None, else an array of int64."""
 
     @abstractmethod
     def value(self, k: ArrayLike) -> Any:
@@ -90,12 +90,13 @@ class NestedIntervals(ScalarLaw):
         The support is 0..last.
     grid : Grid
     decode : callable, optional
-        Turns codes into values. Default: ``grid.decode``.
+        Converts codes to values. Default: ``grid.decode``.
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), level t with weight
-    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or anywhere with weight ``q**levels (last + 1)``; then a uniform point.
+    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level t with weight
+    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or the whole support with weight ``q**levels (last + 1)``; then draw a
+    uniform point of it.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class NestedIntervals(ScalarLaw):
         self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
         self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
-        # Where the score changes, and the probability of each stretch of equal score.
+        # The codes at which the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
         self._starts, lengths = edges[:-1], np.diff(edges)
         exponents = -epsilon / 2 * self.score(self._starts)
@@ -121,7 +122,7 @@ class NestedIntervals(ScalarLaw):
         self._before = np.concatenate([[0.0], np.cumsum(masses / math.fsum(masses))])
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
-        """The least number of replaced records that puts the statistic at k, capped at the number of levels."""
+        """The least number of replaced records that moves the statistic to k, capped at the number of levels."""
         codes = _containers.integers("k", k)
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
@@ -160,22 +161,22 @@ class NestedIntervals(ScalarLaw):
 
 
 class Boxes(Law):
-    """P(k) proportional to ``exp(-epsilon / 2 * score(k))`` on the vectors k of the last of several nested boxes.
+    """P(k) proportional to ``exp(-epsilon / 2 * score(k))`` on the vectors k in the last of several nested boxes.
 
     score(k) is the least t with lower[t] <= k <= upper[t] in every coordinate.
 
     Parameters
     ----------
     lower, upper : ndarray of int64, shape (boxes, d)
-        Least and greatest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
+        The least and largest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
     epsilon : float
     decode : callable
-        Turns vectors of codes, an array of shape (..., d), into values.
+        Converts vectors of codes, an array of shape (..., d), to values.
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-boxes.md): with q = exp(-epsilon / 2), box t with weight ``(1 - q) q**t
-    volume(t)``, the last with ``q**t volume(t)``; then a uniform point.
+    Drawn as a mixture (docs/proofs/nested-boxes.md): with q = exp(-epsilon / 2), draw box t with weight ``(1 - q) q**t
+    volume(t)``, the last box with ``q**t volume(t)``; then draw a uniform point of it.
     """
 
     def __init__(
@@ -192,12 +193,12 @@ class Boxes(Law):
             self._volumes.add_ranges(np.ascontiguousarray(low), np.ascontiguousarray(high))
         logs = np.log(self._volumes.mantissa) + math.log(2) * self._volumes.exponent
         logs -= epsilon / 2 * np.arange(len(lower))
-        with np.errstate(divide="ignore"):  # where epsilon / 2 is 0 in doubles, only the last box weighs anything
+        with np.errstate(divide="ignore"):  # if epsilon / 2 is 0 in doubles, only the last box has weight
             logs[:-1] += np.log(-np.expm1(-epsilon / 2))
         self._log_total = float(logs.max() + math.log(math.fsum(np.exp(logs - logs.max()))))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
-        """The least t whose box holds k; the number of boxes for vectors outside all."""
+        """The least t whose box contains k; the number of boxes for vectors outside all boxes."""
         codes = _containers.integers("k", k)
         scores = np.zeros(codes.shape[:-1], np.int64)
         for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):
@@ -237,18 +238,18 @@ class Boxes(Law):
 
 
 class BehindTest(Law):
-    """A law of vectors behind a noisy test: `FAILURE` in every coordinate where the test fails.
+    """A law of vectors behind a noisy test, with `FAILURE` in every coordinate if the test fails.
 
-    It passes if discrete Laplace noise, P(Z = z) proportional to ``exp(-epsilon |z|)``, is at least `margin`. The value
-    of a failure is None for one draw, and NaN in every coordinate among several.
+    The test passes if discrete Laplace noise, P(Z = z) proportional to ``exp(-epsilon |z|)``, is at least `margin`. The
+    value of a failure is None for one draw, and NaN in every coordinate among several.
 
     Parameters
     ----------
     law : Boxes
-        Where the test passes.
+        The law given that the test passes.
     margin : int
     epsilon : float
-        Of the test.
+        The epsilon of the test.
     """
 
     FAILURE = -(2**63)
@@ -288,18 +289,18 @@ class BehindTest(Law):
 class NoisyIntegers(Law):
     """Independent discrete Laplace noise on integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
 
-    What is drawn is clamped to +-most.
+    The draws are clamped to +-most.
 
     Parameters
     ----------
     center : ndarray of int64, of any shape
-        c, within +-2**61, and below that where `most` is 2**62.
+        c, within +-2**61, and strictly within if `most` is 2**62.
     scale : Fraction
         s, at most 2**56.
     most : int
         Public, at most 2**62.
     decode : callable
-        Turns integers into what is released.
+        Converts integers to released values.
     """
 
     def __init__(
@@ -313,20 +314,20 @@ class NoisyIntegers(Law):
         self.center, self.scale, self.most, self._decode = center, scale, most, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """Natural logarithm of P(K = k), k of shape (..., *center.shape); without the clamping."""
+        """The natural logarithm of P(K = k), k of shape (..., *center.shape), before clamping."""
         rate = float(1 / self.scale)
         distance = np.abs(_containers.integers("k", k) - self.center).astype(np.float64)
         axes = tuple(range(-self.center.ndim, 0))
         return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=axes))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Exact draws, int64 of shape (*size, *center.shape)."""
+        """Draw exactly: int64 of shape (*size, *center.shape)."""
         shape = (*_checks.shape(size), *self.center.shape)
         out = np.empty(math.prod(shape), np.int64)
         for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
             _samplers.fill_discrete_laplace(source, self.scale, block)
-        # The noise is clamped before, for the sum not to overflow, so wide that with or without it the clamped sum is
-        # the same.
+        # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
+        # change.
         np.clip(out, -self.most - 2**61, self.most + 2**61, out=out)
         draws = out.reshape(shape)
         draws += self.center
@@ -342,7 +343,7 @@ class RoundedNoise(ABC):
     Parameters
     ----------
     scale : float or Fraction
-        In (0, 2**56], in units of the integers; taken as the number it is. Student's t: a float.
+        In (0, 2**56], in units of the integers; its exact value is used. Must be a float for Student's t.
     """
 
     def __init__(self, scale: float | Fraction) -> None:
@@ -350,15 +351,15 @@ class RoundedNoise(ABC):
 
     @abstractmethod
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Natural logarithm of P(Z >= z), z >= 1."""
+        """The natural logarithm of P(Z >= z), z >= 1."""
 
     @abstractmethod
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Natural logarithm of P(Z = z)."""
+        """The natural logarithm of P(Z = z)."""
 
     @abstractmethod
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
-        """Exact draws, saturated at +-(2**63 - 1)."""
+        """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
 
 
 class RoundedLaplace(RoundedNoise):
@@ -381,7 +382,7 @@ class RoundedLaplace(RoundedNoise):
 
 
 class RoundedStudent3(RoundedNoise):
-    """round(scale * T), T Student's t with 3 degrees of freedom; probabilities to about 1e-14, relative, everywhere.
+    """round(scale * T), T Student's t with 3 degrees of freedom. Probabilities have relative error about 1e-14.
 
     In units of c = t / sqrt(3) the density of |T| is ``(4 / pi) / (1 + c**2)**2``. A cell z of width h = 1 / (scale
     sqrt(3)) is far enough from the poles at +-i for Gauss-Legendre quadrature: at least 2 z half-widths.
@@ -422,7 +423,7 @@ class RoundedStudent3(RoundedNoise):
 
 
 class ClampedNoise(ScalarLaw):
-    """The law of ``clamp(center + Z)`` on 0..last, Z rounded noise: what lies beyond an end is an atom there.
+    """The law of ``clamp(center + Z)`` on 0..last, Z rounded noise, with the mass beyond each end as an atom there.
 
     Parameters
     ----------
@@ -430,9 +431,9 @@ class ClampedNoise(ScalarLaw):
     center : int
         The exact statistic, in 0..last.
     last : int
-        The support is 0..last, both ends included: clamping is done after the noise. 0 for a constant.
+        The support is 0..last, with both ends included, since clamping follows the noise. 0 for a constant.
     decode : callable
-        Turns codes into values.
+        Converts codes to values.
 
     Notes
     -----
@@ -445,7 +446,7 @@ class ClampedNoise(ScalarLaw):
         self.support = (0, last)
 
     def _log_at_least(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Natural logarithm of P(Z >= z), any z."""
+        """The natural logarithm of P(Z >= z), any z."""
         tail = self.noise.log_tail(np.maximum(np.where(z > 0, z, 1 - z), 1.0))
         return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
 
@@ -489,14 +490,14 @@ class ClampedNoise(ScalarLaw):
 
 
 def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
-    """A uniform point of the grid: the release of no data."""
+    """Draw a uniform point of the grid: the release for an empty group."""
     out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
     _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
     return grid.value(int(out[0]))
 
 
 class IndependentLaws(Law):
-    """The law of a vector of independent integers; k has the coordinates along its last axis.
+    """The law of a vector of independent integers. The last axis of k has the coordinates.
 
     Parameters
     ----------

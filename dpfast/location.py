@@ -1,4 +1,4 @@
-"""Location and spread: one function per statistic, one line on a mechanism."""
+"""Location and spread: one function per statistic, each a call of a mechanism."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "winsorized_mean",
 ]
 
-_UNUSED = Grid(0, 1, step=1)  # a count looks at no values
+_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 def median(
@@ -62,18 +62,18 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Or `dpfast.Chunks` of such arrays.
+        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Also `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats
-        Public bounds in data units, chosen without looking at x; short for ``grid=Grid(*bounds)``, with step 1 if x
-        declares an integer or boolean dtype.
+        Public bounds in data units, chosen without knowledge of x; short for ``grid=Grid(*bounds)``, with step 1 if x
+        has an integer or boolean dtype.
     grid : Grid
         Instead of `bounds`.
     delta : float
         0 for a pure mechanism; positive only for "smooth-sensitivity".
     method : {"inverse-sensitivity", "smooth-sensitivity"}
-        The default is pure, and the more accurate of the two.
+        The default is pure and mostly more accurate.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -93,8 +93,8 @@ def median(
 
     Notes
     -----
-    Privacy: `InverseSensitivity`, docs/proofs/nested-intervals.md; `SmoothSensitivity`,
-    docs/proofs/smooth-sensitivity.md. Cost: O(n), about two or three times ``x.sum()``.
+    Privacy: `InverseSensitivity` (docs/proofs/nested-intervals.md) or `SmoothSensitivity`
+    (docs/proofs/smooth-sensitivity.md). Cost: O(n), about two or three times ``x.sum()``.
 
     References
     ----------
@@ -165,12 +165,12 @@ def quantile(
     epsilon : float
         Positive; for a sequence the total of all quantiles.
     bounds, grid, delta, method, rng, workers
-        As for `median`, with the same errors, cost and references.
+        See `median`, also for errors, cost and references.
 
     Returns
     -------
     float or ndarray
-        Points of the grid, in the order of q; they never decrease where q increases.
+        Points of the grid, in the order of q; a larger q never has a smaller point.
 
     Notes
     -----
@@ -202,7 +202,7 @@ def trimmed_mean(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the mean without the floor(trim * n) smallest and greatest records, epsilon-differentially private.
+    """Release the mean without the floor(trim * n) smallest and largest records, epsilon-differentially private.
 
     Neighbours: one replaced record.
 
@@ -212,8 +212,8 @@ def trimmed_mean(
     trim : float
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
     epsilon, bounds, grid, delta, method, rng, workers
-        As for `median`, with the same errors, privacy and references. A ValueError too where records in the mean times
-        grid points is 2**63 or more.
+        See `median`, also for errors, privacy and references. Raises a ValueError also if the number of records in the
+        mean times the number of grid points is 2**63 or more.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def trimmed_mean(
 
     Notes
     -----
-    Cost: O(n), about 0.15 times `scipy.stats.trim_mean`; the sum is exact, in integers.
+    Cost: O(n), about 0.15 times `scipy.stats.trim_mean`; the sum is an exact sum of integers.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def winsorized_mean(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the mean with the floor(trim * n) records at each end pulled in, epsilon-differentially private.
+    """Release the Winsorized mean: floor(trim * n) records pulled in at each end, epsilon-differentially private.
 
     Neighbours: one replaced record.
 
@@ -254,9 +254,9 @@ def winsorized_mean(
     ----------
     x : array_like of shape (n,)
     trim : float
-        Fraction replaced by the next record inside, on each side, in [0, 0.5).
+        Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
     epsilon, bounds, grid, delta, method, rng, workers
-        As for `trimmed_mean`, with the same returns (g = n), errors, privacy, cost and references.
+        See `trimmed_mean`, also for returns (g = n), errors, privacy, cost and references.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def iqr(
     ----------
     x : array_like of shape (n,)
     epsilon, bounds, grid, delta, method, rng, workers
-        As for `median`, with the same errors, privacy and references.
+        See `median`, also for errors, privacy and references.
 
     Returns
     -------
@@ -299,7 +299,7 @@ def iqr(
     Notes
     -----
     Cost: O(n), about 0.15 times ``np.percentile(x, [25, 75])``, plus levels**2 / 2 steps of half a nanosecond, levels =
-    2 (log(size) + 42) / epsilon or n, whichever is less.
+    min(n, 2 (log(size) + 42) / epsilon).
 
     Examples
     --------
@@ -327,7 +327,7 @@ def huber(
 ) -> float:
     """Release Huber's estimate of location with corner k, epsilon-differentially private.
 
-    That is the least grid point theta with ``sum(clip(theta - x, -k, k)) >= 0``. Neighbours: one replaced record.
+    It is the least grid point theta with ``sum(clip(theta - x, -k, k)) >= 0``. Neighbours: one replaced record.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def huber(
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
     epsilon, bounds, grid, delta, method, rng, workers
-        As for `median`, with the same returns, errors, privacy and references.
+        See `median`, also for returns, errors, privacy and references.
 
     Notes
     -----
@@ -369,9 +369,10 @@ def mean(
     x : array_like of shape (n,)
     method : {"global-sensitivity", "inverse-sensitivity"}
         Laplace noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
-        mechanism, which is better where most records are far from both bounds only for large epsilon.
+        mechanism, which for records far from both bounds is better only with large epsilon.
     epsilon, bounds, grid, delta, rng, workers
-        As for `median`, with the same errors. A ValueError too where records times grid points is 2**63 or more.
+        See `median`, also for errors. Raises a ValueError also if the number of records times the number of grid points
+        is 2**63 or more.
 
     Returns
     -------
@@ -380,8 +381,8 @@ def mean(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity`, docs/proofs/global-sensitivity.md. Cost: about 1.3 times ``np.mean(x)``; the sum is
-    exact, in integers.
+    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md). Cost: about 1.3 times ``np.mean(x)``; the sum is
+    an exact sum of integers.
 
     References
     ----------
@@ -416,7 +417,7 @@ def sum(
     method : {"global-sensitivity"}
         Laplace noise of scale width / epsilon, width the distance of the bounds.
     epsilon, bounds, grid, delta, rng, workers
-        As for `mean`, with the same errors, privacy, cost and references.
+        See `mean`, also for errors, privacy, cost and references.
 
     Returns
     -------
@@ -446,12 +447,12 @@ def count(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, never modified: numbers, of which missing ones count, too. n = 0 is allowed. Or `dpfast.Chunks`.
-        What else is to be counted can be told record by record: ``x[x > limit]`` for the records with a property.
+        Private data, never modified: numbers, where missing ones count, too. n = 0 is allowed. Also `dpfast.Chunks`. To
+        count the records with a property of each record, select them first: ``x[x > limit]``.
     epsilon : float
         Positive.
     within : pair of float, optional
-        Public. Count x with lower <= x <= upper only, compared as float64; NaN never is. Bounds may be infinite.
+        Public. Count only x with lower <= x <= upper, compared as float64, which excludes NaN. Bounds may be infinite.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -460,7 +461,7 @@ def count(
     Returns
     -------
     int
-        At least 0; exact up to 2**53, else rounded to float64.
+        At least 0; exact up to 2**53, rounded to float64 above.
 
     Raises
     ------
@@ -470,8 +471,8 @@ def count(
     Notes
     -----
     Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: rounded Laplace noise
-    of scale 1 / epsilon, exact, then clamped to 0. Where a record is replaced, all of them are counted in public; those
-    within a range are then `dpfast.sum` of booleans. Cost: none but that of `within`, one comparison pass.
+    of scale 1 / epsilon, exact, then clamped to 0. For one replaced record the number of all records is public; count
+    the records in a range by `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
 
     References
     ----------
@@ -509,7 +510,7 @@ def variance(
     method : {"global-sensitivity"}
         Laplace noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
     epsilon, bounds, grid, delta, rng, workers
-        As for `mean`, with the same errors, privacy and references.
+        See `mean`, also for errors, privacy and references.
 
     Returns
     -------
@@ -518,7 +519,7 @@ def variance(
 
     Notes
     -----
-    Cost: about 0.8 times ``np.var(x)``; the sums are exact, in integers.
+    Cost: about 0.8 times ``np.var(x)``; the sums are exact sums of integers.
 
     Examples
     --------
@@ -541,13 +542,13 @@ def std(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
-    """Release the population standard deviation of x: the square root of a release of `variance`.
+    """Release the population standard deviation of x, the square root of a release of `variance`.
 
     Parameters
     ----------
     x : array_like of shape (n,)
     epsilon, bounds, grid, delta, method, rng, workers
-        As for `variance`, with the same errors, privacy, cost and references.
+        See `variance`, also for errors, privacy, cost and references.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Exact noise on arrays of integers and of floats on a grid."""
+"""Exact noise for arrays of integers and of floats on a grid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
-_USE = "noise does not tell what it costs: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
+_USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
 @refused(_USE)
@@ -29,33 +29,33 @@ def laplace(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Any:
-    """Rounded Laplace noise on the integers: round(scale * L), L standard Laplace, exactly.
+    """Draw exact rounded Laplace noise on the integers: round(scale * L), L standard Laplace.
 
     ``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``.
 
     Parameters
     ----------
     scale : float or Fraction
-        In (0, 2**56], in units of the integers, taken as the number it is.
+        In (0, 2**56], in units of the integers; its exact value is used.
     size : int or tuple of ints, optional
-        Shape; None is one draw.
+        The shape. Default: one draw.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the draws reproducible, hence not private. Default: the secure generator.
     workers : int
-        Threads; the draws do not depend on it, for a given rng.
+        The number of threads; for a given rng the draws do not depend on it.
 
     Returns
     -------
     int, or ndarray of int64
-        Saturated at +-(2**63 - 1), which a scale of 2**56 reaches with probability e**-128: clamp what they are added
-        to, or that event tells the sum.
+        Saturated at +-(2**63 - 1), which a scale of 2**56 reaches with probability e**-128: clamp the noisy values, or
+        this event reveals the data.
 
     Notes
     -----
     Privacy: an integer of sensitivity s plus this noise is (s / scale)-DP: it is the continuous Laplace mechanism,
-    rounded (docs/proofs/rounded-laplace.md). Cost: about 0.4 times ``Generator.laplace``. Where the noise falls is
-    decided in doubles with a proved bound, else in ball arithmetic (about scale * 2**-48 of the draws), so the time
-    depends on the draws; timing is outside the guarantee.
+    rounded (docs/proofs/rounded-laplace.md). Cost: about 0.4 times ``Generator.laplace``. Draws are decided in doubles
+    with a proved bound, or else in ball arithmetic (about scale * 2**-48 of the draws), so the time depends on the
+    draws; timing is outside the guarantee.
 
     References
     ----------
@@ -78,10 +78,10 @@ def discrete_laplace(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Any:
-    """Discrete Laplace (two-sided geometric) noise: ``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``, exactly.
+    """Draw exact discrete Laplace (two-sided geometric) noise: ``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``.
 
-    Parameters, returns and cost as for `laplace` (twice the words). Privacy: an integer of sensitivity s plus this
-    noise is (s / scale)-DP for a public scale; with a scale that depends on data it is no substitute for `laplace`
+    Parameters, returns and cost are those of `laplace` (with twice the words). Privacy: an integer of sensitivity s
+    plus this noise is (s / scale)-DP for a public scale; it cannot replace `laplace` if the scale depends on data
     (docs/proofs/discrete-laplace.md).
 
     References
@@ -99,11 +99,11 @@ def geometric(
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Any:
-    """Geometric draws, exactly: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k = 0, 1, ...
+    """Draw exactly from a geometric distribution: ``P(k) = (1 - exp(-1/scale)) exp(-k/scale)``, k = 0, 1, ...
 
-    That is floor(scale * E), E standard exponential.
+    This is the distribution of floor(scale * E), E standard exponential.
 
-    Parameters, returns and cost as for `laplace`. One-sided noise is not private by itself.
+    Parameters, returns and cost are those of `laplace`. One-sided noise is not private by itself.
     """
     return _fill(_samplers.fill_geometric, scale, size, rng, workers)
 
@@ -117,23 +117,23 @@ def add_laplace(
     Parameters
     ----------
     values : array_like
-        Private data of any shape: clamped and rounded to `grid` first, NaN to ``grid.missing``.
+        Private data of any shape, first clamped and rounded to `grid`; NaN goes to ``grid.missing``.
     scale : float or Fraction
         In data units; ``scale / grid.step`` at most 2**56.
     grid : Grid
     rng, workers
-        As for `laplace`.
+        See `laplace`.
 
     Returns
     -------
     ndarray of float64
-        The shape of `values`; every entry an integer multiple of ``grid.step``. Not clamped after the noise, so that
-        sums stay unbiased: clamp the result if you want, that costs nothing.
+        With the shape of `values`; every entry is an integer multiple of ``grid.step``. It is not clamped after the
+        noise, so that sums are unbiased; clamping the result is free postprocessing.
 
     Notes
     -----
     Privacy: if one record changes the rounded vector by at most s in the l1 norm, the release is (s / scale)-DP.
-    Rounding itself may add one step to each entry that a record touches: s_real + step * entries is always enough.
+    Rounding may add one step to each entry that a record changes: s_real + step * entries is always a valid s.
     Cost: three passes over memory and the draws.
 
     Examples
@@ -146,15 +146,15 @@ def add_laplace(
     check_grid(grid)
     steps = _checks.scale(scale, grid.step)
     _checks.threads(workers)
-    bit_generator(rng)  # all told before data are looked at
+    bit_generator(rng)  # reject wrong parameters before reading data
     array = _containers.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(_samplers.fill_rounded_laplace, steps, codes.size, rng, workers)
-    np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)  # the sum may not overflow,
+    np.clip(noise, -_MOST_NOISE, _MOST_NOISE, out=noise)  # the sum must not overflow,
     noise += codes
     limit = _MOST_NOISE - grid.size
-    np.clip(noise, -limit, limit, out=noise)  # nor may it show what was added at a limit of the noise
-    with np.errstate(over="ignore"):  # 2**62 steps may be beyond the doubles
+    np.clip(noise, -limit, limit, out=noise)  # nor reveal the data at the limit of the noise
+    with np.errstate(over="ignore"):  # 2**62 steps may overflow float64
         return grid.decode(noise).reshape(array.shape)
 
 
@@ -165,7 +165,7 @@ def _fill(
     rng: RandomSource,
     workers: int,
 ) -> Any:
-    """An array of draws, in blocks that each have a stream of their own."""
+    """Draw an array in blocks, each from its own stream."""
     exact, shape, threads = _checks.scale(scale), _checks.shape(size), _checks.threads(workers)
     out = np.empty(math.prod(shape), np.int64)
     sources = streams(rng, -(-out.size // BLOCK))

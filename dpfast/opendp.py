@@ -1,4 +1,4 @@
-"""Mechanisms of dpfast as measurements of OpenDP: chained, composed and budgeted there, released at the speed of here.
+"""Mechanisms of dpfast as OpenDP measurements: chained, composed and budgeted there, with the speed of dpfast.
 
     >>> import numpy as np, opendp.prelude as dp
     >>> import dpfast.opendp as dpf_opendp
@@ -10,9 +10,9 @@
     >>> median.map(3)
     3.0
 
-Both features are needed since OpenDP cannot check what a measurement made outside of it promises; whoever enables them
-trusts this module. What it promises is `Mechanism.privacy_map`, and that the data are looked at for dtype, shape and
-number of records before a mechanism sees them: OpenDP does not do so at a release. docs/guides/opendp.md
+Both features are required because OpenDP cannot verify a measurement from outside; by enabling them, you trust this
+module. It guarantees `Mechanism.privacy_map`, and that dtype, shape and number of records are checked before a
+mechanism receives the data, since OpenDP does not check them at a release. See docs/guides/opendp.md.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ __all__ = [
     "register",
 ]
 
-# Records that differ between neighbours at distance d, for the mechanisms of each relation. Of two data sets of equal
-# size, those that symmetric distance counts come in pairs.
+# Number of records that differ between neighbours at distance d, for the mechanisms of each relation. In data sets of
+# equal size, symmetric distance counts each replaced record twice.
 _DISTANCES: dict[str, dict[str, Callable[[int], int]]] = {
     "replace-one": {
         "ChangeOneDistance": lambda d: d,
@@ -65,20 +65,20 @@ _DISTANCES: dict[str, dict[str, Callable[[int], int]]] = {
 }
 
 
-# Those that leave all other records in their places: at distance 0 of the others the order may differ.
+# Metrics that respect the order of records; for the other metrics, the order may differ at distance 0.
 _IN_PLACE = ("HammingDistance",)
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """What a domain says about its arrays; None is what it leaves open.
+    """The properties of the arrays in a domain; None if unspecified.
 
     Attributes
     ----------
     n : int or None
-        Records.
+        Number of records.
     columns : int or None
-        0 for arrays of one dimension.
+        0 for one-dimensional arrays.
     dtype : numpy.dtype or None
     """
 
@@ -88,7 +88,7 @@ class Arrays:
 
     @classmethod
     def of(cls, domain: Any) -> Arrays:
-        """What is known of a domain of OpenDP: of vectors, of NumPy's arrays, or an `array_domain`."""
+        """The properties of an OpenDP domain: of vectors, of NumPy arrays, or an `array_domain`."""
         if str(domain.type).startswith("VectorDomain"):
             return cls(domain.size, 0, None)
         about: Any = domain.descriptor if str(domain.carrier_type) == "ExtrinsicObject" else None
@@ -105,14 +105,14 @@ class Arrays:
         )
 
     def hold(self, x: Any) -> bool:
-        """Whether x is one of them."""
+        """Whether x is an array with these properties."""
         return (
             isinstance(x, np.ndarray)
             and x.dtype.kind in "biuf"
             and x.ndim == (2 if self.columns != 0 else 1)
             and self.n in (None, x.shape[0])
             and (not self.columns or x.shape[1] == self.columns)
-            and (self.dtype is None or self.dtype == x.dtype)  # a dtype equals None, if it is float64
+            and (self.dtype is None or self.dtype == x.dtype)  # in NumPy, the dtype float64 equals None
         )
 
     def __str__(self) -> str:
@@ -129,21 +129,21 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | None = np.float64) -> Any:
-    """The domain of NumPy arrays of `n` records, which OpenDP hands over as they are, without a list or a copy.
+    """The domain of NumPy arrays of `n` records, which OpenDP passes on without conversion or copy.
 
     Parameters
     ----------
     n : int, optional
-        The public number of records; None for any, for mechanisms of `neighbors` "add-remove" only.
+        The public number of records; None for any, with mechanisms of `neighbors` "add-remove" only.
     columns : int
-        0 for arrays of one dimension; else the columns of an array of a record in each row.
+        0 for one-dimensional arrays; else the number of columns of an array with a record in each row.
     dtype : dtype, optional
-        Of numbers; None for any.
+        A numeric dtype; None for any.
 
     Returns
     -------
     opendp.mod.Domain
-        Equal to another one of the same parameters. NaN is a member: it goes to ``grid.missing``.
+        Domains with equal parameters are equal. NaN is allowed; it counts as ``grid.missing``.
 
     Examples
     --------
@@ -159,43 +159,43 @@ def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | N
         None if dtype is None else np.dtype(dtype),
     )
     if arrays.dtype is not None and arrays.dtype.kind not in "biuf":
-        raise TypeError(f"dtype must be one of numbers, not {arrays.dtype}")
+        raise TypeError(f"dtype must be numeric, not {arrays.dtype}")
     return dp.user_domain(f"dpfast.array_domain({arrays})", arrays.hold, arrays)
 
 
 def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism) -> Any:
-    """A measurement of OpenDP from any mechanism of dpfast that is not local.
+    """Make an OpenDP measurement from any mechanism of dpfast that is not local.
 
     Parameters
     ----------
     input_domain : opendp.mod.Domain
-        An `array_domain`, ``dp.numpy.array2_domain`` or ``arrayd_domain``, whose arrays come as they are; or a
-        ``dp.vector_domain``, which hands over lists and so costs 20 ns a record and more. OpenDP makes those of the
-        numbers under a mask: masked arrays belong into the domains of arrays, where masked records are missing. It must
-        have a size, unless the mechanism keeps the number of records private.
+        An `array_domain`, ``dp.numpy.array2_domain`` or ``arrayd_domain``, whose arrays are passed on unchanged; or a
+        ``dp.vector_domain``, which passes lists and so costs 20 ns per record or more. OpenDP would include the numbers
+        under a mask there: use domains of arrays for masked arrays, where masked records are missing. It must have a
+        size, unless the mechanism keeps the number of records private.
     input_metric : opendp.mod.Metric
-        ``dp.change_one_distance()`` or ``dp.hamming_distance()``; ``dp.symmetric_distance()`` or
-        ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of a size that is public. Only
-        ``dp.hamming_distance()`` for a mechanism that depends on the order of records, as `dpfast.SampleAndAggregate`.
+        ``dp.change_one_distance()`` or ``dp.hamming_distance()``; or ``dp.symmetric_distance()`` or
+        ``dp.insert_delete_distance()``, where d // 2 records are replaced in data of public size. A mechanism that
+        depends on the order of records, such as `dpfast.SampleAndAggregate`, requires ``dp.hamming_distance()``.
     mechanism : dpfast.Mechanism
-        Of records: not a `dpfast.Selection`, which takes scores.
+        A mechanism on records; not a `dpfast.Selection`, which takes scores.
 
     Returns
     -------
     opendp.mod.Measurement
         Its release is that of the mechanism: a float, an array or another object. Its measure is
-        ``dp.max_divergence()``, or ``dp.approximate(dp.max_divergence())`` where delta is positive; its map
-        `Mechanism.privacy_map`, rounded up, monotone, for every distance.
+        ``dp.max_divergence()``, or ``dp.approximate(dp.max_divergence())`` if delta is positive. Its map is
+        `Mechanism.privacy_map`, rounded up, monotone, and defined for every distance.
 
     Raises
     ------
     TypeError, ValueError
-        A mechanism of scores, a domain without what must be public, a metric that is none of these. At a release: data
-        that are not in the domain, told without anything of them.
+        If the mechanism takes scores, the domain lacks a public property, or the metric is not one of these. At a
+        release: if the data are not in the domain; the message contains no data.
 
     Notes
     -----
-    Privacy: `Mechanism.privacy_map`. Releases are drawn by the secure generator; they may run on several threads.
+    Privacy: `Mechanism.privacy_map`. Releases use the secure generator and may run in several threads.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
     _checks.reads_records(mechanism)
     arrays, privacy = Arrays.of(input_domain), mechanism.privacy
     if privacy.neighbors not in _DISTANCES:
-        raise ValueError(f"a mechanism of neighbors={privacy.neighbors!r} is for one record: it is no measurement")
+        raise ValueError(f"a mechanism of neighbors={privacy.neighbors!r} is for one record: not a measurement")
     distances = _DISTANCES[privacy.neighbors]
     if mechanism.ordered:
         distances = {name: distances[name] for name in _IN_PLACE}
@@ -241,10 +241,10 @@ def make_measurement(input_domain: Any, input_metric: Any, mechanism: Mechanism)
 
 
 def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
-    """The data as they are, a masked array with its mask."""
+    """The data unchanged; a masked array keeps its mask."""
     values: NDArray[Any] = _containers.numbers("x", x) if isinstance(x, list) else x
     if not arrays.hold(values):
-        raise ValueError(f"the data are not in the input domain: an array of {arrays} is needed")
+        raise ValueError(f"the data are not in the input domain: they must be an array of {arrays}")
     return values
 
 
@@ -267,18 +267,18 @@ def _grid(bounds: Any, grid: Grid | None, input_domain: Any) -> Grid:
 def make_median(
     input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """The median, by inverse sensitivity (`dpfast.InverseSensitivity`): a float.
+    """Make a measurement of the median, a float, by inverse sensitivity (`dpfast.InverseSensitivity`).
 
     Parameters
     ----------
     input_domain : opendp.mod.Domain
-        As for `make_measurement`.
+        See `make_measurement`.
     input_metric : opendp.mod.Metric
-        As for `make_measurement`.
+        See `make_measurement`.
     epsilon : float
-        Positive; for one replaced record. Left out, a ``dp.Context`` finds the one that spends its budget.
+        Positive; for one replaced record. If omitted, a ``dp.Context`` finds the one that spends its budget.
     bounds : pair of floats
-        Public, in data units; short for ``grid=Grid(lower, upper)``, with step 1 if the domain is one of integers.
+        Public, in data units; short for ``grid=Grid(lower, upper)``, with step 1 if the domain has an integer dtype.
     grid : Grid
         Instead of `bounds`.
     """
@@ -288,7 +288,7 @@ def make_median(
 def make_quantile(
     input_domain: Any, input_metric: Any, epsilon: float, *, q: float, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """The q-quantile, by inverse sensitivity: a float. Parameters as for `make_median`; `q` in [0, 1]."""
+    """Make a measurement of the q-quantile, a float, by inverse sensitivity. `q` in [0, 1]; else see `make_median`."""
     return _inverse(Quantile(q), input_domain, input_metric, epsilon, bounds, grid)
 
 
@@ -301,7 +301,7 @@ def make_quantiles(
     bounds: Any = None,
     grid: Grid | None = None,
 ) -> Any:
-    """Several quantiles at once (`dpfast.Quantiles`): an array, epsilon for all together. Else as `make_median`."""
+    """Make a measurement of several quantiles, an array; epsilon in total (`dpfast.Quantiles`). See `make_median`."""
     mechanism = Quantiles(qs, grid=_grid(bounds, grid, input_domain), epsilon=epsilon)
     return make_measurement(input_domain, input_metric, mechanism)
 
@@ -309,14 +309,14 @@ def make_quantiles(
 def make_mean(
     input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """The mean, by inverse sensitivity: a float. Parameters as for `make_median`."""
+    """Make a measurement of the mean, a float, by inverse sensitivity. Parameters: see `make_median`."""
     return _inverse(Mean(), input_domain, input_metric, epsilon, bounds, grid)
 
 
 def make_trimmed_mean(
     input_domain: Any, input_metric: Any, epsilon: float, *, trim: float, bounds: Any = None, grid: Grid | None = None
 ) -> Any:
-    """The mean without the fraction `trim` at each end, by inverse sensitivity: a float. Else as `make_median`."""
+    """Make a measurement of the trimmed mean, without a fraction `trim` at each end, a float. See `make_median`."""
     return _inverse(TrimmedMean(trim), input_domain, input_metric, epsilon, bounds, grid)
 
 
@@ -329,10 +329,10 @@ def make_robust_mean(
     grid: Grid | Sequence[Grid] | None = None,
     radius: float = 0.0,
 ) -> Any:
-    """A robust location of records in d dimensions (`dpfast.NestedBoxes` of medians): an array of shape (d,).
+    """Make a measurement of a robust location, of shape (d,), of rows (`dpfast.NestedBoxes` of medians).
 
-    Parameters as for `make_median`, with a domain of rows; `bounds` are those of every column, `grid` is one Grid or d
-    of them; `radius` as for `dpfast.robust_mean`.
+    Parameters: see `make_median`, with a domain of rows. `bounds` apply to every column; `grid` is one Grid or d of
+    them; for `radius` see `dpfast.robust_mean`.
     """
     where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
     return make_measurement(
@@ -350,10 +350,10 @@ def make_histogram(
     grid: Grid | Sequence[Grid] | None = None,
     neighbors: str | None = None,
 ) -> Any:
-    """A histogram (`dpfast.densities.PerturbedHistogram`): a `dpfast.Histogram`.
+    """Make a measurement of a histogram, a `dpfast.Histogram` (`dpfast.densities.PerturbedHistogram`).
 
-    Parameters as for `make_median`; `bins` of every column or of each; for 2 to 4 columns `grid` holds a Grid for each.
-    `neighbors` is "add-remove" for a domain without a size, else "replace-one", unless it is given.
+    Parameters: see `make_median`. `bins` applies to every column, or has one number per column; for 2 to 4 columns,
+    `grid` has one Grid each. `neighbors` is by default "add-remove" for a domain without a size, else "replace-one".
     """
     where = tuple(grid) if isinstance(grid, Sequence) else _grid(bounds, grid, input_domain)
     if neighbors is None:
@@ -363,7 +363,7 @@ def make_histogram(
 
 
 def register() -> None:
-    """Make the measurements methods of a query of ``dp.Context``, as ``dpfast_median`` and so on; twice does no harm.
+    """Add the measurements to queries of ``dp.Context``, as ``dpfast_median`` and so on; may be called repeatedly.
 
     Examples
     --------
@@ -389,5 +389,5 @@ def register() -> None:
         make_robust_mean,
         make_trimmed_mean,
     ):
-        with suppress(ValueError):  # registered before
+        with suppress(ValueError):  # already registered
             dp.register(constructor, "dpfast_" + constructor.__name__.removeprefix("make_"))

@@ -1,4 +1,4 @@
-"""Public weights of the parameter of an M-estimator: what is thought likely before any data. They cost no privacy."""
+"""Priors: public weights for the parameter of an M-estimator, chosen before any data are read. They are free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_STEPS = 2**53
 
 @dataclass(frozen=True)
 class Cauchy:
-    """The discretised Cauchy weight ``1 / (width**2 + (theta - center)**2)``: a guess, and never a bound.
+    """The discretised Cauchy weight ``1 / (width**2 + (theta - center)**2)``: a guess, not a bound.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class Cauchy:
 
     Notes
     -----
-    The weight of a grid point is a rational number, and is used as such: no rounding.
+    The weight of a grid point is a rational number, used without rounding.
 
     References
     ----------
-    Chaudhuri and Hsu 2012, section 5.2: the prior for a parameter whose range is not known.
+    Chaudhuri and Hsu 2012, section 5.2: the prior for a parameter with an unknown range.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Cauchy:
         Raises
         ------
         ValueError
-            The center is so far from 0 that the points are not exact in float64: use a larger step.
+            If the center is so far from 0 that the points are not exact in float64; use a larger step.
         """
         size = _checks.positive("step", step)
         center = round(Fraction(self.center) / Fraction(size))
@@ -75,12 +75,12 @@ class Cauchy:
         return Grid((center - _REACH) * size, (center + _REACH) * size, step=size, missing=center * size)
 
     def codes(self, grid: Grid) -> tuple[int, int]:
-        """Center and width in steps, the center counted from the lower bound.
+        """The center and width in steps, the center counted from the lower bound.
 
         Raises
         ------
         ValueError
-            One of them is 2**53 steps or more.
+            If one of them is 2**53 steps or more.
         """
         step = Fraction(grid.step)
         center, width = round(Fraction(self.center) / step) - grid.first, max(1, round(Fraction(self.width) / step))
@@ -92,7 +92,7 @@ class Cauchy:
 
 
 def edges(center: int, width: int, last: int) -> NDArray[np.int64]:
-    """Where in 1..last to cut, at center and center +- width 2**j, so that the weight varies by no more than 4x."""
+    """The cuts in 1..last, at center and center +- width 2**j, between which the weight varies by at most 4x."""
     offsets = [width << j for j in range(64)]
     points = {center, *(center + offset for offset in offsets), *(center - offset for offset in offsets)}
     return np.array(sorted(point for point in points if 0 < point <= last), dtype=np.int64)

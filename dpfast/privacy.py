@@ -1,4 +1,4 @@
-"""What a release guarantees: epsilon and delta, rho or mu, and the neighbours that they are for."""
+"""Privacy guarantees: epsilon and delta, rho or mu, and the relation of neighbours."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Privacy:
     Parameters
     ----------
     epsilon : float
-        At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly; it is kept as a Fraction where no
-        double is that number. Infinite where `rho` or `mu` is given instead.
+        At least 0. A Fraction, a Decimal or a string ("0.1", "1/3") is exact; it is stored as a Fraction unless it is
+        equal to a double. Infinite if `rho` or `mu` is given instead.
     delta : float
-        In [0, 1], likewise; 0 is pure differential privacy. With `rho`: the probability of an event that is set aside
-        (approximate concentrated privacy). 0 with `mu`.
+        In [0, 1]; exact like `epsilon`. 0 is pure differential privacy. With `rho`: the probability of an event that is
+        set aside (approximate concentrated privacy). 0 with `mu`.
     neighbors : {"replace-one", "add-remove", "local"}
     records : int
-        How many changed records the guarantee is for (`Mechanism.privacy_map`); shown, not compared.
+        The number of changed records of the guarantee (`Mechanism.privacy_map`); shown, not compared.
     rho : float, optional
         The Renyi divergence of each order a above 1 between neighbours is at most rho a.
     mu : float, optional
@@ -124,8 +124,9 @@ class Privacy:
     def group_up(self, records: int) -> Privacy:
         """The guarantee for k changed records at once, rounded up.
 
-        k epsilon, and delta (e^(k epsilon) - 1)/(e^epsilon - 1); k^2 rho; k mu; nothing for k = 0. Raises a ValueError
-        for rho with a positive delta: no group guarantee is known.
+        epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); rho becomes k^2 rho, and
+        mu becomes k mu; all are 0 for k = 0. Raises a ValueError for rho with a positive delta: no group guarantee is
+        known.
         """
         k = _checks.whole("records", records)
         if k == 0:
@@ -146,7 +147,7 @@ class Privacy:
             return 0.0
         if self.epsilon == 0:
             return min(1.0, up(Fraction(self.delta) * k))
-        # Exponents below 700 with one rounding, exp and expm1 right to a few units in the last place: below 2**-42.
+        # Exponents below 700 with one rounding, exp and expm1 accurate to a few ulp: a relative error below 2**-42.
         if self.epsilon > 700 or Fraction(self.epsilon) * (k - 1) > 700 or k > 2**1000:
             return 1.0
         growth = math.exp((k - 1) * self.epsilon) * math.expm1(-k * self.epsilon) / math.expm1(-self.epsilon)
@@ -213,22 +214,22 @@ def _least(suffices: Callable[[float], bool]) -> float:
 
 @dataclass(frozen=True)
 class PrivacyProfile:
-    """What a release can tell about one record, in the detail that composition has a use for.
+    """The privacy loss of a release, in the detail that composition can use.
 
-    But for an event of probability `failure`, the release tells no more than the parts together, one after the other,
-    each chosen in whatever way.
+    Except for an event of probability `failure`, the release reveals at most as much as the adaptive composition of its
+    parts.
 
     Parameters
     ----------
     privacy : Privacy
-        What the release guarantees by itself. Where a part is Gaussian or concentrated, no epsilon is finite at delta
-        0: (epsilon, delta) is then a point on the curve of the parts, or the guarantee is stated in mu or rho.
+        The guarantee of the release by itself. If a part is Gaussian or concentrated, no epsilon is finite at delta 0:
+        (epsilon, delta) is then a point on the curve of the parts, or the guarantee is stated in mu or rho.
     parts : sequence of (family, epsilon, times), optional
-        Families: "pure", any epsilon-differentially private release; "bounded-range", one whose privacy loss has a
-        range of epsilon for any two neighbours, as has every exponential mechanism; "laplace", an integer or real
+        Families: "pure", any epsilon-differentially private release; "bounded-range", a release whose privacy loss has
+        a range of epsilon for any two neighbours, for example any exponential mechanism; "laplace", an integer or real
         number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
         epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
-        s)``, s = 1 where it is left out; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
+        s)``, s = 1 by default; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
         noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
         rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
 
@@ -346,5 +347,5 @@ def _part(family: str, epsilon: Any, times: Any, steps: Any = 1) -> tuple[Any, .
 
 
 def _shown(x: float | Fraction) -> str:
-    """All digits, or a ratio: a guarantee that was rounded up is not shown rounded down."""
+    """Show all digits, or a ratio, so that a guarantee that was rounded up is not printed rounded down."""
     return str(x) if isinstance(x, Fraction) else repr(x).removesuffix(".0")

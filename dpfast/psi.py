@@ -1,8 +1,8 @@
-"""The functions psi of M-estimators: bounded, nondecreasing, and in the end a table of integers.
+"""The functions psi of M-estimators: bounded and nondecreasing, converted to a table of integers.
 
-An M-estimate is the theta where the sum of psi(theta - x) over the records crosses 0. Whatever a psi is in data units,
-the mechanism works with `Psi.table`: integers at the knots, integer slopes between them, on the differences that a grid
-allows. docs/proofs/score-laws.md
+An M-estimate is the theta at which the sum of psi(theta - x) over the records crosses 0. The mechanism does not use a
+psi in data units but its `Psi.table`: integers at the knots and integer slopes between them, on the differences of a
+grid. docs/proofs/score-laws.md
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Function", "Huber", "Logistic", "Pinball", "Psi", "Table"]
 
-# The range of a psi in the units of its table: with records below 2**63 all sums stay below 2**125.
+# The range of a psi in the units of its table: with fewer than 2**63 records all sums are below 2**125.
 _UNITS = 2**60
-_SUBDIVISIONS = 32  # differences from one power of two to the next where a function is looked at
-_TOLERANCE = 2.0**-14  # of the range
+_SUBDIVISIONS = 32  # evaluations of a function from one power of two to the next
+_TOLERANCE = 2.0**-14  # relative to the range
 _LARGEST_DENOMINATOR = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class IntegerTable:
-    """psi as the mechanism knows it: integers, nondecreasing, linear between integer knots, constant outside.
+    """A psi in integers: nondecreasing, linear between integer knots, constant outside.
 
     Attributes
     ----------
     knots : ndarray of int64
         Differences theta - x in steps of the grid, ascending, at least two.
     values : ndarray of int64
-        psi at the knots, in units of its own; below 2**61 in magnitude.
+        psi at the knots, in arbitrary units; below 2**61 in magnitude.
     slopes : ndarray of int64
-        One for each two neighbouring knots, at least 0.
+        The slope between each two adjacent knots, at least 0.
     """
 
     knots: NDArray[np.int64]
@@ -53,7 +53,7 @@ class IntegerTable:
 
     @classmethod
     def of(cls, knots: Sequence[int], start: int, slopes: Sequence[int]) -> IntegerTable:
-        """From the value at the first knot and the slopes, not all 0; what is straight or constant needs no knot."""
+        """Make a table from the value at the first knot and the slopes, not all 0; drop redundant knots."""
         kept, values, kinds = [knots[0]], [start], [0]
         for left, slope in zip(knots[:-1], slopes, strict=True):
             if slope != kinds[-1]:
@@ -68,9 +68,9 @@ class IntegerTable:
 
     @classmethod
     def rounded(cls, knots: Sequence[int], values: Sequence[Fraction]) -> IntegerTable:
-        """From values at the knots, nondecreasing and not all equal: their range becomes 2**60 units, nearly.
+        """Make a table from values at the knots, nondecreasing and not all equal; their range is about 2**60 units.
 
-        The slopes are rounded, each such that it leads as near as can be to the next value: within half of the gap.
+        Each slope is rounded so that it leads as near as possible to the next value: within half the gap in steps.
         """
         unit = _UNITS / (values[-1] - values[0])
         start = value = round(values[0] * unit)
@@ -81,35 +81,35 @@ class IntegerTable:
         return cls.of(knots, start, slopes)
 
     def __call__(self, differences: ArrayLike) -> NDArray[np.int64]:
-        """Psi at integer differences."""
+        """Return psi at integer differences."""
         d = np.clip(_containers.integers("differences", differences), self.knots[0], self.knots[-1])
         stretch = np.clip(np.searchsorted(self.knots, d, side="right") - 1, 0, len(self.slopes) - 1)
         return np.asarray(self.values[stretch] + self.slopes[stretch] * (d - self.knots[stretch]))
 
     def spread(self, last: int) -> int:
-        """W, the most by which one record in 0..last can change psi(theta - x), over all theta in 0..last."""
+        """W, the largest change of psi(theta - x) by one record in 0..last, over all theta in 0..last."""
         bends = np.concatenate([[0, last], self.knots, self.knots + last])
         theta = bends[(bends >= 0) & (bends <= last)]
         return int((self(theta) - self(theta - last)).max())
 
 
 class Psi(ABC):
-    """A bounded, nondecreasing function of the difference theta - x, in data units; public."""
+    """A public, bounded, nondecreasing function of the difference theta - x, in data units."""
 
     @abstractmethod
     def table(self, grid: Grid) -> IntegerTable:
-        """The integers that stand for it on the differences of a grid. A ValueError where it is no psi there."""
+        """The integer table on the differences of a grid; raises a ValueError if the function is not a psi there."""
 
 
 @dataclass(frozen=True)
 class Huber(Psi):
-    """``clip(theta - x, -k, k)``: the mean of the records near theta, and no record counts more than one at distance k.
+    """``clip(theta - x, -k, k)``: the mean of records near theta; a farther record counts like one at distance k.
 
     Parameters
     ----------
     k : float
         The corner, in data units, positive; rounded to a multiple of the grid's step, at least one. A corner beyond
-        the width of the grid clips nothing.
+        the width of the grid has no effect.
 
     Examples
     --------
@@ -133,14 +133,14 @@ class Huber(Psi):
 
 @dataclass(frozen=True)
 class Pinball(Psi):
-    """``1 - q`` where x <= theta, else ``-q``: the q-quantile. ``Pinball(0.5)`` is half of the sign, for the median.
+    """``1 - q`` if x <= theta, else ``-q``: the q-quantile. ``Pinball(0.5)`` is half the sign, for the median.
 
-    Where many records are equal the sum jumps over 0 and its magnitude says little: prefer `dpfast.quantile`.
+    If many records are equal, the sum jumps over 0 and its magnitude is not informative: prefer `dpfast.quantile`.
 
     Parameters
     ----------
     q : float
-        In [0, 1]; taken as the nearest fraction of denominator at most 2**20.
+        In [0, 1]; replaced by the nearest fraction with denominator at most 2**20.
     """
 
     q: float
@@ -158,20 +158,20 @@ class Pinball(Psi):
 
 @dataclass(frozen=True)
 class Table(Psi):
-    """Linear between knots, constant outside.
+    """A piecewise linear psi, constant outside the knots.
 
     Parameters
     ----------
     knots : sequence of float
         Strictly ascending differences theta - x in data units, at least two; they need not be on the grid. Two knots
-        less than a step apart make a jump.
+        less than a step apart act as a jump.
     values : sequence of float
-        psi there, in any unit: nondecreasing, the first at most 0, the last at least 0, not all 0.
+        psi at the knots, in any unit: nondecreasing, the first at most 0, the last at least 0, not all 0.
 
     Notes
     -----
-    On the differences of the grid the function is exact but for the rounding of slopes: an error of at most g 2**-61 of
-    its range, g the distance of neighbouring knots in steps.
+    On the differences of the grid the function is exact except for the rounding of slopes: an error of at most g 2**-61
+    of its range, g the distance of adjacent knots in steps.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Table(Psi):
                 raise TypeError(f"{name} must be a sequence of numbers: {error}") from None
         if len(self.knots) != len(self.values) or len(self.knots) < 2:
             raise ValueError(
-                f"knots and values must be as many, two or more, not {len(self.knots)}, {len(self.values)}"
+                f"knots and values must have the same length, at least 2, not {len(self.knots)}, {len(self.values)}"
             )
         if not all(left < right for left, right in pairwise(self.knots)):
             raise ValueError(f"knots must be strictly ascending, not {self.knots!r}")
@@ -202,7 +202,7 @@ class Table(Psi):
         return f"a psi of {len(self.knots)} knots"
 
     def table(self, grid: Grid) -> IntegerTable:
-        # Between neighbouring integers no knot is strictly inside: there the function on the integers is linear.
+        # On the integers the function is linear between adjacent points of `near`.
         last, step = grid.size - 1, Fraction(grid.step)
         places = [Fraction(knot) / step for knot in self.knots]
         near = {nearest(place) for place in places for nearest in (math.floor, math.ceil)}
@@ -221,14 +221,14 @@ class Table(Psi):
 
 
 class _Tabulated(Psi):
-    """A function, tabulated on the differences 0, +-1, +-2, ... steps, more and more apart with the distance from 0."""
+    """A function tabulated on the differences 0, +-1, +-2, ... steps, with a spacing that grows away from 0."""
 
     @abstractmethod
     def at(self, difference: float) -> float:
-        """The function of a difference in data units."""
+        """The value of the function at a difference in data units."""
 
     def values(self, differences: list[float]) -> Sequence[float]:
-        """The function of each difference."""
+        """The value of the function at each difference."""
         return [self.at(difference) for difference in differences]
 
     def table(self, grid: Grid) -> IntegerTable:
@@ -242,7 +242,7 @@ class _Tabulated(Psi):
 
 @dataclass(frozen=True)
 class Logistic(_Tabulated):
-    """``tanh((theta - x) / (2 scale))``: the likelihood equation of the logistic distribution; smooth, nearly Huber's.
+    """``tanh((theta - x) / (2 scale))``: the likelihood equation of the logistic distribution; a smooth Huber's psi.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Logistic(_Tabulated):
 
     Notes
     -----
-    What is used is a table, bounded and monotone like the function: the straight lines of `Function`, within 2**-12.
+    The mechanism uses a piecewise linear table like `Function`, bounded and monotone, accurate to 2**-12.
     """
 
     scale: float
@@ -268,20 +268,20 @@ class Logistic(_Tabulated):
 
 @dataclass(frozen=True)
 class Function(_Tabulated):
-    """Any bounded, nondecreasing function of theta - x; a callable given to `MEstimator` becomes one of these.
+    """Any bounded, nondecreasing function of theta - x. `MEstimator` converts a callable to this class.
 
     Parameters
     ----------
     function : callable or scipy.LowLevelCallable
-        From a float, a difference in data units, to a finite number: nondecreasing, at most 0 on the left and at least
-        0 on the right. It must be public, like every parameter, and is called when a mechanism is built, never with
-        data. A pointer, ``double (double)`` or ``double (double, void *)``, is called without the GIL.
+        A function of a float, a difference in data units, with finite values: nondecreasing, at most 0 on the left and
+        at least 0 on the right. It must be public, like every parameter; it is called when a mechanism is built, never
+        with data. A function pointer, ``double (double)`` or ``double (double, void *)``, is called without the GIL.
 
     Notes
     -----
-    What is used is a table: straight lines that are within 2**-14 of the range of the function at the differences 0,
-    +-1, ..., +-64 steps and 32 more for every doubling of the distance. There the function is checked, when the
-    mechanism is built, to be finite and nondecreasing.
+    The mechanism uses a table: a piecewise linear function that is within 2**-14 of the range of the function at the
+    differences 0, +-1, ..., +-64 steps and at 32 more for every doubling of the distance. When the mechanism is built,
+    the function is checked to be finite and nondecreasing at these differences.
     """
 
     function: Callable[[float], float] | LowLevelCallable
@@ -307,7 +307,7 @@ class Function(_Tabulated):
 
 
 def _places(last: int) -> list[int]:
-    """-last, ..., -2, -1, 0, 1, 2, ..., last: all up to 64, then 32 for every doubling."""
+    """The differences -last, ..., -2, -1, 0, 1, 2, ..., last: all up to 64, then 32 for every doubling."""
     right = list(range(1, min(2 * _SUBDIVISIONS, last)))
     for shift in range(1, max(last.bit_length(), 1)):
         right += [place << shift for place in range(_SUBDIVISIONS, 2 * _SUBDIVISIONS) if place << shift < last]
@@ -316,9 +316,9 @@ def _places(last: int) -> list[int]:
 
 
 def _worth_a_knot(places: Sequence[int], values: Sequence[float]) -> list[int]:
-    """Indices between which the values are linear to 2**-14 of their range: first, last and, greedily, few between."""
+    """Indices between which the values are linear to 2**-14 of their range: a greedy choice from first to last."""
     tolerance = (values[-1] - values[0]) * _TOLERANCE
-    kept, least, most = [0], -math.inf, math.inf  # the slopes from the last that pass all since
+    kept, least, most = [0], -math.inf, math.inf  # range of slopes from the last kept index that fit all values since
     for i in range(1, len(places)):
         run, rise = places[i] - places[kept[-1]], values[i] - values[kept[-1]]
         if not least <= rise / run <= most:

@@ -1,4 +1,4 @@
-"""Where randomness comes from: a cryptographic generator by default, one for each thread, and streams for array fills.
+"""Sources of randomness: by default a cryptographic generator, one per thread, and streams for array fills.
 
 Every mechanism takes ``rng``. None is the secure generator; a `numpy.random.Generator` or `numpy.random.BitGenerator`
 makes the run reproducible, hence not private.
@@ -22,7 +22,7 @@ BLOCK = 2**16
 
 
 class _Local(threading.local):
-    """The generator of each thread, made when the thread first asks for it."""
+    """The generator of each thread, created at its first use."""
 
     source: SecureBitGenerator
     generator: Generator
@@ -32,22 +32,22 @@ _local = _Local()
 
 
 def secure_generator() -> Generator:
-    """Return this thread's generator of numbers that cannot be predicted.
+    """Return this thread's cryptographically secure generator.
 
     Returns
     -------
     numpy.random.Generator
-        On a `SecureBitGenerator`. The same object for every call of a thread, another one for every thread. After
-        a fork it continues with a new key in the child.
+        A generator on a `SecureBitGenerator`. All calls in a thread return the same object; each thread has its own.
+        After a fork it continues with a new key in the child.
 
     Raises
     ------
     EntropyError
-        The operating system gave no randomness.
+        If the operating system provided no randomness.
 
     Notes
     -----
-    Handing the result to another thread is safe: its lock is held while it draws.
+    It is safe to pass the result to another thread: it holds its lock while it draws.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def secure_generator() -> Generator:
 
 
 def bit_generator(rng: RandomSource) -> BitGenerator:
-    """Return the bit generator a mechanism draws from: the meaning of the parameter ``rng``.
+    """Return the bit generator for the parameter ``rng`` of a mechanism.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
     Returns
     -------
     numpy.random.BitGenerator
-        To be drawn from under its ``lock``.
+        Hold its ``lock`` to draw from it.
 
     Raises
     ------
     TypeError
-        `rng` is something else. A seed is refused too: it would make a release predictable without saying so.
+        If `rng` is anything else. This includes a seed, which would silently make a release predictable.
     EntropyError
-        `rng` is None and the operating system gave no randomness.
+        If `rng` is None and the operating system provided no randomness.
     """
     if rng is None:
         try:
@@ -98,18 +98,18 @@ def bit_generator(rng: RandomSource) -> BitGenerator:
 
 
 def secret_word() -> int:
-    """A word of this thread's secure generator, for what decides time and never a result: where a kernel looks first.
+    """A word of this thread's secure generator that affects only running time, never a result: a kernel's first pivot.
 
-    Raises `EntropyError` as `secure_generator` does. **Cost** 0.3 us.
+    Raises `EntropyError` like `secure_generator`. **Cost** 0.3 us.
     """
     return int(bit_generator(None).random_raw())
 
 
 class Streams:
-    """A source of randomness for each block of an array; what `streams` returns.
+    """The sources of randomness for the blocks of an array, returned by `streams`.
 
-    ``len(streams)`` is the number of blocks, ``streams[i]`` the `numpy.random.BitGenerator` of block i, made when it is
-    asked for. Ask in the thread that draws the block.
+    ``len(streams)`` is the number of blocks; ``streams[i]`` creates the `numpy.random.BitGenerator` of block i. Access
+    it in the thread that draws the block.
     """
 
     def __init__(self, count: int, entropy: int | None) -> None:
@@ -131,20 +131,20 @@ class Streams:
 
 
 def streams(rng: RandomSource, count: int) -> Streams:
-    """Return independent sources for the `count` blocks of an array fill, whichever threads draw them.
+    """Return independent sources for the `count` blocks of an array fill, independent of the threads that draw them.
 
     Parameters
     ----------
     rng : numpy.random.Generator, numpy.random.BitGenerator or None
-        As for `bit_generator`.
+        See `bit_generator`.
     count : int
-        How many blocks there are; public.
+        The public number of blocks.
 
     Returns
     -------
     Streams
-        Its item i is the bit generator of block i. For a secure `rng` that is the secure generator of the thread that
-        asks, which costs nothing and keeps threads from waiting for one another. For any other `rng` it is a new
+        Item i is the bit generator of block i. For a secure `rng` it is the secure generator of the accessing thread,
+        which costs nothing, and threads do not wait for one another. For any other `rng` it is a new
         ``PCG64(SeedSequence(words, spawn_key=(i,)))``, where `words` are four words drawn from `rng` by this call.
 
     Notes
@@ -169,6 +169,6 @@ def streams(rng: RandomSource, count: int) -> Streams:
 
 
 def blocks(rng: RandomSource, out: NDArray[np.int64]) -> Iterator[tuple[BitGenerator, NDArray[np.int64]]]:
-    """The blocks of `BLOCK` entries of an array to be filled, each with its own source, in order."""
+    """Yield the blocks of `BLOCK` entries of an array to fill, in order, each with its own source."""
     parts = streams(rng, -(-out.size // BLOCK))
     return ((parts[i], out[i * BLOCK : (i + 1) * BLOCK]) for i in range(len(parts)))

@@ -1,4 +1,4 @@
-"""Exact numbers as doubles, rounded in the direction that the name says."""
+"""Conversion of exact numbers to doubles, rounded in the direction in the function's name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 
 def up(x: Fraction) -> float:
-    """The least double that is not below x; infinity beyond the greatest double."""
+    """The least double that is not below x; infinity beyond the largest double."""
     try:
         y = float(x)
     except OverflowError:
@@ -16,7 +16,7 @@ def up(x: Fraction) -> float:
 
 
 def down(x: Fraction) -> float:
-    """The greatest double that is not above x, and at least 0."""
+    """The largest double that is not above x, and at least 0."""
     y = float(max(x, Fraction()))
     return y if Fraction(y) <= x else math.nextafter(y, 0.0)
 

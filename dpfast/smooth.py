@@ -1,4 +1,4 @@
-"""Smooth sensitivity: the bound, the calibration of its noise, and where the published constants hold."""
+"""Smooth sensitivity: the bound, the calibration of its noise, and the range of the published constants."""
 
 from dpfast.mechanisms import SmoothSensitivity
 from dpfast.mechanisms.calibration import PublishedConstants, calibrate, laplace_beta_max, valid_region

@@ -1,12 +1,12 @@
-"""Where releases meet a budget: each one announces itself here, once, before it looks at data.
+"""Charging of releases to the active budget: each release is charged once, before it reads data.
 
-Everything that releases is wrapped by `charged` (the classes by `hook`, when they are made) or opens `spending` itself.
-While no budget is active that costs a look at a context variable. Inside a release everything is free: what a mechanism
-draws on its way is part of what was announced.
+`charged` wraps every function that releases (`hook` wraps the methods of a class when it is defined), or the function
+opens `spending` itself. If no budget is active, this costs one lookup of a context variable. Steps inside a release
+are free: they are part of the charged release.
 
-A context variable is not seen by threads and processes that a block of `with ledger:` starts. So a release that finds
-no budget is refused while such a block is open anywhere in the process, and what leaves the process is a `Carrier`: it
-takes a `Ticket` along.
+Threads and processes started in a `with ledger:` block do not inherit its context variable. Therefore a release without
+a budget is refused while such a block is open anywhere in the process, and objects that leave the process are
+`Carrier` objects, which carry a `Ticket`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class Budget(Protocol):
-    """What can be active: `dpfast.Ledger`."""
+    """The protocol of a budget that can be active: `dpfast.Ledger`."""
 
     def reserve(self, profile: PrivacyProfile, *, times: int, label: str) -> None:
-        """Record the spending, or raise a `BudgetError` and record nothing."""
+        """Record the spending, or raise a `BudgetError` without recording it."""
 
     def _ticket(self) -> Ticket:
-        """What finds it from other contexts and processes."""
+        """A handle that finds the budget from other contexts and processes."""
 
 
 class _Paid:
-    """What is active inside a release; tasks and contexts that inherit it may outlive that, and then pay by themselves.
+    """The active marker inside a release. Tasks and contexts that inherit it and outlive the release are charged again.
 
     Parameters
     ----------
     budget : Budget
-        Who paid.
+        The budget that was charged.
     declared : bool
-        Whether somebody answers for everything in it (`Ledger.spend`).
+        Whether the user declared the cost of everything inside (`Ledger.spend`).
     """
 
     def __init__(self, budget: Budget, declared: bool) -> None:
@@ -53,12 +53,12 @@ class _Paid:
 
 
 active: ContextVar[Budget | _Paid | None] = ContextVar("dpfast_budget", default=None)
-blocks: list[str] = []  # of `with ledger:`, open in whatever thread or task of this process: the names of their budgets
-known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by their names
+blocks: list[str] = []  # names of the budgets with an open `with ledger:` block in any thread or task of this process
+known: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the budgets of this process by name
 
 _ELSEWHERE = (
     "a ledger is active in another thread or task of this process, not here: enter it here by `with ledger:`, "
-    "use ledger.release, or start what releases with contextvars.copy_context().run"
+    "use ledger.release, or start the code that releases with contextvars.copy_context().run"
 )
 _LEFT_BEHIND = (
     "this was copied or sent while a ledger was active, which cannot be charged from here: give the ledger a path=, "
@@ -67,14 +67,14 @@ _LEFT_BEHIND = (
 
 
 class Ticket:
-    """Finds a budget outside of its context: in this process itself, in others by its file, if it has one.
+    """A handle that finds a budget outside of its context: in this process by name, in others by its file, if any.
 
     Parameters
     ----------
     name : str
-        Its key in `known`; "" for a budget that cannot be found: a release is then refused.
+        The key in `known`; "" for a budget that cannot be found, which refuses releases.
     opening : (function, arguments), optional
-        What opens its file.
+        The call that opens its file.
     """
 
     def __init__(self, name: str = "", opening: tuple[Callable[..., Budget], tuple[Any, ...]] | None = None) -> None:
@@ -85,7 +85,7 @@ class Ticket:
         return Ticket, (self.name, self._opening)
 
     def budget(self) -> Budget:
-        """The budget, or a BudgetError."""
+        """Return the budget, or raise a BudgetError."""
         if self._budget is None:
             if self._opening is None:
                 raise BudgetError(_LEFT_BEHIND)
@@ -95,10 +95,10 @@ class Ticket:
 
 
 class Carrier:
-    """Base class of all that makes releases: a copy or pickle that is made under a budget carries its `Ticket`."""
+    """Base class of all objects that release: a copy or pickle made under a budget carries its `Ticket`."""
 
     _ticket: Ticket | None = None
-    _lent: Ticket | None = None  # for copies that are made where no budget is active, while a block of this one is open
+    _lent: Ticket | None = None  # for copies made without an active budget, while a block of this budget is open
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
@@ -107,13 +107,13 @@ class Carrier:
 
 
 def _here() -> Budget | _Paid | None:
-    """What is active; inside a release that is over, the budget that paid for it."""
+    """The active budget or marker; in a context that outlives its release, the budget that was charged for it."""
     budget = active.get()
     return budget.budget if isinstance(budget, _Paid) and budget.over else budget
 
 
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:
-    """The ticket for copies of it: of the budget of this context, else the one that it carries, or lends."""
+    """The ticket for copies of the object: that of the context's budget, else the one that it carries or lends."""
     budget = _here()
     if budget is None or isinstance(budget, _Paid):
         return of._ticket or (of._lent if of._lent is not None and of._lent.name in blocks else None)
@@ -121,16 +121,16 @@ def claim(of: Carrier | type[Carrier]) -> Ticket | None:
 
 
 def payer(of: object = None) -> Budget | None:
-    """The budget that pays for a release by `of` here; None where it is free: outside all budgets, inside a release.
+    """The budget to charge for a release by `of` here; None if it is free, outside all budgets or inside a release.
 
     Raises
     ------
     BudgetError
-        A budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
+        If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
     budget = _here()
     if budget is None:
-        # By its type, for it may be private data.
+        # Check the type, because `of` may be private data.
         ticket: Ticket | None = cast(Carrier, of)._ticket if hasattr(type(of), "_ticket") else None
         if ticket is not None:
             return ticket.budget()
@@ -144,9 +144,9 @@ def payer(of: object = None) -> Budget | None:
 def spending(
     profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None, declared: bool = False
 ) -> Iterator[None]:
-    """Everything released in here is paid for by `profile`, `times` times, all at once; free where no budget is active.
+    """Charge `profile`, `times` times, for all releases in the block; free if no budget is active.
 
-    `of` is what releases, where that can carry a budget; `declared` says that somebody answers for the cost.
+    `of` is the object that releases, if it can carry a budget; `declared` means that the user declared the cost.
     """
     budget = payer(of)
     if budget is None:
@@ -163,7 +163,7 @@ def spending(
 
 
 def unpaid(source: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Records as they come. What is released to make them is no part of the release that reads them: it is charged."""
+    """Yield records. A release that makes them is not part of the release that reads them: it is charged separately."""
     with _to_be_paid():
         pieces = source()
     while True:
@@ -179,7 +179,7 @@ _END = object()
 
 @contextmanager
 def _to_be_paid() -> Iterator[None]:
-    """As outside of a release, unless somebody answers for everything in it."""
+    """Charge releases in the block as outside of a release, unless the user declared the cost of the outer one."""
     paid = active.get()
     if not isinstance(paid, _Paid) or paid.declared:
         yield
@@ -192,13 +192,13 @@ def _to_be_paid() -> Iterator[None]:
 
 
 def charged(method: _Method) -> _Method:
-    """A method that releases: `self.privacy_profile`, for each of `size` releases."""
+    """Decorate a method that releases: charge `self.privacy_profile` for each of `size` releases."""
 
     @wraps(method)
     def release(self: Any, *args: Any, **options: Any) -> Any:
         if payer(self) is None:
             return method(self, *args, **options)
-        # Wrong arguments that can be told without the data cost nothing.
+        # Wrong arguments that are detected without the data cost nothing.
         times = math.prod(_checks.shape(options.get("size")))
         bit_generator(options.get("rng"))
         _checks.threads(options.get("workers", 1))
@@ -210,9 +210,10 @@ def charged(method: _Method) -> _Method:
 
 
 def refused(reason: str) -> Callable[[_Method], _Method]:
-    """A function of private data that is no release, or noise whose use is not known: none while a budget is active.
+    """Decorate an exact function of private data, or noise with unknown use: it is refused while a budget is active.
 
-    So is everything that its docstring calls private in capitals, but for states: data on the way to a release.
+    Every function whose docstring says private in capitals is refused, except those of states, which are data on the
+    way to a release.
     """
 
     def decorate(function: _Method) -> _Method:
@@ -228,14 +229,14 @@ def refused(reason: str) -> Callable[[_Method], _Method]:
     return decorate
 
 
-LAW = "a law depends on the data, and no budget pays for it: make it outside the ledger"
-EXACT = "this is an exact function of the data, and no budget pays for it: call it outside the ledger"
+LAW = "a law depends on the data, and no budget covers it: make it outside the ledger"
+EXACT = "this is an exact function of the data, and no budget covers it: call it outside the ledger"
 _RELEASES = ("__call__", "release", "finish", "randomize", "respond")
 _LAWS = ("law", "law_of")
 
 
 def hook(cls: type) -> None:
-    """Wrap the releases, and the laws, that a class itself defines."""
+    """Wrap the releases and the laws that a class itself defines."""
     for name in _RELEASES:
         if name in vars(cls):
             setattr(cls, name, charged(vars(cls)[name]))

@@ -1,6 +1,6 @@
 """One column of a CSV or Parquet file as float64, at once or in chunks; unreadable cells are NaN.
 
-Messages never hold data.
+Messages never contain data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpfast.streaming import Chunks
 
-IN_MEMORY = 2**28  # bytes of a file: one that is longer is read in chunks, once for each pass
+IN_MEMORY = 2**28  # bytes; a longer file is read in chunks, once for each pass
 
 _ROWS = 2**16
 _PARQUET = (".parquet", ".pq")
@@ -39,22 +39,22 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
     path : str
         A ``.csv``, ``.csv.gz`` or ``.parquet`` file, or ``-`` for CSV on standard input.
     column : str or None
-        Its name in the header, or with ``header=False`` its number from 1. None: the only column.
+        Name in the header, or with ``header=False`` number from 1. None: the only column.
     header : bool
         Whether the first row names the columns.
     progress : bool
-        Whether to show how much is read, where standard error is a terminal.
+        Whether to show the progress, if standard error is a terminal.
 
     Returns
     -------
     ndarray of float64, shape (rows,)
-        Private data; NaN where a cell is empty, missing or no number. Memory: 16 bytes a row at the most.
+        Private data; NaN for a cell that is empty, missing or not a number. Memory: at most 16 bytes per row.
 
     Notes
     -----
-    How the file is cut into rows is public: a stray quote that swallows line ends changes the number of records. So is,
-    without a header, how many cells the first row has. The cells themselves raise no error: one that is missing in a
-    short row, or is not a number in UTF-8, is NaN, however long it is.
+    The division of the file into rows is public: a stray quote that swallows line ends changes the number of records.
+    Without a header, the number of cells in the first row is public too. Cells raise no errors: a cell that is missing
+    in a short row, or is not a number in UTF-8, is NaN, whatever its length.
     """
     blocks = list(_blocks(path, column, header, progress))
     return np.concatenate(blocks) if blocks else np.empty(0)
@@ -63,9 +63,9 @@ def read_column(path: str, column: str | None, *, header: bool = True, progress:
 def open_column(
     path: str, column: str | None, *, header: bool = True, progress: bool = False
 ) -> NDArray[np.float64] | Chunks:
-    """One column: as `read_column` reads it, or the chunks of a file of more than `IN_MEMORY` bytes.
+    """Open one column: as an array from `read_column`, or as chunks if the file has more than `IN_MEMORY` bytes.
 
-    Parameters as for `read_column`. A file whose columns are not as asked for raises here, not later.
+    Parameters: see `read_column`. A file without the requested column raises here, not later.
     """
     if path == "-" or not Path(path).is_file() or Path(path).stat().st_size <= IN_MEMORY:
         return read_column(path, column, header=header, progress=progress)
@@ -75,9 +75,9 @@ def open_column(
 
 
 def schema_type(path: str, column: str | None) -> str | None:
-    """What the schema of a file says that a column holds: "number" or "integer"; None for CSV, which has no schema.
+    """The type of a column in the schema of a file: "number" or "integer"; None for CSV, which has no schema.
 
-    A Parquet file without that column, or with another type, raises. No cell is read.
+    Raises for a Parquet file without this column, or with another type. Reads no cells.
     """
     if not path.endswith(_PARQUET):
         return None
@@ -99,7 +99,7 @@ def _blocks(path: str, column: str | None, header: bool, progress: bool) -> Iter
 
 
 class _open:
-    """The bytes of a file, to tell how far reading got, and its lines of text."""
+    """Context manager for the bytes of a file, to show the progress, and its lines of text."""
 
     def __init__(self, path: str) -> None:
         if path == "-" and sys.stdin is None:
@@ -127,12 +127,12 @@ def _csv_blocks(lines: Iterator[str], column: str | None, header: bool) -> Itera
         first = first or [""]
     index = _index(first, column, header)
     while block := list(itertools.islice(rows, _ROWS)):
-        # In a file of one column a blank line is a record with a missing cell: n does not depend on what is missing.
+        # In a file of one column, a blank line is a record with a missing cell: n does not depend on missing cells.
         yield _numbers([row[index] if index < len(row) else "" for row in block if row or len(first) == 1])
 
 
 def _rows(lines: Iterator[str]) -> Iterator[list[str]]:
-    """The rows of a CSV file as `csv.reader` cuts them, which has a limit for cells that is the whole process's."""
+    """The rows of a CSV file as in `csv.reader`, whose limit on the length of cells is global to the process."""
     for line in lines:
         if '"' in line:
             yield _quoted_cells(line) or _parsed(line, lines)
@@ -142,7 +142,7 @@ def _rows(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def _quoted_cells(line: str) -> list[str] | None:
-    """The cells of a line whose quotes enclose whole cells, each on this line and without a quote in it; else None."""
+    """The cells of a line if its quotes enclose whole cells, each on this line and without inner quotes; else None."""
     texts = line.split('"')
     cells = '"'.join(texts[::2]).rstrip("\r\n").split(",")
     if len(texts) % 2 == 0 or cells.count('"') != len(texts) // 2:
@@ -152,9 +152,10 @@ def _quoted_cells(line: str) -> list[str] | None:
 
 
 def _parsed(line: str, lines: Iterator[str]) -> list[str]:
-    """The cells of any row. At the start of a cell it opens a quotation, elsewhere it is as it is.
+    """The cells of any row. A quote at the start of a cell opens a quotation; elsewhere it is an ordinary character.
 
-    A quotation runs to the next single quote, over lines if need be, or to the end of the file; two are one of it.
+    A quotation extends to the next single quote, possibly over several lines, or to the end of the file; two quotes in
+    a row inside it stand for one.
     """
     cells: list[str] = []
     at = 0
@@ -221,12 +222,12 @@ def _parquet_blocks(path: str, column: str | None, progress: bool) -> Iterator[N
 
 @contextmanager
 def _parquet(path: str, column: str | None) -> Iterator[tuple[Any, str, str]]:
-    """A Parquet file, the name of the column in it, and what its schema says that this holds: number or integer."""
+    """A Parquet file, the name of the column in it, and its type in the schema: number or integer."""
     try:
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError:
-        raise TableError("reading Parquet needs pyarrow: pip install 'dpfast[parquet]'") from None
+        raise TableError("reading Parquet requires pyarrow: pip install 'dpfast[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -249,7 +250,7 @@ def _shows(progress: bool) -> bool:
 
 def _shown(lines: Iterator[str], raw: BinaryIO, progress: bool) -> Iterator[str]:
     """The lines, with a progress bar on a terminal."""
-    # The lines themselves where nothing is shown: a generator that ends early would close them.
+    # Return the lines themselves if nothing is shown: a generator that ends early would close them.
     return _counted(lines, raw) if _shows(progress) and raw.seekable() else lines
 
 
@@ -265,7 +266,7 @@ def _counted(lines: Iterator[str], raw: BinaryIO) -> Iterator[str]:
 
 @contextmanager
 def _bar(total: int, unit: str, progress: bool) -> Iterator[Callable[[int], None]]:
-    """Shows how much of a total is read, on a terminal: a bar by tqdm where that is installed, else a percentage."""
+    """Show the progress on a terminal, with a bar by tqdm if it is installed, else as a percentage."""
     if not _shows(progress):
         yield lambda count: None
         return

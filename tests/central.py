@@ -1,4 +1,4 @@
-"""Every central mechanism, found by what the library defines: what tests of the promises of all of them run over."""
+"""All central mechanisms with options, found by the classes of the library, for tests that run over all of them."""
 
 import dataclasses
 import inspect

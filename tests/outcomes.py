@@ -1,4 +1,4 @@
-"""Random public parameters, most of them extreme, and nasty data: what tests of the types of outcomes run over.
+"""Random public parameters, most of them extreme, and nasty data, for tests of the types of outcomes.
 
 A *job* is a call with all public parameters fixed, records left open: ``job.run(records, rng)``. `jobs` draws them for
 every central mechanism, every local randomiser and every function that takes records, by what the library defines;
@@ -78,7 +78,7 @@ def family(rng):
     )
 
 
-# The values of each parameter, drawn anew for each job; None stands for the default.
+# The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": grid,
@@ -265,7 +265,7 @@ def by_name(name):
 
 
 def fitted(name, **options):
-    """What an estimator of dpfast.sklearn has learnt, by the names of what it holds."""
+    """The fitted attributes of an estimator of dpfast.sklearn, by name."""
 
     def call(x, source, epsilon):
         made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
@@ -326,7 +326,7 @@ def parameters(kind):
 
 
 def missing():
-    """What the library defines and no job is made for."""
+    """Missing entries for parameters and classes that the library defines."""
     for kind in KINDS:
         yield from (f"PARAMETERS: {name} of {kind.__name__}" for name in parameters(kind) if name not in PARAMETERS)
     for kind in STATISTIC_CLASSES:
@@ -372,7 +372,7 @@ def kind_of(released):
 
 
 def outcome(job, records, seed=0, seconds=30.0):
-    """The type of what a call gives: of its value, or the exception with its message; warnings are exceptions."""
+    """The type of the outcome of a call: of its value, or the exception and its message; warnings are exceptions."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -33,7 +33,7 @@ def datasets(rng, n, lower=0.0, upper=1.0):
         yield np.full(n, value)
     for _ in range(4):  # where the data jump from one end to the other
         yield np.where(shuffled < rng.integers(0, n + 1), lower, upper)
-    for share in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9):  # or near the ranks that statistics look at
+    for share in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9):  # or near the ranks of statistics
         near = rng.integers(-3, 4) if rng.random() < 0.5 else rng.uniform(-0.07, 0.07) * n
         yield np.where(shuffled < share * n + near, -np.inf, np.inf)
     yield np.where(shuffled < 0.8 * n, lower, rng.uniform(0, 1, n) * (0.5 * upper) + 0.5 * lower)
@@ -66,7 +66,7 @@ CELLS += [np.datetime64("NaT", "s")]
 
 
 def as_cells(x, rng):
-    """A list of Python's floats, in which what is special is some cell or other."""
+    """A list of Python's floats, with special values replaced by one of `CELLS`."""
     cells = x.tolist()
     if len(cells):
         for i in np.flatnonzero(~np.isfinite(x) | (x == 0.0))[:50].tolist():

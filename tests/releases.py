@@ -1,4 +1,4 @@
-"""Everything public that releases: functions, mechanisms and randomisers, with small budgets, for tests of ledgers."""
+"""All public functions, mechanisms and randomisers that release, with small budgets, for tests of ledgers."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,7 +24,7 @@ def by_name(name):
     return getattr(dpf, name)(X, *arguments, **(E if name == "count" else B))
 
 
-# Everything public that releases: how to call it, and for which neighbours.
+# Every public function that releases, by name.
 RELEASES = {
     **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
@@ -52,7 +52,7 @@ RELEASES = {
 TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
-# Calling these releases nothing, or what they return is private and says so.
+# These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
     "robust.score",
     "noise.laplace",

@@ -1,4 +1,4 @@
-"""A source of given 64-bit words that the kernels take for a bit generator, and that counts what they use."""
+"""A source of given 64-bit words that the kernels accept as a bit generator; it counts the words used."""
 
 import ctypes
 import threading

@@ -3,11 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
-from dpfast.statistics import (
-    Huber,
-    Mean,
-    TrimmedMean,
-)
+from dpfast.statistics import Huber, Mean, TrimmedMean
 from dpfast.streaming import State
 from tests.central import OPTIONS, central, takes_rows
 from tests.reference.statistics import one_of_each

@@ -4,7 +4,7 @@ import threading
 
 
 def in_threads(function, count=8):
-    """What `function` gives each of the threads 0, 1, ..., in their order; raises what one of them raised."""
+    """The results of `function(i)` in threads i = 0, 1, ..., in order; raises the first error of a thread."""
     start, results, errors = threading.Barrier(count), [None] * count, []
 
     def run(i):

@@ -1,4 +1,4 @@
-"""Data that a call must not touch: it checks public parameters, or charges a ledger, first."""
+"""Data that a call must not touch before it checks public parameters or charges a ledger."""
 
 
 class Untouchable:

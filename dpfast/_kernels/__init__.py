@@ -1,1 +1,1 @@
-"""Compiled kernels, one for each ``src/_x.pyx``; typed by the ``.pyi`` beside them, cimported by the ``.pxd``."""
+"""Compiled kernels, one for each ``src/_x.pyx``; the ``.pyi`` files have the types, the ``.pxd`` files the C API."""

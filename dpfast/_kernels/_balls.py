@@ -1,8 +1,8 @@
-"""Decisions in ball arithmetic: the slow path of every sampler, and what its fast path means.
+"""Decisions in ball arithmetic: the slow path of every sampler, and the definition of its fast path.
 
-Each function takes the word that doubles could not decide and ``more``, which draws further words: the word's uniform
-number is refined 64 bits at a time until the balls of ``arb`` leave one outcome. A ball always encloses the exact
-value, whatever the working precision, so precision is a matter of speed only. Reached about once in 2**20 draws.
+Each function takes the word that doubles could not decide, and ``more``, which draws further words: the uniform number
+that starts with the word is refined by 64 bits at a time until the balls of ``arb`` leave one outcome. A ball always
+encloses the exact value, so the working precision only affects the speed. About one draw in 2**20 gets here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from math import comb, factorial, inf, nextafter, prod
 
 from flint import arb, ctx, fmpq, fmpz
 
-# flint's working precision is one number for the whole process. The lock is reentrant: a signal handler or a finalizer
-# may draw, or fork, while this very thread holds it.
+# flint's working precision is global to the process. The lock is reentrant, because a signal handler or a finalizer may
+# draw, or fork, while the same thread holds it.
 _precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
@@ -66,8 +66,8 @@ class _Uniform:
 def floor_exponential(word: int, more: Callable[[], int], scale: float | Fraction, offset: Fraction) -> int:
     """floor(scale * E + offset) for E = -log(U), U the uniform number whose first 63 bits are the word's.
 
-    No value of scale * E + offset at an end of U's interval is an integer (a logarithm of a rational other than 1 is
-    irrational), so enough precision always tells the floors at both ends; different floors ask for more of U.
+    At the ends of U's interval, scale * E + offset is never an integer (a logarithm of a rational other than 1 is
+    irrational), so with enough precision the floor at each end is decided; if the floors differ, U is refined.
     Saturates at 2**63 - 1.
     """
     s, shift = _rational(scale), _rational(offset)
@@ -91,10 +91,10 @@ def floor_exponential(word: int, more: Callable[[], int], scale: float | Fractio
 
 
 def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) -> int:
-    """The greatest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the word's.
+    """The largest k with k = 0 or U < P(|T| > (k - 1/2) / scale), U the number whose first 63 bits are the word's.
 
     T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
-    - y / (1 + y**2)). Found by bisection of 0..2**63 - 1, each step decided as in `below_exp_neg`.
+    - y / (1 + y**2)). Found by bisection of 0..2**63 - 1; each step is decided as in `below_exp_neg`.
     """
     u = _Uniform(word >> 1, 63, more)
     low, high = 0, _LARGEST
@@ -120,7 +120,7 @@ def _below_student_tail(u: _Uniform, inverse: fmpq) -> bool:
 
 
 def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -> bool:
-    """Whether the uniform number that starts with this word is below exp(-gamma), which is 0 for inf."""
+    """Whether the uniform number that starts with this word is below exp(-gamma), which is 0 for gamma = inf."""
     if gamma == inf:
         return False
     u = _Uniform(word, 64, more)
@@ -135,7 +135,7 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
 
 
 def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[arb]], count: int) -> int:
-    """Inversion of the word's uniform number among `count` weights, which are computed again for each pass."""
+    """Choose among `count` weights by inversion of the word's uniform number; each pass recomputes the weights."""
     u = _Uniform(word, 64, more)
     while True:
         with _bits(u.bits + 192):
@@ -148,12 +148,12 @@ def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[a
 
 
 def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Fraction | float]) -> int:
-    """The index i drawn with probability exp(-y_i) / sum_j exp(-y_j), by inversion of the word's uniform number.
+    """Draw the index i with probability exp(-y_i) / sum_j exp(-y_j), by inversion of the word's uniform number.
 
-    An exponent of inf has probability 0. At least one is finite.
+    An exponent of inf has probability 0. At least one exponent is finite.
     """
     candidates: list[int] = []
-    places: list[int] = []  # of the candidates' exponents among the distinct ones
+    places: list[int] = []  # index of each candidate's exponent among the distinct ones
     distinct: dict[Fraction, int] = {}
     for i, y in enumerate(exponents):
         if isinstance(y, Fraction):
@@ -169,7 +169,7 @@ def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Frac
 
 
 def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
-    """The level t drawn with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
+    """Draw the level t with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
 
     q = exp(-epsilon / 2).
     """
@@ -193,9 +193,9 @@ def choose_box(
     epsilon: float,
     count: int,
 ) -> int:
-    """The box t drawn with weight (1 - q) q**t volume(t), t < count - 1, or the last with q**t volume(t).
+    """Draw the box t with weight (1 - q) q**t volume(t), t < count - 1, or the last with q**t volume(t).
 
-    q = exp(-epsilon / 2); a volume is the product of its widths, of which `columns()` gives an array for each column.
+    q = exp(-epsilon / 2); a volume is the product of its widths; `columns()` yields an array of widths for each column.
     """
     rate = _rational(Fraction(epsilon) / 2)
 
@@ -218,7 +218,7 @@ def choose_box(
 def choose_piece(
     word: int, more: Callable[[], int], pieces: Sequence[tuple[int, int, int]], rate: float | Fraction
 ) -> int:
-    """The index i drawn with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
+    """Draw the index i with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
     exponent = _rational(rate)
 
     def weights() -> Iterator[arb]:
@@ -229,7 +229,7 @@ def choose_piece(
 
 
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
-    """The index i drawn with probability w_i / sum_j w_j, in integers: the doubles count as they are."""
+    """Draw the index i with probability w_i / sum_j w_j, in integers, with the exact values of the doubles."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
     u = _Uniform(word, 64, more)
     while True:
@@ -247,13 +247,13 @@ def _in_least_units(weight: float) -> int:
 
 
 def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction) -> bool:
-    """True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
+    """Return True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
     rate = _rational(Fraction(epsilon) / 2)
     return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(_rational(chain)))), 2) == 0
 
 
 def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Fraction) -> bool:
-    """True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
+    """Return True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
     rate = _rational(Fraction(epsilon) / 2)
     u = _Uniform(word, 64, more)
     while True:
@@ -269,7 +269,7 @@ def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: i
 def proposed_weight(
     odds: Sequence[tuple[float, Iterable[float]]], runs: Sequence[tuple[int, int]], total: Fraction
 ) -> Fraction:
-    """The total times the probability of these choices: weight / sum of weights each, then uniform places."""
+    """The total times the probability of these choices: weight / sum of weights for each, then uniform positions."""
     numerator, denominator = 1, 1
     for weight, weights in odds:
         numerator *= _in_least_units(weight)
@@ -278,7 +278,7 @@ def proposed_weight(
 
 
 def keep_threshold(epsilon: float, odds: Fraction) -> int:
-    """A lower bound, nearly always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
+    """A lower bound, almost always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
     with _bits(256):
         weight = arb(_rational(odds)) * arb(_rational(min(epsilon, 2.0**20))).exp()
         threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
@@ -296,10 +296,10 @@ def keeps_path(
     odds: Sequence[tuple[float, Iterable[float]]],
     jumps: Sequence[tuple[Fraction, int]],
 ) -> bool:
-    """True with probability exp(-rate first) (1 - exp(-rate length)) * true / (proposed * odds).
+    """Return True with probability exp(-rate first) (1 - exp(-rate length)) * true / (proposed * odds).
 
-    true is the product of c**j / j! over the jumps (c, j), odds the product of weight / sum of weights; no length: no
-    second factor.
+    true is the product of c**j / j! over the jumps (c, j); odds is the product of weight / sum of weights. If length is
+    None, the second factor is 1.
     """
     numerator, denominator = proposed.denominator, proposed.numerator
     for weight, weights in odds:
@@ -325,12 +325,12 @@ def keeps_path(
 def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
     """``ceil(2**64 m / (m + n (exp(epsilon / k) - 1)))``: the least weight of the uniform density, in units of 2**-64.
 
-    With it k draws from a smoothed histogram of m cells lose at most epsilon (docs/proofs/smoothed-histogram.md).
+    With it, k draws from a smoothed histogram of m cells lose at most epsilon (docs/proofs/smoothed-histogram.md).
     """
     if epsilon / k > 700:  # exp(700) n > 2**64 m
         return 1
     rate, precision = _rational(Fraction(epsilon) / k), 128
-    while True:  # the quotient is no integer: exp is irrational
+    while True:  # the quotient is not an integer, since exp is irrational
         with _bits(precision):
             units = (arb(cells) * 2**64 / (cells + n * arb(rate).expm1())).ceil().unique_fmpz()
         if units is not None:

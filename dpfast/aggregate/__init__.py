@@ -1,4 +1,4 @@
-"""Sample and aggregate: a maximum-likelihood estimate on each block of the records, and a private mean of them."""
+"""Sample and aggregate: a private mean of the maximum-likelihood estimates of blocks of the records."""
 
 from dpfast.aggregate.mechanism import SampleAndAggregate, mle
 from dpfast.aggregate.plan import COMBINE

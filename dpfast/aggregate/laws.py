@@ -18,37 +18,37 @@ from dpfast.mechanisms import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.statistics import Mean
 
-_BATCH = 2**14  # estimates that are rounded at once
-_MOST_PAIRS = 2**12  # of quartiles, on 90 points
+_BATCH = 2**14  # estimates that are rounded at a time
+_MOST_PAIRS = 2**12  # pairs of quartiles, on 90 points
 
 
 def parameter_of(grid: Grid, k: int, bounds: tuple[float, float], logs: bool, codes: ArrayLike) -> Any:
-    """What sums of codes over k blocks say of a parameter, within its bounds."""
+    """The parameter values of sums of codes over k blocks, clipped to the bounds."""
     means = np.asarray(Mean().decode(grid, k, codes))
     if logs:
-        with np.errstate(over="ignore"):  # noise may go far beyond the bounds
+        with np.errstate(over="ignore"):  # noise may be far beyond the bounds
             means = np.exp(means)
     return np.clip(means, *bounds)
 
 
 def sum_of_codes(grid: Grid, values: NDArray[np.float64]) -> int:
-    """In batches, whose memory is used again."""
+    """The sum of the codes of values, computed in batches to save memory."""
     batches = range(0, len(values), _BATCH)
     return sum(int(grid.encode(values[start : start + _BATCH]).sum()) for start in batches)
 
 
 def noisy_sum(total: int, k: int, grid: Grid, scale: Fraction, decode: Callable[..., Any]) -> ClampedNoise:
-    """The law of a sum of k codes with Laplace noise of that scale, which `decode` turns into values."""
+    """The law of a sum of k codes with Laplace noise of this scale; `decode` converts sums to values."""
     last = _checks.code_range(k * (grid.size - 1))
     return ClampedNoise(RoundedLaplace(scale), center=total, last=last, decode=decode)
 
 
 class WinsorizedMeanLaw(ScalarLaw):
-    """The law of a mean of codes clipped to a window around private quartiles of them.
+    """The law of a mean of codes that are clipped to a window around their private quartiles.
 
-    Half of `epsilon` buys the quartiles q1 <= q3, jointly (`Quantiles`); the window is their midpoint plus and minus
-    `widening` times q3 - q1, at least one code each way, inside the grid. The other half buys the sum of the clipped
-    codes, which one code changes by at most the width of the window.
+    Half of `epsilon` is for a joint release of the quartiles q1 <= q3 (`Quantiles`); the window is their midpoint plus
+    and minus `widening` times q3 - q1, at least one code each way, inside the grid. The other half is for the sum of
+    the clipped codes, which one code changes by at most the width of the window.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class WinsorizedMeanLaw(ScalarLaw):
     widening : float
     epsilon : Fraction
     decode : callable
-        Turns sums of codes into values.
+        Converts sums of codes to values.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class WinsorizedMeanLaw(ScalarLaw):
         self.support = (0, _checks.code_range(codes.shape[0] * (grid.size - 1)))
 
     def window(self, first: int, third: int) -> tuple[int, int]:
-        """The least and the greatest code of the window around two quartiles."""
+        """The least and greatest code of the window around two quartiles."""
         reach = max(math.ceil(self._widening * (third - first)), 1)
         return max((first + third) // 2 - reach, 0), min((first + third + 1) // 2 + reach, self._grid.size - 1)
 
     def given(self, first: int, third: int) -> ClampedNoise:
-        """The law of the release once the quartiles are drawn."""
+        """The law of the release given the quartiles."""
         low, high = self.window(first, third)
         total = int(np.clip(self._codes, low, high).sum())
         return noisy_sum(total, len(self._codes), self._grid, (high - low) / self._half, self._decode)
 
     @cached_property
     def _mixture(self) -> list[tuple[float, ClampedNoise]]:
-        """The probability of each pair of quartiles, and the law then."""
+        """The probability of each pair of quartiles and the law given this pair."""
         size = self._grid.size
         if size * (size + 1) // 2 > _MOST_PAIRS:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Sample and aggregate: a maximum-likelihood estimate on each block of the records, and a private mean of them."""
+"""The sample-and-aggregate mechanism: a private mean of the maximum-likelihood estimates of blocks of the records."""
 
 from __future__ import annotations
 
@@ -24,66 +24,66 @@ from dpfast.streaming import Chunks, Reading
 
 @dataclass(frozen=True, repr=False)
 class SampleAndAggregate(BlockPlan, Mechanism):
-    """Release parameters of a family: a mean, with Laplace noise, of the estimates of many small blocks.
+    """Release parameters of a family by a mean of estimates from many small blocks, with Laplace noise.
 
-    Pure epsilon-differential privacy under one replaced record, whatever the estimator does; the number of records is
-    public. As n grows, the release has the distribution of the maximum-likelihood estimator itself.
+    Pure epsilon-differential privacy under one replaced record, for every estimator; the number of records is public.
+    As n grows, the release has the distribution of the maximum-likelihood estimator.
 
     Parameters
     ----------
     family : str, Family, scipy.stats distribution or callable
-        A name or an object of `dpfast.families`; a function that is given the records of a block.
+        A name or an object of `dpfast.families`, or a function of the records of a block.
     bounds : pair of float, or mapping from names to pairs
-        Public range of each parameter to be released; a pair alone stands for the first parameter of the family.
+        Public range of each parameter to release; a single pair is for the first parameter of the family.
     epsilon : float
         Positive; rounded down to a double. For all parameters together: each gets an equal share.
     blocks : int or "auto"
-        k: record i of n is in block ``i * k // n``. "auto": the number with the least mean squared error at `guess`
-        (beyond 2**16 the fewest within 1/200 of that, and within half of what it exceeds the best possible by), with at
-        least 20 records in a block (more for some families, and where their expansions need more at `guess`, if n is
-        large enough for it); needs two of the least blocks.
+        k: record i of n is in block ``i * k // n``. "auto" minimises the mean squared error at `guess` (beyond 2**16
+        blocks it takes the fewest within 1/200 of the minimum, and within half of the excess of the minimum over the
+        best possible error). A block then has at least 20 records; more for some families, and more if their expansions
+        need it at `guess` and n is large enough. At least two such blocks are needed.
     bias_correction : bool
-        Whether to take off the bias of order 1 / (size of a block).
+        Whether to remove the bias of order 1 / (size of a block).
     combine : str
-        "mean"; "geometric", the geometric mean, for positive parameters that a family knows to be like scales
-        (`logarithmic`); "winsorized" (Notes) for a range that is far wider than the estimates spread. "auto": of each
-        parameter the geometric mean where there is one and its noise is less at `guess`, else the mean.
+        "mean"; "geometric", the geometric mean, for positive parameters that behave like scales (`logarithmic` of the
+        family); "winsorized" (see Notes), for a range far wider than the spread of the estimates. "auto" takes the
+        geometric mean of each parameter that has one with less noise at `guess`, else the mean.
     guess : mapping from names to float, or "worst", optional
-        Public guess of the parameters, for what is "auto" and for "winsorized" only. Default: the geometric mean of
-        positive bounds, the midpoint of others. "worst", not for "winsorized": what counts is the greatest of the
-        errors at both ends of the bounds and at their middle (of relative errors, for a geometric mean).
+        Public guess of the parameters, used only for "auto" and "winsorized". Default: the geometric mean of positive
+        bounds, the midpoint of others. "worst", not for "winsorized", uses the largest of the errors at both bounds and
+        at their middle (of relative errors, for a geometric mean).
     margin : float or "auto"
-        How far beyond the bounds an estimate of a block may lie, in its standard deviations there (as the family knows
-        them): what is clamped at the bounds themselves is biased where the parameter is near one. "auto": so that this
-        bias is at most half of the standard deviation of the release, and at most a quarter of the range, for the noise
-        grows with it. What is released lies within the bounds.
+        How far beyond the bounds an estimate of a block may lie, in standard deviations of the estimate there (if the
+        family gives them). Clamping at the bounds themselves is biased if the parameter is near one. "auto" makes this
+        bias at most half of the standard deviation of the release, with a margin of at most a quarter of the range,
+        since the noise grows with it. The release lies within the bounds.
     shuffle : int, optional
-        Public seed of a permutation of the records, for data that are sorted or drift. Default: the order they have.
+        Public seed of a permutation of the records, for sorted or drifting data. Default: the given order.
     step : float, optional
-        A power of two: what estimates are rounded to. Default: as for `Grid`, 2**32 points for each parameter. The
-        release itself lies within the bounds, also where the grid is widened beyond them.
+        The rounding step of the estimates, a power of two. Default: as for `Grid`, 2**32 points per parameter. The
+        release lies within the bounds even if the grid extends beyond them.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at. From a call, where the number of records is known: too few for the blocks.
+        From the constructor: a wrong parameter. From a call, once n is known: too few records for the blocks.
 
     Notes
     -----
-    Privacy: blocks are made by position, so one record changes the estimate of one block. It, or its logarithm for a
-    geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite one goes to an end, and
-    where a block has none (too few records in the support, a fit that fails) the middle of the bounds stands for it.
-    The sum is one of integers, to which rounded Laplace noise of exactly the scale (range / epsilon, times the number
-    of parameters) is added; clamping and division come after (docs/proofs/sample-and-aggregate.md). NaN and records
-    outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) wherever the
-    parameter is; that of a geometric mean log(upper / lower) / (k epsilon) times the parameter, in proportion to the
-    error that it has anyway.
+    Privacy: blocks are made by position, so one record changes the estimate of one block. The estimate, or its
+    logarithm for a geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite
+    estimate goes to an end, and a missing one (too few records in the support, or a failed fit) becomes the middle of
+    the bounds. The sum is one of integers, with rounded Laplace noise of exactly the scale (range / epsilon, times the
+    number of parameters); clamping and division are postprocessing (docs/proofs/sample-and-aggregate.md). NaN and
+    records outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) for
+    every value of the parameter; the noise of a geometric mean is log(upper / lower) / (k epsilon) times the parameter,
+    proportional to its sampling error.
     "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
-    and adds noise for the width of the window. Where public numbers say that this cannot help (see `winsorizes`) it
-    is "mean".
-    Cost: one pass; for families of sums about that of the sums, O(blocks) memory. The pieces of `Chunks`, pairs for a
-    regression, are read twice by these families, and put together in memory by all others and to shuffle. A callable
-    is called for each block, and with `bias_correction` for each record (jackknife).
+    and adds noise for the width of the window. If public numbers show that this cannot help (see `winsorizes`), it is
+    the same as "mean".
+    Cost: one pass; for families of sums about the cost of the sums, with O(blocks) memory. These families read the
+    pieces of `Chunks` (pairs for a regression) twice; all others, and `shuffle`, collect them in memory. A callable is
+    called for each block, and with `bias_correction` for each record (jackknife).
 
     References
     ----------
@@ -136,43 +136,43 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         return self._combined(released, estimates)
 
     def reading(self) -> Reading:
-        raise TypeError("blocks are made by position when the number of records is known: use block_sums(n)")
+        raise TypeError("blocks are made by position, which requires the number of records: use block_sums(n)")
 
     @property
     def _streams(self) -> bool:
-        """Whether sums over the blocks will do; else chunks are put together."""
+        """Whether sums over the blocks are sufficient; otherwise chunks are collected in memory."""
         return isinstance(self.family, AdditiveFamily) and self.shuffle is None
 
     def _law_of_chunks(self, chunks: Chunks, threads: int) -> Law:
-        """In two passes: blocks are known when n is."""
+        """The law of records in chunks, in two passes: the blocks depend on n."""
         state = self.block_sums(chunks.records())
         for chunk in chunks:
             state.update(chunk, workers=threads)
         return self.law_of(state)
 
     def block_sums(self, n: SupportsIndex, *, position: SupportsIndex = 0) -> BlockState:
-        """A state that takes the n records in chunks, O(blocks) memory, for families that are made of sums. PRIVATE.
+        """Return a state that reads the n records in chunks, in O(blocks) memory, for families of sums. PRIVATE.
 
         Parameters
         ----------
         n : int
-            All records of the release.
+            The number of records of the release.
         position : int
-            How many of them come before the first that this state is given.
+            The number of records before the first one that this state reads.
 
         Returns
         -------
         BlockState
-            ``state.update(chunk, workers=1)`` takes the next records; ``state.merge(other)`` adds what another state
-            of the same n has seen. Picklable.
+            ``state.update(chunk, workers=1)`` reads the next records; ``state.merge(other)`` adds the records that
+            another state of the same n has read. Picklable.
 
         Raises
         ------
         TypeError
-            A family that needs whole blocks, or `shuffle`.
+            If the family needs whole blocks, or with `shuffle`.
         """
         if not isinstance(self.family, AdditiveFamily):
-            raise TypeError(f"{self.family!r} needs whole blocks: it has no sums to be streamed")
+            raise TypeError(f"{self.family!r} needs whole blocks: it cannot be streamed as sums")
         if self.shuffle is not None:
             raise TypeError("a stream cannot be shuffled")
         n = _checks.whole("n", n, least=1)
@@ -182,15 +182,15 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         return BlockState(self.family.state(n, self.block_count(n), self.box, start=start))
 
     def law_of(self, state: BlockState) -> Law:
-        """The exact law of the release, from a state that has seen all records. PRIVATE."""
+        """The exact law of the release, from a state that has read all records. PRIVATE."""
         if state.seen != state.n:
-            raise ValueError(f"the state has seen {state.seen} of {state.n} records")
+            raise ValueError(f"the state has read {state.seen} of {state.n} records")
         estimates = self.family.finish(state.sums, self.box, corrected=self.bias_correction)
         return self._combined(self.released(state.n, estimates.shape[0]), estimates)
 
     def finish(self, state: BlockState, *, rng: RandomSource = None) -> Any:
-        """One release from a state that has seen all records; spends the budget of `privacy` once."""
-        bit_generator(rng)  # a wrong rng is told before data are looked at
+        """Release from a state that has read all records; spends the budget of `privacy` once."""
+        bit_generator(rng)  # reject a wrong rng before reading data
         law = self.law_of(state)
         return law.value(law.sample(rng=rng))
 
@@ -222,20 +222,20 @@ def mle(
     rng: RandomSource = None,
     workers: SupportsIndex = 1,
 ) -> Any:
-    """Maximum-likelihood estimate of the parameters of a family, released by sample-and-aggregate.
+    """Release the maximum-likelihood estimate of the parameters of a family by sample and aggregate.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public.
 
     Parameters
     ----------
     x : array_like of shape (n,), or pair of arrays
-        Private records; NaN and what is outside the support of the family is left out. For a regression ``(X, y)``, of
+        Private records; NaN and records outside the support of the family are left out. For a regression ``(X, y)``, of
         shapes (n, d) and (n,).
     family : str, Family, scipy.stats distribution or callable
-        As for `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" stand for a regression on
-        an intercept and the columns of X.
+        See `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" mean a regression on an
+        intercept and the columns of X.
     epsilon, bounds, blocks, bias_correction, combine, guess, margin, shuffle
-        As for `SampleAndAggregate`.
+        See `SampleAndAggregate`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -249,11 +249,11 @@ def mle(
     Raises
     ------
     TypeError, ValueError
-        As `SampleAndAggregate`.
+        See `SampleAndAggregate`.
 
     Notes
     -----
-    Privacy, cost: as `SampleAndAggregate`, which this is one call of (docs/proofs/sample-and-aggregate.md).
+    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md).
 
     References
     ----------

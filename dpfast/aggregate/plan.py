@@ -1,4 +1,4 @@
-"""The public plan of a sample-and-aggregate release: blocks, margins, grids, noise and the error to expect."""
+"""The public plan of a sample-and-aggregate release: blocks, margins, grids, noise and expected error."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
-_MOST_COUNTS = 256  # numbers of blocks that a mechanism keeps
+_MOST_COUNTS = 256  # numbers of blocks that a mechanism caches
 COMBINE = ("auto", "mean", "geometric", "winsorized")
-_MANY = 2**16  # blocks whose estimates take a time to be seen beside that of a pass over the records
-_MOST_BIAS = 1 / 4  # of the random error: with a larger one, which expansions do not give well, no error is stated
-_FEWEST_BLOCKS = 8.0  # over epsilon: with fewer, blocks may be shorter than the expansions of the family need
-_SLACK = 1 / 200  # of the mean squared error, for fewer than so many
-_MOST_MARGIN = 1 / 4  # of the range: an end may be where a record tells next to nothing
+_MANY = 2**16  # number of blocks whose estimates take a noticeable share of the time of a pass over the records
+_MOST_BIAS = 1 / 4  # of the random error: expansions of a larger bias are not accurate, and no error is stated
+_FEWEST_BLOCKS = 8.0  # over epsilon: rather than fewer blocks, use blocks shorter than the family's expansions need
+_SLACK = 1 / 200  # of the mean squared error: the allowed increase in exchange for fewer blocks
+_MOST_MARGIN = 1 / 4  # of the range: at an end a record may carry almost no information
 _IQR = 1.349  # of a normal distribution, in standard deviations
 
 Bounds = Any
 
 
 class Released(NamedTuple):
-    """How one parameter is released: the grid of its estimates and the noise of their sum.
+    """The plan for one released parameter: the grid of its estimates and the noise of their sum.
 
     Attributes
     ----------
     grid : Grid
     scale : Fraction
-        Of the noise, in steps of the grid.
+        The scale of the noise, in steps of the grid.
     widening : float or None
         Half the width of the window of a Winsorized mean, in interquartile ranges; None for a mean.
     """
@@ -52,7 +52,7 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class BlockPlan:
-    """What `dpfast.SampleAndAggregate` derives from its public parameters, and its error; never from records."""
+    """The part of `dpfast.SampleAndAggregate` that depends on public parameters only: its plan and its error."""
 
     family: Any
     bounds: Bounds = field(kw_only=True)
@@ -102,12 +102,12 @@ class BlockPlan:
             for name, (low, _) in bounds:
                 if low <= 0 or name not in family.logarithmic:
                     raise ValueError(
-                        f'combine="geometric" is for positive bounds of parameters that a family knows to be like '
-                        f"scales, not for {name} of {type(family).__name__} from {low:g}"
+                        f'combine="geometric" is for positive bounds of parameters that behave like scales in their '
+                        f"family, not for {name} of {type(family).__name__} from {low:g}"
                     )
         for grid in self.grids(2 * family.least_block if blocks == "auto" else int(blocks)):
             _checks.noise_scale((grid.size - 1) * len(bounds), self.epsilon)
-        if blocks == "auto":  # where bounds or guess are too extreme, it is told now
+        if blocks == "auto":  # raise now if the bounds or the guess are too extreme
             self.winsorizes(2 * family.least_block)
 
     @cached_property
@@ -148,7 +148,7 @@ class BlockPlan:
         return _Scale(math.log(low), math.log(high), math.log(least) if least > 0 else -math.inf, math.log(most), *ends)
 
     def _others(self, name: str) -> dict[str, float]:
-        """What the guess says of other parameters, without those that determine this one."""
+        """The guesses of the other parameters, without parameters that determine this one."""
 
         def implied(known: dict[str, float]) -> float:
             return float(self.family.reference(self.box, known)[name])
@@ -157,7 +157,7 @@ class BlockPlan:
         return {k: v for k, v in known.items() if implied({**known, k: 0.75 * v}) == implied(known)}
 
     def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
-        """What the estimates of a parameter are clamped to, on the scale of the average: the bounds and a margin."""
+        """The range to which estimates of a parameter are clamped, on the scale of the average: bounds and margin."""
         scale = self._scales[name]
         noise = scale.width / (k * float(self.share))
         margins = []
@@ -174,9 +174,9 @@ class BlockPlan:
         return max(scale.low - margins[0], scale.least), min(scale.high + margins[1], scale.most)
 
     def grids(self, n: SupportsIndex) -> tuple[Grid, ...]:
-        """What the estimates of each parameter, or their logarithms, are rounded to for n records. Public.
+        """The public grids to which the estimates of the parameters, or their logarithms, are rounded for n records.
 
-        The middle of the bounds stands for a missing one.
+        The middle of the bounds replaces a missing estimate.
         """
         n = _checks.whole("n", n, least=1)
         return self._grids(n, self.block_count(n))
@@ -192,19 +192,19 @@ class BlockPlan:
         Raises
         ------
         ValueError
-            Fewer records than blocks, or than two of the least blocks with "auto".
+            With fewer records than blocks, or with "auto" than two of the smallest blocks.
         """
         n = _checks.whole("n", n)
         if self.blocks != "auto":
             k = int(self.blocks)
             if n < k:
-                raise ValueError(f"blocks={k} need as many records at least, not {n} (their number is public)")
+                raise ValueError(f"blocks={k} need at least {k} records, not {n} (their number is public)")
             return k
         least = self.family.least_block
         if n < 2 * least:
             raise ValueError(
                 f'blocks="auto" needs at least {2 * least} records, two blocks of {least}, not {n} (their '
-                f"number is public): say how many blocks"
+                f"number is public): give a number of blocks"
             )
         kept = self._counts.get(n)
         if kept is not None:
@@ -219,15 +219,15 @@ class BlockPlan:
 
     @cached_property
     def _counts(self) -> dict[int, int]:
-        """The numbers of blocks for some numbers of records: they take a millisecond to find."""
+        """A cache of the numbers of blocks for numbers of records, which take a millisecond to compute."""
         return {}
 
     def winsorizes(self, n: SupportsIndex) -> tuple[bool, ...]:
-        """For each parameter whether a release of n records is a Winsorized mean. Public.
+        """Whether the release of each parameter from n records is a Winsorized mean. Public.
 
-        It is one if `combine` says so and, with s the standard deviation of an estimate at `guess`, R the range and e
-        the parameter's share of epsilon: the quartiles can be found, ``k e / 32 >= log(R / (1.349 s)) + 3``, and the
-        window is expected to be less than half the range wide.
+        It is one if `combine` is "winsorized", the quartiles can be found, and the expected width of the window is less
+        than half the range. The quartiles can be found if ``k e / 32 >= log(R / (1.349 s)) + 3``, s the standard
+        deviation of an estimate at `guess`, R the range and e the parameter's share of epsilon.
         """
         n = _checks.whole("n", n)
         return self._winsorizes(n, self.block_count(n))
@@ -240,7 +240,7 @@ class BlockPlan:
 
     @contextmanager
     def _computable(self, name: str, values: Any) -> Iterator[None]:
-        """Where a family's terms overflow, divide by zero or are no numbers, all from public numbers: a ValueError."""
+        """Raise a ValueError if the terms of a family, all public, overflow, divide by zero or are not numbers."""
         try:
             with np.errstate(all="ignore"):
                 yield
@@ -248,12 +248,12 @@ class BlockPlan:
             told = f" and {name} {dict(values)!r}" if isinstance(values, (tuple, dict)) else ""
             ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
             raise ValueError(
-                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or say how many "
-                f"blocks"
+                f"the bounds {ranges}{told} are too extreme to compute an error at: choose others, or give a number "
+                f"of blocks"
             ) from None
 
     def released(self, n: int, k: int) -> list[Released]:
-        """How each parameter is released from n records in k blocks. Public."""
+        """The public plan for each parameter, for n records in k blocks."""
         return [
             Released(
                 grid,
@@ -265,7 +265,7 @@ class BlockPlan:
 
     @property
     def share(self) -> Fraction:
-        """Of epsilon, for one parameter."""
+        """The share of epsilon for one parameter."""
         return Fraction(self.epsilon) / len(self.bounds)
 
     @property
@@ -277,7 +277,7 @@ class BlockPlan:
         return theta
 
     def _terms(self, name: str, theta: Theta) -> dict[str, float]:
-        """v2, b1 and b2; where the family does not know them, those of an estimate as wide as the range."""
+        """v2, b1 and b2; if the family does not give them, those of an estimate that spreads over the range."""
         width = self._scales[name].width
         try:
             if name in self.box.logs:
@@ -293,7 +293,7 @@ class BlockPlan:
         return {"v2": _finite(v2), "b1": 0.0 if self.bias_correction else _finite(b1), "b2": _finite(b2)}
 
     def _deviation(self, name: str, theta: Theta) -> float:
-        """Of an estimate of one record, as it were, on the scale of the average: 1 / sqrt(I). 0 if it is not known."""
+        """The standard deviation per record, 1 / sqrt(I), on the scale of the average; 0 if unknown."""
         try:
             deviation = 1 / math.sqrt(_positive(self.family.information(name, theta)))
         except TypeError:
@@ -301,7 +301,7 @@ class BlockPlan:
         return deviation / theta[name] if name in self.box.logs else deviation
 
     def _skewness(self, name: str, theta: Theta) -> float:
-        """Skewness of a block's estimate times the square root of its records, on the scale of the average."""
+        """The skewness of a block's estimate times the root of its number of records, on the scale of the average."""
         try:
             skewness = self.family.skewness(name, theta)
         except TypeError:
@@ -314,26 +314,26 @@ class BlockPlan:
         return _Point(at, self._deviation(name, theta), self._skewness(name, theta), self._terms(name, theta), reach)
 
     def _points(self, name: str) -> list[_Point]:
-        """Where the error is to be least: at the guess, or at the worst of three."""
+        """The assumed parameters whose largest error is minimised: the guess, or three points for "worst"."""
         if self.guess != "worst":
             return [self._point(name, self._theta())]
         points = []
         for value in (*self.box.range(name), self.box.middle()[name]):
             try:
                 points.append(self._point(name, self.family.reference(self.box, {name: value})))
-            except (ArithmeticError, np.linalg.LinAlgError):  # an end where the distribution degenerates
+            except (ArithmeticError, np.linalg.LinAlgError):  # the distribution is degenerate at this end
                 continue
         return points or [self._point(name, self._theta())]
 
     def _excess(self, n: int, k: int, name: str, point: _Point) -> float:
-        """Of the mean squared error over 1 / (n I), on the scale of the average."""
+        """The excess of the mean squared error over 1 / (n I), on the scale of the average."""
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
         clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
         return block_excess(n, k, width=upper - lower, epsilon=float(self.share), **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
-        """How far below and above the estimates of blocks are clamped; not where none can be beyond the end."""
+        """The distances below and above at which estimates of blocks are clamped; inf if none can be beyond the end."""
         scale, (lower, upper) = self._scales[name], ends
         return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
 
@@ -344,7 +344,7 @@ class BlockPlan:
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
             narrow = k
-            for _ in range(20):  # the window is as wide as the estimates of blocks spread: a fixed point in k
+            for _ in range(20):  # a fixed point in k: the window depends on the spread of the estimates
                 window = min(width, 2 * self._window(n, narrow, name, theta))
                 narrow = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
             if self._window_helps(n, narrow, name):
@@ -354,21 +354,21 @@ class BlockPlan:
             return max(point.deviation**2 / n + self._excess(n, k, name, point) for point in points)
 
         best = best_near(k, error, most=n // least)
-        excess = max(self._excess(n, best, name, point) for point in points)  # it tends to 0: so does what is spared
+        excess = max(self._excess(n, best, name, point) for point in points)  # tends to 0, and so does the slack
         return fewest_near(best, error, min(_SLACK, excess / (2 * error(best))), _MANY)
 
     def _least_block(self, n: int, points: list[_Point]) -> int:
-        """Records in a block: as many as the expansions need, if that leaves so many blocks that noise is small."""
+        """The least size of a block: as large as the expansions need, if enough blocks remain for a small noise."""
         least: int = self.family.least_block
         reach = max(point.reach for point in points)
         return max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * float(self.share) else least
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
-        """Half the width of the window to be expected."""
+        """Half the expected width of the window."""
         return _widening(k) * self._spread(n, k, name, theta)
 
     def _spread(self, n: int, k: int, name: str, theta: Theta) -> float:
-        """The interquartile range to be expected of the estimates; where it is not known, as of one as wide as all."""
+        """The expected interquartile range of the estimates; if unknown, for estimates that spread over the range."""
         deviation = self._deviation(name, theta) or self._scales[name].width
         return _IQR * deviation * math.sqrt(k / n)
 
@@ -378,18 +378,18 @@ class BlockPlan:
         return found and 4 * self._window(n, k, name, theta) < width
 
     def error(self, n: SupportsIndex, theta: Any = None, *, confidence: float = 0.95) -> Any:
-        """The error to expect if the records follow the family at `theta`; public, never from data.
+        """Predict the error if the records follow the family at `theta`. Public: it reads no data.
 
-        With probability `confidence` the release is about this close to the parameter: the chance of the sample (Fisher
-        information and second-order terms), the noise, and the bias that is left, together.
+        With probability `confidence` the release is about this close to the parameter. The error includes sampling
+        error (Fisher information and second-order terms), the noise, and the remaining bias.
 
         Parameters
         ----------
         n : int
-            Records.
+            The number of records.
         theta : float or mapping from names to float
-            The parameters that the records are assumed to have; a float for the one that is released. Others that the
-            error depends on (the shape, for the scale of gamma records) default to `guess`, then to the middle of the
+            The assumed parameters of the records; a float for a single released parameter. Other parameters on which
+            the error depends (the shape, for the scale of gamma records) default to `guess`, then to the middle of the
             bounds, then to 1.
         confidence : float
             In (0, 1).
@@ -398,22 +398,22 @@ class BlockPlan:
         -------
         float or ndarray
             In units of the parameter; an array for several. At most the distance from theta to the farther bound, which
-            is also the answer where the error is not known: where blocks are too short for the family's expansions at
-            theta (`Family.reach`), or the bias of the clamp and of second order exceeds a quarter of the random error.
+            is also the result if the error is unknown: if blocks are too short for the family's expansions at theta
+            (`Family.reach`), or if the bias of clamping and of second order exceeds a quarter of the random error.
 
         Raises
         ------
         TypeError
-            No theta, or a family that does not know its Fisher information.
+            If theta is missing, or the family does not give its Fisher information.
         ValueError
-            Too few records.
+            If there are too few records.
 
         Notes
         -----
-        The mean of the estimates is taken as normal, an estimate that is clamped as lognormal with its skewness, and
-        the window of a Winsorized mean as wide as expected. docs/results/efficiency.md lists how often the error at a
-        confidence of 95 % is kept in random settings of all families, with theta the truth or the release: at least
-        90 % in each, more than 98 % where a bound is nearer than the error, and for some families.
+        The mean of the estimates is treated as normal, a clamped estimate as lognormal with its skewness, and the
+        window of a Winsorized mean as having its expected width. docs/results/efficiency.md lists how often the error
+        at a confidence of 95 % is kept in random settings of all families, with theta the truth or the release: at
+        least 90 % in each, more than 98 % if a bound is nearer than the error, and for some families.
 
         Examples
         --------
@@ -424,13 +424,13 @@ class BlockPlan:
         """
         n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
         if theta is None:
-            raise TypeError("give theta, the parameters that are assumed")
+            raise TypeError("give theta, the assumed parameters")
         if isinstance(theta, Mapping):
             known = dict(_values("theta", theta, self.family))
         elif len(self.bounds) == 1:
             known = {self.bounds[0][0]: _checks.real("theta", theta)}
         else:
-            raise TypeError("theta must name its parameters where several are released")
+            raise TypeError("theta must name its parameters if several are released")
         k = self.block_count(n)
         with self._computable("theta", known):
             errors = self._errors(n, k, self.family.reference(self.box, known), confidence)
@@ -439,7 +439,7 @@ class BlockPlan:
     def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
         errors = []
         for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
-            self.family.information(name, assumed)  # a TypeError where it is not known
+            self.family.information(name, assumed)  # raises a TypeError if unknown
             at, one, skewness, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
@@ -461,7 +461,7 @@ class BlockPlan:
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
-        """As `Mechanism.sample_size`, with `theta` for assumption: the least n, at least what the blocks need."""
+        """See `Mechanism.sample_size`; the assumption is `theta`. Returns at least the n that the blocks need."""
         wanted = _checks.positive("error", error)
         first = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
         return least(
@@ -472,7 +472,7 @@ class BlockPlan:
 
 
 def _ranges(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, float]], ...]:
-    """The bounds by name, checked."""
+    """Check the bounds and return them by name."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
     if isinstance(bounds, Mapping):
@@ -520,7 +520,7 @@ def _positive(x: float) -> float:
 
 
 def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], ...]:
-    """Numbers by the names of parameters, hashable."""
+    """Check numbers given by names of parameters and return them as a hashable tuple."""
     try:
         items = dict(values).items()
     except (TypeError, ValueError):
@@ -531,13 +531,13 @@ def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], 
 
 
 class _Scale(NamedTuple):
-    """On which a parameter is averaged, itself or its logarithm: bounds, where estimates can be, deviations there."""
+    """The scale on which a parameter is averaged, linear or logarithmic: bounds, range of estimates, deviations."""
 
     low: float
     high: float
-    least: float  # no estimate is below it
+    least: float  # the lower limit of estimates
     most: float
-    below: tuple[float, float]  # at the lower bound: what `_deviation` and `_skewness` give
+    below: tuple[float, float]  # `_deviation` and `_skewness` at the lower bound
     above: tuple[float, float]
 
     @property
@@ -546,15 +546,15 @@ class _Scale(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """An assumed parameter: what is averaged of it, its 1 / sqrt(I), skewness and second-order terms on that scale."""
+    """An assumed parameter on the scale of the average, with its 1 / sqrt(I), skewness and second-order terms."""
 
     at: float
     deviation: float
     skewness: float
     terms: dict[str, float]
-    reach: float  # records of a block from which the terms hold
+    reach: float  # the least size of a block for which the terms hold
 
 
 def _widening(k: int) -> float:
-    """Half the width of the window, in interquartile ranges: public. Smith's (sqrt(2 log k) + 2) / 1.349 + 1/2."""
+    """Half the width of the window, in interquartile ranges: Smith's (sqrt(2 log k) + 2) / 1.349 + 1/2. Public."""
     return (math.sqrt(2 * math.log(max(k, 2))) + 2) / _IQR + 0.5

@@ -1,4 +1,4 @@
-"""The state of a sample-and-aggregate release that reads its records in chunks."""
+"""The state of a sample-and-aggregate release from records in chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpfast._kernels._blocks import BlockSums
 
 
 class BlockState:
-    """What has been read of a stream of n records, in sums over its blocks. PRIVATE. See `SampleAndAggregate`.
+    """Sums over the blocks of a stream of n records, as far as read. PRIVATE. See `SampleAndAggregate`.
 
     Parameters
     ----------
@@ -21,12 +21,12 @@ class BlockState:
 
     @property
     def n(self) -> int:
-        """All records of the release, read or not."""
+        """The number of records of the release, read or not."""
         return self.sums.n
 
     @property
     def seen(self) -> int:
-        """How many records this state, and those merged into it, have read."""
+        """The number of records that this state, and the states merged into it, have read."""
         return self.sums.seen
 
     def __repr__(self) -> str:
@@ -39,13 +39,13 @@ class BlockState:
         ----------
         chunk : array_like of shape (m,)
         workers : int
-            Threads, -1 for one per core; the result does not depend on it.
+            Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         threads = _checks.threads(workers)
         self.sums.update(_containers.vector("x", chunk), workers=threads)
 
     def merge(self, other: BlockState) -> None:
-        """Add what a state of the same mechanism and n has read of other records."""
+        """Add the other records that a state of the same mechanism and n has read."""
         if not isinstance(other, BlockState):
-            raise TypeError(f"a state of blocks is merged with another, not with {type(other).__name__}")
+            raise TypeError(f"a BlockState merges with a BlockState, not with {type(other).__name__}")
         self.sums.merge(other.sums)

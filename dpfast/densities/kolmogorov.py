@@ -73,12 +73,12 @@ class KolmogorovSmirnov(Mechanism):
     possible, whatever the data; the order of the points carries no information.
     Cost: O(n log n) to sort, and for a release 20 to 120 passes over at most 2 k + 1 bands of about 2 rho k + 1 states
     of 12 bytes each; on one core 0.6 s for n = k = 1000, 0.04 s for n = 100000, k = 500, 40 s for n = 10000, k = 4000.
-    The guarantee does not cover timing: times of draws differed by at most a factor of 11 between datasets of 10,000
+    Timing is outside the guarantee: times of draws differed by at most a factor of 11 between datasets of 10,000
     records.
 
     References
     ----------
-    Wasserman and Zhou 2010, "A statistical framework for differential privacy", section 5, which gives no sampler.
+    Wasserman and Zhou 2010, "A statistical framework for differential privacy", section 5, without a sampler.
 
     Examples
     --------

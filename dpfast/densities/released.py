@@ -138,7 +138,7 @@ class Histogram:
         return self.cells.edges[0], np.concatenate([[0.0], sums / sums[-1]])
 
     def sample(self, k: SupportsIndex, rng: RandomSource = None, *, workers: int = 1) -> NDArray[np.float64]:
-        """Draw independent synthetic records: a cell exactly by weight, then a uniform grid point of the cell.
+        """Draw independent synthetic records: a cell, exactly by weight, then a uniform grid point of the cell.
 
         Parameters
         ----------

@@ -206,9 +206,10 @@ def _deviations() -> NDArray[np.float64]:
 class NegativeBinomial(Fitted):
     """Negative binomial distribution of the failures before the r-th success. Released: ``r``, ``p``, ``mean``.
 
-    The mean is r (1 - p) / p. Records are rounded to integers; negative ones are left out. If the variance is at most
-    the mean, the likelihood is greatest at infinite r and p = 1: the upper ends of the bounds. The bias of order 1 / m
-    is subtracted from r and p (the expectations in it are means over the block); the mean is the sample mean.
+    p is the probability of success; the mean is r (1 - p) / p. Records are rounded to integers, negative ones left out.
+    If the variance is at most the mean, the likelihood is greatest at infinite r and p = 1: the upper ends of the
+    bounds. The bias of order 1 / m is subtracted from r and p (the expectations in it are means over the block); the
+    mean is the sample mean.
     """
 
     names: ClassVar[tuple[str, ...]] = ("r", "p", "mean")

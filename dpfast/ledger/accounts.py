@@ -1,4 +1,4 @@
-"""What a budget still affords: basic and Renyi composition, and plans."""
+"""Accounts of a budget: basic composition, Renyi composition, and plans."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dpfast.rounding import down, root_down, root_up, up
 
 COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
-_BUCKET = 1e-4  # of privacy losses in a plan, at most
-_SPARE = 1 + 2.0**-30  # of what is computed in doubles
-_MOST_STEPS = 1000  # of discrete Laplace noise in a plan, whose losses are listed: beyond, it counts as pure
-_ROUNDING = Fraction(1, 2**40)  # of a budget: far more than sums of rounded decimals lack, and of no use to anyone
+_BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
+_SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
+_MOST_STEPS = 1000  # of discrete Laplace noise in a plan, which lists its losses: with more it is charged as pure
+_ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
-# ---- how costs add up: docs/proofs/composition.md ----
+# ---- composition of costs: docs/proofs/composition.md ----
 
 
 class Account:
-    """Sums of costs against a budget."""
+    """The sum of the costs so far, compared with a budget."""
 
     name: str
 
@@ -80,7 +80,7 @@ class BasicAccount(Account):
         return not times or self._within(*self._limits(), profile, times)
 
     def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
-        """Whether so many releases keep the two sums within these limits."""
+        """Whether the two sums stay within these limits after the releases."""
         cost, delta = self._cost(profile)
         return self._total + times * cost <= whole and self._delta + times * delta <= deltas
 
@@ -97,8 +97,8 @@ class BasicAccount(Account):
         if profile.privacy.unit != unit or not self._within(whole * more, deltas * more, profile, times):
             return refusal
         return (
-            f"{refusal}. Floats are not quite the decimals that they are written as, 0.1 is a little more than 1/10: "
-            f"give {unit}s, deltas and budgets as strings, {unit}='0.1', or as Fraction(1, 10), which are exact"
+            f"{refusal}. Floats are not exactly the decimals that they print as; 0.1 is a little more than 1/10: give "
+            f"{unit}s, deltas and budgets as strings, {unit}='0.1', or as Fraction(1, 10), which are exact"
         )
 
     def _advice(self) -> str:
@@ -110,7 +110,7 @@ class BasicAccount(Account):
         return self._privacy(whole - self._total, deltas - self._delta)
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
-        """So much of the budget, rounded down."""
+        """The rest of the budget, rounded down."""
         return Privacy(down(amount), down(delta), self._budget.neighbors)
 
 
@@ -156,7 +156,7 @@ class GaussianAccount(BasicAccount):
 
 
 class RenyiAccount(Account):
-    """Sums of Renyi divergences of one public order, the one that leaves the most for small releases."""
+    """Sums of Renyi divergences of one public order, the best one for many small releases."""
 
     name = "renyi"
 
@@ -192,7 +192,7 @@ class RenyiAccount(Account):
         return self._divergence(profile, times) <= self._left
 
     def remaining(self) -> Privacy:
-        """By bisection: the largest epsilon of a pure release."""
+        """The largest epsilon of a pure release that fits, by bisection."""
         low, high = 0.0, float(self._budget.epsilon)
         for _ in range(60):
             middle = (low + high) / 2
@@ -204,7 +204,7 @@ class RenyiAccount(Account):
 
 
 class PlannedAccount(Account):
-    """The declared releases, one after the other."""
+    """The declared releases, which must be made in order."""
 
     name = "plan"
 
@@ -272,7 +272,7 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
 
 
 def _loss_distribution(part: Part, bucket: float) -> Any:
-    """The distribution of the losses, rounded up to multiples of `bucket`."""
+    """The distribution of the privacy losses, rounded up to multiples of `bucket`."""
     try:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
@@ -293,7 +293,7 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
     if family != "bounded-range":
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    # Of any two laws whose loss has a range of epsilon, the divergence at t is at most this (Dong, Durfee and Rogers).
+    # The divergence at t is at most this for all laws whose loss has a range of epsilon (Dong, Durfee and Rogers).
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
     divergences = [

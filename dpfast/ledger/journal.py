@@ -1,4 +1,4 @@
-"""Charges on disk: a file that processes append to under a lock."""
+"""The file of a ledger, to which processes append charges under a lock."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Charge:
-    """One line of a ledger; public, as are the parameters of mechanisms.
+    """One line of a ledger. It is public, like the parameters of mechanisms.
 
     Parameters
     ----------
     label : str
-        What was released, as the mechanism prints.
+        A description of the release: the mechanism as printed.
     profile : PrivacyProfile
-        What one release costs.
+        The cost of one release.
     times : int
-        How many there were.
+        The number of releases.
     """
 
     label: str
@@ -41,22 +41,22 @@ class Charge:
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """The JSON object in a text."""
+    """Read a text that is a JSON object."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("this is no ledger: it is not JSON") from None
+        raise ValueError("not a ledger: it is not JSON") from None
     if not isinstance(fields, dict):
-        raise ValueError("this is no ledger: it is no JSON object")
+        raise ValueError("not a ledger: it is not a JSON object")
     return fields
 
 
 def check_version(header: dict[str, Any]) -> None:
-    """Refuse a header that is not of a ledger, or of another version."""
+    """Raise a ValueError unless the header is that of a ledger of this version."""
     if FORMAT not in header:
-        raise ValueError(f"this is no ledger: it has no {FORMAT!r}")
+        raise ValueError(f"not a ledger: it has no {FORMAT!r}")
     if header[FORMAT] != VERSION:
-        raise ValueError(f"this ledger is of version {header[FORMAT]!r}: this dpfast knows version {VERSION} only")
+        raise ValueError(f"this ledger has version {header[FORMAT]!r}: this dpfast reads only version {VERSION}")
 
 
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
 
 
 def number_to_json(x: float | Fraction) -> float | str:
-    """A double as it is, another number as a ratio: "1/10"."""
+    """A double unchanged, any other number as a ratio: "1/10"."""
     return str(x) if isinstance(x, Fraction) else x
 
 
@@ -108,21 +108,21 @@ def charge_from_json(fields: Any) -> Charge:
 
 
 class Journal:
-    """A file of JSON lines, the budget first, then each charge: appended under a lock and flushed to the disk.
+    """A file of JSON lines, first the budget and then each charge, appended under a lock and flushed to disk.
 
-    A last line without an end is a charge whose writer crashed before the release: it is cut off.
+    An incomplete last line is a charge whose writer crashed before the release; it is removed.
     """
 
     def __init__(self, path: str, header: dict[str, Any], *, make: bool = True) -> None:
         self.path, self._header, self._file = os.path.abspath(path), header, -1
-        self.seen = 0  # up to here the owner has taken what there is
+        self.seen = 0  # the owner has read the file up to this offset
         if make:
             with self.locked(os.O_CREAT):
                 self._begin()
 
     @contextmanager
     def locked(self, flags: int = 0) -> Iterator[Journal]:
-        """The file, opened and ours alone until the block ends."""
+        """Open the file and hold its lock until the end of the block."""
         import fcntl
 
         self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
@@ -131,21 +131,21 @@ class Journal:
             yield self
         finally:
             file, self._file = self._file, -1
-            fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open, too
+            fcntl.flock(file, fcntl.LOCK_UN)  # explicit, because a child forked meanwhile also has the file open
             os.close(file)
 
     def after_fork(self) -> None:
-        """In a child: let go of what a thread of the parent had open, and read all again."""
+        """In a child process: close the file that a thread of the parent had open, and read everything again."""
         self.seen = 0
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _begin(self) -> None:
-        """Write the header of a new file, for good: file and directory. What else is there stays as it is."""
+        """Write the header of a new file, and flush file and directory. Leave any other file unchanged."""
         line = _line(self._header)
         size = os.fstat(self._file).st_size
-        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # or torn while it was made
+        if size < len(line) and line.startswith(_pread(self._file, size, 0)):  # new, or torn while it was created
             os.ftruncate(self._file, 0)
             self.append(self._header)
             directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
@@ -155,7 +155,7 @@ class Journal:
                 os.close(directory)
 
     def read(self) -> tuple[list[Charge], int]:
-        """The charges behind `seen`, and where they end. Nothing is cut off a file that is not a sound ledger."""
+        """The charges after `seen`, and the offset of their end. Never truncates a file that is not a valid ledger."""
         size = os.fstat(self._file).st_size
         if size < self.seen:
             raise ValueError(f"the ledger {self.path} is shorter than it was")
@@ -163,7 +163,7 @@ class Journal:
         *lines, torn = new.split(b"\n")
         if self.seen == 0:
             if not lines:
-                raise ValueError(f"{self.path} is no ledger: its first line has no end")
+                raise ValueError(f"{self.path} is not a ledger: its first line is incomplete")
             self._check_header(json_object(lines.pop(0)))
         charges, end = [charge_from_json(json_object(line)) for line in lines], size - len(torn)
         if torn:
@@ -179,7 +179,7 @@ class Journal:
                 )
 
     def append(self, entry: dict[str, Any]) -> None:
-        """A line at the end, on the disk when this returns."""
+        """Append a line; it is on disk when this returns."""
         line = memoryview(_line(entry))
         os.lseek(self._file, 0, os.SEEK_END)
         while line:

@@ -1,4 +1,4 @@
-"""Budgets: what all releases together may tell about one record, kept for a thread, a process or a file."""
+"""Ledgers: privacy budgets for all releases together, kept for a thread, a process or a file."""
 
 from __future__ import annotations
 
@@ -43,24 +43,23 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
 from dpfast.spending import Ticket, active, blocks, known, spending
 
-# The ledgers entered in this context, each with what was active before.
+# The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
 class Ledger:
-    """A privacy budget: releases are recorded before they look at data, and refused where they do not fit.
+    """A privacy budget. It records each release before data are read, and refuses a release that does not fit.
 
     All releases together are (epsilon, delta)-differentially private for the given neighbours, or rho-zero-concentrated
-    or mu-Gaussian differentially private, also if each is chosen after the ones before were seen.
+    or mu-Gaussian differentially private, even if each one is chosen adaptively, given the previous ones.
 
     Parameters
     ----------
     epsilon : float
-        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is taken exactly. Give one of
-        epsilon, rho and mu.
+        Positive. A Fraction, a Decimal or a string ("0.1", "1/3") is exact. Give one of epsilon, rho and mu.
     delta : float
-        In [0, 1), likewise. Default: 0, for pure releases. With rho: for releases that are private except for an event
-        of positive probability (`PrivacyProfile.failure`). 0 with mu.
+        In [0, 1); exact like `epsilon`. Default: 0, for pure releases. With rho: for releases that are private except
+        for an event of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
         Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
         `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
@@ -68,50 +67,50 @@ class Ledger:
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
     neighbors : {"replace-one", "add-remove", "local"}
-        Of all releases: others are a ValueError, for guarantees of different neighbours do not add up. A ledger for
-        "local" is that of one person, or of people who all answer the same questions.
+        The neighbours of all releases. Other neighbours raise a ValueError, because guarantees for different neighbours
+        do not add up. A ledger for "local" is for one person, or for people who all answer the same questions.
     composition : {"basic", "renyi"}
-        How costs add up. "basic": epsilons and deltas, as exact rationals. "renyi": Renyi divergences of one order,
-        which is fixed when the ledger is made: a filter, tighter for many small releases; needs delta > 0, of which one
-        half is for the composition, the other for releases with a delta of their own. Both stay valid when releases are
-        chosen adaptively. "basic" with rho and mu.
+        The composition of costs. "basic" sums epsilons and deltas as exact rationals. "renyi" sums Renyi divergences of
+        one order, fixed when the ledger is made: a filter, tighter for many small releases. It needs delta > 0: one
+        half is for the composition, the other for releases with a delta of their own. Both are valid for adaptively
+        chosen releases. With rho and mu: "basic".
     plan : sequence of Mechanism or PrivacyProfile, optional
         Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
-        (needs ``dp-accounting``). Mostly the tightest, and valid for the plan only: releases must follow it, in its
-        order, each with the profile of its place. A BudgetError if the plan does not fit.
+        (needs ``dp-accounting``). Mostly the tightest, but valid only for the plan: releases must follow its order,
+        each with the declared profile. Raises a BudgetError if the plan does not fit.
     path : path-like, optional
-        A file that outlives the process: made if it does not exist, else continued, with the same parameters. Several
-        processes may share it; every charge is on disk before the release.
+        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters.
+        Several processes may share it; every charge is on disk before the release.
 
     Raises
     ------
     TypeError, ValueError
-        A parameter of a wrong type or out of range; a file of another ledger, of another version, or damaged.
+        A parameter of a wrong type or out of range; a file that is damaged or belongs to another ledger or version.
     BudgetError
-        A plan that does not fit. From a release: what it costs does not fit (nothing is recorded). From `law` and all
-        else that is an exact function of the data; from a release in another thread while a block is open.
+        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From `law` and every other
+        exact function of the data. From a release in another thread while a block is open.
 
     Notes
     -----
-    **What is charged.** ``with ledger:`` charges what this context releases, by any function or mechanism of dpfast,
-    once: what a mechanism does inside is part of it, but what a source of `Chunks` releases to make records is not.
+    **Charges.** ``with ledger:`` charges each release in this context, by any function or mechanism of dpfast, once:
+    steps inside a mechanism are part of its release, but releases by a source of `Chunks` are charged separately.
     ``release(size=k)`` costs k times. Other threads have other contexts, in which releases are refused while the block
-    is open: use ``with ledger:`` or `Ledger.release` there; tasks of asyncio inherit it, and go on to pay when the
-    block is over. A mechanism that is pickled in the block is charged in other processes through the file, or refused;
-    functions that are called there are not seen. Noise from `dpfast.noise` is refused, unless its use is declared, as
-    is anything of your own::
+    is open: use ``with ledger:`` or `Ledger.release` there. Tasks of asyncio inherit the context, and are still charged
+    after the end of the block. A mechanism pickled in the block is charged in other processes through the file, or
+    refused; functions called there are not tracked. Noise from `dpfast.noise` is refused unless you declare its cost,
+    which also works for code of your own::
 
         with ledger.spend(dpf.Privacy(0.5)):
             total = int(x.sum()) + dpf.noise.laplace(Fraction(2))
 
-    Local randomisers need a ledger for "local", and are a ValueError elsewhere.
-    **What is spent stays spent**: a release that raises is paid for, and so is one that a crash cuts off. Wrong
-    parameters that are seen before cost nothing.
-    **Doubles are the numbers they are**: 0.1 is a little more than a tenth, and ten of them do not fit into 1. Give
-    strings ("0.1"), Decimals or Fractions, which are exact: a ledger keeps them, mechanisms round them down.
+    Local randomisers need a ledger for "local" and raise a ValueError with others.
+    **No refunds.** A release that raises an exception or is interrupted by a crash is charged. Wrong parameters that
+    are detected before the charge cost nothing.
+    **Exact doubles.** 0.1 is a little more than a tenth, and ten of them do not fit into 1. Strings ("0.1"), Decimals
+    and Fractions are exact: a ledger stores them, mechanisms round them down.
     Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
-    reading the data otherwise is not seen. Cost: some tens of microseconds a release; with `path` a write to disk. A
-    forked process cannot go on with a ledger without `path`, which would be spent twice.
+    other access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A
+    forked process cannot continue a ledger without `path`, which would be spent twice.
 
     References
     ----------
@@ -175,7 +174,7 @@ class Ledger:
             with self._journal.locked() as journal:
                 self._catch_up(journal)
 
-    # ---- what there is ----
+    # ---- the state of the budget ----
 
     @property
     def privacy(self) -> Privacy:
@@ -184,13 +183,13 @@ class Ledger:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What was released, in order; with `path` by all processes."""
+        """The charges in order; with `path` those of all processes."""
         with self._current():
             return tuple(self._charges)
 
     @property
     def spent(self) -> Privacy:
-        """The sums of the epsilons and deltas so far, rounded up: for "renyi" and plans the true loss is less.
+        """The sums of the epsilons and deltas so far, rounded up; for "renyi" and plans the true loss is smaller.
 
         For a budget of rho or mu, the rho or mu so far; ``ledger.spent.delta_up(epsilon)`` is the delta at an epsilon.
         """
@@ -199,12 +198,12 @@ class Ledger:
 
     @property
     def remaining(self) -> Privacy:
-        """The most that one more release, of which no more than this is known, can cost; rounded down."""
+        """The largest epsilon and delta, rho or mu of one more release without a finer profile; rounded down."""
         with self._current():
             return self._account.remaining()
 
     def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
-        """Whether so many releases fit now; others may take the place before they are made."""
+        """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
         profile, count = _profile(release), _checks.whole("times", times)
         self._same_neighbors(profile)
         with self._current():
@@ -227,7 +226,7 @@ class Ledger:
     def _enter(self) -> None:
         entered = _entered.get()
         if entered and entered[-1][0] is not self:
-            raise ValueError("another ledger is active: a release is charged to one")
+            raise ValueError("another ledger is active: a release is charged to only one")
         _entered.set((*entered, (self, active.get())))
         active.set(self)
 
@@ -238,7 +237,7 @@ class Ledger:
 
     @contextmanager
     def _active(self) -> Iterator[None]:
-        """Active for one release or declared cost; unlike by a `with` block, other threads are not refused then."""
+        """Activate the ledger for one release or declared cost; unlike in a `with` block, other threads may release."""
         self._enter()
         try:
             yield
@@ -246,7 +245,7 @@ class Ledger:
             self._leave()
 
     def _ticket(self) -> Ticket:
-        """What finds this ledger from other contexts, and from other processes if it has a file."""
+        """A handle that finds this ledger from other contexts, and from other processes if it has a file."""
         return Ticket(self._name, None if self._journal is None else self.__reduce__())
 
     def release(
@@ -263,7 +262,7 @@ class Ledger:
         Raises
         ------
         BudgetError
-            It does not fit; `x` was not looked at.
+            If it does not fit; `x` is then not read.
         """
         if not getattr(getattr(type(mechanism), "release", None), "charged", False):
             raise TypeError(f"mechanism must be a dpfast.Mechanism, not {type(mechanism).__name__}")
@@ -274,13 +273,13 @@ class Ledger:
     def spend(
         self, cost: Privacy | PrivacyProfile | Mechanism, *, times: SupportsIndex = 1, label: str = "declared"
     ) -> Iterator[None]:
-        """Pay for what is done in the block, at a cost that you declare and answer for; nothing in it is charged."""
+        """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it."""
         profile, count = _profile(cost), _checks.whole("times", times)
         with self._active(), spending(profile, label=str(label), times=count, declared=True):
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
-        """Record `times` releases of a profile, or raise a BudgetError; what every charge passes."""
+        """Record `times` releases of a profile, or raise a BudgetError. Every charge uses this method."""
         times = _checks.whole("times", times)
         self._same_neighbors(profile)
         charge = Charge(label, profile, times)
@@ -300,7 +299,7 @@ class Ledger:
 
     @contextmanager
     def _current(self) -> Iterator[Journal | None]:
-        """The state of this moment, which nobody else changes."""
+        """Hold the lock and bring the state up to date."""
         if self._forked and self._journal is None:
             raise BudgetError("this ledger was made before a fork, and is its parent's: use path=")
         with self._lock:
@@ -312,7 +311,7 @@ class Ledger:
                 yield journal
 
     def _catch_up(self, journal: Journal) -> None:
-        charges, end = journal.read()  # all, or none
+        charges, end = journal.read()  # all or none of them
         for charge in charges:
             self._add(charge)
         journal.seen = end
@@ -323,7 +322,7 @@ class Ledger:
 
     def _after_fork(self) -> None:
         self._forked, self._lock = True, threading.Lock()
-        if self._journal is not None:  # a thread of the parent may have been adding charges
+        if self._journal is not None:  # a thread of the parent may have been adding charges at the fork
             self._charges, self._account = [], copy(self._blank)
             self._journal.after_fork()
 
@@ -346,17 +345,17 @@ class Ledger:
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """The ledger that `to_json` wrote, without `path`: whoever goes on with two copies spends twice.
+        """Restore the ledger that `to_json` wrote, without `path`. Continuing two copies would spend the budget twice.
 
         Raises
         ------
         ValueError
-            Another text or another version; charges beyond the budget.
+            For another text or version, or charges beyond the budget.
         """
         fields = json_object(text)
         charges = fields.pop("charges", None)
         if not isinstance(charges, list):
-            raise ValueError("this is no ledger: it has no list of charges")
+            raise ValueError("not a ledger: it has no list of charges")
         ledger = cls._from_header(fields)
         for entry in charges:
             charge = charge_from_json(entry)
@@ -381,7 +380,7 @@ class Ledger:
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
             )
         except (KeyError, TypeError, BudgetError) as error:
-            raise ValueError(f"this is no ledger: {error}") from None
+            raise ValueError(f"not a ledger: {error}") from None
 
     def __reduce__(self) -> Any:
         if self._journal is None:

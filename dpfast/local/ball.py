@@ -73,7 +73,7 @@ class L2Ball(VectorRandomizer):
     Report: "sign": a uint64; its upper 63 bits are the seed of the direction u (SplitMix64, then Box and Muller), its
     last bit is 1 for +u, 0 for -u; "vector": d float64. Bytes: little-endian.
     Variance: ``scale**2 - |x|^2`` in total. Run time: half that of ``Generator.standard_normal`` of the same size, for
-    both report types, for `decode` and for `aggregate` of signs. The guarantee does not cover timing.
+    both report types, for `decode` and for `aggregate` of signs. Timing is outside the guarantee.
 
     References
     ----------

@@ -346,7 +346,7 @@ class _Symbols(_Method):
         return np.asarray(self.values[reports])
 
     def _second_moment(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E[value^2] in units where the range is [-1, 1]: linear between the means of the windows."""
+        """E[value^2], in units such that the range is [-1, 1]; linear between the means of the windows."""
         total = np.zeros(u.shape)
         for weight, book in zip(self._weights, self._books, strict=True):
             total += float(weight) * np.interp(u, [float(mean) for mean in book.means], book.second_moments)

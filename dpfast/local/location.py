@@ -219,7 +219,7 @@ class MedianDescent(LocalMechanism):
 
     def _counted(self, n: int) -> int:
         if n <= self.burn_in:
-            raise ValueError(f"n must be greater than burn_in = {self.burn_in}, not {n}")
+            raise ValueError(f"n must be above burn_in = {self.burn_in}, not {n}")
         return n - self.burn_in
 
     # ---- both, in one process ----

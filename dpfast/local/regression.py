@@ -115,7 +115,7 @@ class GradientDescent(LocalMechanism):
     Privacy: a report is one of `randomizer`, for a vector computed from theta, x and y. Floats decide a direction that
     does not depend on the record, and a sign that an exact coin keeps or flips (or rounded signs, under an exact mask).
     So rounding, NaN or a malicious theta cannot weaken the guarantee (docs/proofs/local-glm.md). A person who answers
-    twice spends epsilon twice. The guarantee does not cover timing.
+    twice spends epsilon twice. Timing is outside the guarantee.
     Accuracy: for decay in (1/2, 1), n times the covariance around the target (which clipping may have moved) tends to
     ``H^-1 E[z z'] H^-1``, see `covariance`; for "l2" this is ``(Z^2 / d) H^-2``. Privacy multiplies the effective n by
     a factor of order ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0, by ``tanh(epsilon / 2)^2 / (2 pi d)``.
@@ -301,7 +301,7 @@ class GradientDescent(LocalMechanism):
 
     def _counted(self, n: int) -> int:
         if n <= self.burn_in:
-            raise ValueError(f"n must be greater than burn_in = {self.burn_in}, not {n}")
+            raise ValueError(f"n must be above burn_in = {self.burn_in}, not {n}")
         return n - self.burn_in
 
     # ---- both, in one process ----

@@ -39,7 +39,8 @@ class Assumed:
     Parameters
     ----------
     distribution : object
-        Like a frozen distribution of ``scipy.stats``: `ppf`; for means and variances also `mean` and `var`.
+        An object like a frozen distribution of ``scipy.stats``, with `ppf`, for means and variances also `mean` and
+        `var`.
 
     Notes
     -----
@@ -88,7 +89,7 @@ class Assumed:
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
         return lambda u: np.interp(u, self._edges, sums)
 
-    # The interface by which a statistic states its value on a distribution (`Statistic.functional`).
+    # The interface that `Statistic.functional` uses.
 
     def quantile(self, level: Fraction, *, above: bool = False) -> float:
         """The quantile function. (`above` is ignored: the limit from above differs only at a jump.)"""

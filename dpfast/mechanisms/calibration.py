@@ -14,7 +14,7 @@ NOISES: dict[str, type[RoundedNoise]] = {"laplace": RoundedLaplace, "student-t":
 # noise is calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
 SLACK = 2.0**-38
 LEAST_BETA = 2.0**-30
-# From here on the constants are those of this epsilon: exp stays in range, and nobody can tell.
+# Larger epsilons use the constants of this one, which keeps exp in range and makes no noticeable difference.
 _MOST_EPSILON = 600.0
 
 
@@ -36,8 +36,8 @@ def calibrate(
     noise : {"laplace", "student-t"}
         Student-t has 3 degrees of freedom.
     beta : float, optional
-        At least 2**-30. Default: for Laplace the largest that leaves a scale of 2 / epsilon; for Student-t 0.236
-        epsilon. Both suit order statistics of smooth data, whose smooth sensitivity is about proportional to 1 / beta.
+        At least 2**-30. Default: for Laplace the largest with a scale of 2 / epsilon; for Student-t 0.236 epsilon.
+        Both suit order statistics of smooth data, whose smooth sensitivity is about proportional to 1 / beta.
 
     Returns
     -------

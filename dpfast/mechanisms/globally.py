@@ -25,7 +25,7 @@ class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public. For sums and counts
-    also under one record added or removed, the number of records private.
+    also under one record added or removed, with a private number of records.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class GlobalSensitivity(StatisticMechanism):
     -----
     Privacy: the statistic is an integer, computed exactly from integer codes in any order of the records. One record
     changes it by at most an integer sensitivity. The noise is round(scale * Laplace) with scale exactly sensitivity /
-    epsilon, drawn without floats; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
+    epsilon, and no float decides it; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
     docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 

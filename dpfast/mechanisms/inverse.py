@@ -70,7 +70,7 @@ class InverseSensitivity(StatisticMechanism):
 
     References
     ----------
-    Asi and Duchi 2020, "Near instance-optimality in differential privacy"; Chaudhuri and Hsu 2012 for the problem.
+    Asi and Duchi 2020, "Near instance-optimality in differential privacy"; Chaudhuri and Hsu 2012 (the problem).
 
     Examples
     --------
@@ -125,8 +125,8 @@ differential privacy) for one record replaced (the number of records is public)>
     def cap(self, n: int) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
 
-        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon for epsilon where the exponent
-        is epsilon. The points at the cap together have at most e**-42 of the probability.
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon in place of epsilon if the
+        exponent is epsilon. The points at the cap together have at most e**-42 of the probability.
         """
         return score_cap(self._rate, math.log(self.statistic.last(self.grid, n) + 1))
 
@@ -314,7 +314,7 @@ def _level(statistic: Statistic) -> Fraction:
 def private_ranks(q: Fraction, n: int, levels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """``ceil(q n - t c)`` and ``floor(q n + t c) + 1``, c = max(q, 1 - q), t = 0..levels - 1; levels at most n + 1.
 
-    Adding or removing t records can make exactly the points between the order statistics of these ranks a q-quantile.
+    Adding or removing t records can make the points between the order statistics of these ranks a q-quantile.
     """
     first, final = np.empty(levels, np.int64), np.empty(levels, np.int64)
     _groups.private_ranks(_share(q), n, first, final)

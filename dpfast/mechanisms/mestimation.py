@@ -190,7 +190,7 @@ class ScoreLaw(ScalarLaw):
     pieces : dpfast._kernels._scores.Pieces
     grid : Grid
     center, width : int
-        w(k) is ``1 / (width**2 + (k - center)**2)``, or 1 where width is 0.
+        w(k) is ``1 / (width**2 + (k - center)**2)``, or 1 if width is 0.
 
     Notes
     -----
@@ -329,7 +329,7 @@ def m_estimate(
         Private data: floats, integers or booleans of any stride, never modified; NaN goes to ``grid.missing``. n >= 1
         is public. Also `dpfast.Chunks`, with all codes kept in memory.
     psi : dpfast.psi.Psi or callable
-        As for `MEstimator`.
+        See `MEstimator`.
     epsilon : float
         Positive.
     bounds : tuple of two floats
@@ -360,7 +360,7 @@ def m_estimate(
 
     Notes
     -----
-    Privacy, law, cost: `MEstimator`, docs/proofs/score-laws.md.
+    Privacy, law and cost: see `MEstimator` and docs/proofs/score-laws.md.
 
     References
     ----------

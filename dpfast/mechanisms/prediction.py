@@ -44,7 +44,7 @@ class Predicted:
         Raises
         ------
         TypeError, ValueError
-            See `error`; also if no n up to 2**50 is enough, for example because the bounds cut off too much.
+            See `error`; also if no n up to 2**50 is enough, for example because the bounds clip too much.
 
         Examples
         --------

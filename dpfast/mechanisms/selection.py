@@ -54,7 +54,7 @@ def select(
         True if a change of one record never raises one score and lowers another, for example for counts when a record
         is added or removed (NOT when one is replaced). The exponent is then not halved.
     method : {"exponential", "permute-and-flip"}
-        Permute-and-flip is never worse in expected score, but costs up to four times as much under zero-concentrated
+        Permute-and-flip never has a lower expected score, but costs up to four times as much under zero-concentrated
         privacy (`Selection.rho`) and has no shortcut for many candidates.
     size : int or tuple of ints, optional
         The shape of independent selections: EACH ONE spends epsilon. Default: a single selection.

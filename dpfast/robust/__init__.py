@@ -1,4 +1,4 @@
-"""Robust estimates released privately: location in d dimensions by nested boxes, and the general reduction."""
+"""Private releases of robust estimates: location in d dimensions by nested boxes, and the general reduction."""
 
 from dpfast.robust.boxes import NestedBoxes
 from dpfast.robust.mean import robust_mean

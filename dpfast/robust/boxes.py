@@ -1,4 +1,4 @@
-"""Nested boxes: a robust location in d dimensions within public bounds."""
+"""The nested boxes mechanism: robust location in d dimensions within public bounds."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     pass
 from dpfast.robust.columns import CoordinateWise
 
-_KEPT = 2**20  # boxes times columns that may always be kept
+_KEPT = 2**20  # boxes times columns that are always kept
 
 
 @dataclass(frozen=True, repr=False)
 class NestedBoxes(CoordinateWise):
     """Release a robust location in d dimensions: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
-    score(g) is the greatest, over the coordinates, of the least numbers of records to replace so that the statistic of
-    that coordinate can be on both sides of g, or at g: the points of score at most t are a box, the product of the
-    attack ranges. Pure epsilon-differential privacy under one replaced record (row); the number of records is public.
+    score(g) is the maximum over the coordinates of the scores of `InverseSensitivity`. The points of score at most t
+    are a box, the product of the attack ranges of t replaced records. Pure epsilon-differential privacy under one
+    replaced record (row); the number of records is public.
 
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        Of each column. Default: ``Median()``.
+        The statistic of each column. Default: ``Median()``.
     grid : Grid or sequence of d Grids
-        Public bounds and granularity of data and release, in data units; one for all columns, of any number, or d.
+        Public bounds and granularity of data and release, in data units; one grid for any number of columns, or d.
     epsilon : float
         Positive, for all coordinates together; rounded down to a double.
     radius, scale, transform
-        As for `robust_mean`.
+        See `robust_mean`.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at; from a call, about its shape only.
+        From the constructor: a wrong parameter. From a call: a wrong shape.
 
     Notes
     -----
-    Privacy: each coordinate's score changes by at most 1 with one record, so their maximum does; the rest as for
-    `InverseSensitivity`, whose law this is for d = 1 (docs/proofs/nested-boxes.md). The law is exact: no float decides
-    it. A `transform` acts on each record by itself, and its inverse on the release.
-    Cost: a selection in each column and O(d levels), levels = min(n / 2, 2 (d log(size) + 42) / epsilon) for a median:
-    where that reaches far into the data the columns are sorted. A second look at the data, of the same cost, is taken
-    where the level drawn is far from ``2 (d + 1) / epsilon``. Timing is outside the guarantee.
+    Privacy: each coordinate's score changes by at most 1 with one record, and therefore so does their maximum. The rest
+    is as for `InverseSensitivity`, which has this law for d = 1 (docs/proofs/nested-boxes.md). The law is exact: no
+    float decides it. A `transform` maps each record separately, and its inverse maps the release.
+    Cost: a selection in each column and O(d levels), levels = min(n / 2, 2 (d log(size) + 42) / epsilon) for a median;
+    the columns are sorted if this is a large part of the data. A second pass over the data, of the same cost, is needed
+    if the drawn level is far from ``2 (d + 1) / epsilon``. Timing is outside the guarantee.
 
     References
     ----------
@@ -90,7 +90,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The grid of each column; of every column, if there is one for all."""
+        """The grids of the columns; a single one if all columns share it."""
         return (self.grid,) if isinstance(self.grid, Grid) else self.grid
 
     @property
@@ -110,10 +110,10 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return f"<NestedBoxes release of the {self._described()} on {where}: {self.privacy}>"
 
     def cap(self, n: int, d: int) -> int:
-        """The public number of scores that are told apart for n records: all from here on count alike.
+        """The public cap on the score for n records: all scores from the cap on get the same weight.
 
-        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases: together they have at most e**-42 of the
-        probability.
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases. The points at the cap together have at most
+        e**-42 of the probability.
         """
         if isinstance(self.grid, Grid):
             volume = d * math.log(self._column(0, n).last + 1)
@@ -156,7 +156,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         return Columns(reading, self._matrix, self._check_columns, passes, self._transformed)
 
     def law_of(self, summaries: list[Summary]) -> Boxes:
-        """The exact law of the release. PRIVATE. Holds all boxes: 16 d levels bytes."""
+        """The exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
         n, d, levels = summaries[0].n, len(summaries), summaries[0].levels
         lower, upper = np.zeros((levels + 1, d), np.int64), np.empty((levels + 1, d), np.int64)
         for j, summary in enumerate(summaries):
@@ -174,16 +174,16 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         confidence: float = 0.95,
         contamination: float = 0.0,
     ) -> float:
-        """Upper bound on the greatest error of a coordinate, for normal records: `dpfast.theory.gaussian_mean_error`.
+        """An upper bound on the maximum error of a coordinate, for normal records: `dpfast.theory.gaussian_mean_error`.
 
         Parameters
         ----------
         n : int
-            Records, at least 1.
+            The number of records, at least 1.
         deviation : float
-            Positive: the assumed standard deviation of each coordinate, in data units.
+            The assumed standard deviation of each coordinate, positive, in data units.
         dimension : int, optional
-            d; needed where one grid serves all columns.
+            d; required if one grid is for all columns.
         confidence : float
             In (0, 1).
         contamination : float
@@ -192,14 +192,14 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         Raises
         ------
         TypeError
-            Another statistic than the median, a radius, scale or transform: no theory tells their error.
+            If the statistic is not the median, or with a radius, scale or transform: no theory gives the error.
         """
         if self.statistic != Median() or self.radius or self.scale is not None or self.transform is not None:
-            raise TypeError("the error is known for medians without radius, scale and transform only")
+            raise TypeError("the error is known only for medians without radius, scale and transform")
         deviation = _checks.positive("deviation", deviation)
         if dimension is None:
             if isinstance(self.grid, Grid):
-                raise TypeError("give dimension=, the number of columns, as one grid serves them all")
+                raise TypeError("give dimension=, the number of columns, because one grid is for all of them")
             dimension = len(self.grids)
         return deviation * gaussian_mean_error(
             n,
@@ -217,7 +217,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             yield "grid", len(self.grid)
 
     def _levels(self, n: int, d: int) -> int:
-        """How many levels are looked at: public, like the number of order statistics they need."""
+        """The number of levels, public like the number of order statistics that they need."""
         return min(self.cap(n, d), self.statistic.breakdown(n))
 
     def _column(self, j: int, n: int) -> _Column:
@@ -261,7 +261,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
 @dataclass(frozen=True)
 class _Kept:
-    """The boxes of the levels that are likely to be drawn, for each column: how many depends on public numbers only."""
+    """The boxes of the levels that are likely to be drawn, for each column; their number is public."""
 
     levels: range
     lower: Integers
@@ -276,7 +276,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Column:
-    """One coordinate: its statistic, and public numbers."""
+    """The statistic and the public numbers of one coordinate."""
 
     statistic: RankStatistic
     grid: Grid
@@ -289,12 +289,12 @@ class _Column:
         return self.widened(self.statistic.reading(self.grid, lambda _: levels).of(values))
 
     def widened(self, summary: Summary) -> tuple[Integers, Integers]:
-        """The attack ranges of a summary, widened by the radius."""
+        """The attack ranges of all levels, widened by the radius, from a summary."""
         lower, upper = self.statistic.attack_range(summary)
         return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)
 
     def multiply(self, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int) -> None:
-        """The widths of all levels into the volumes, and the ends of those kept into row j."""
+        """Multiply the volumes by the widths of all levels; store the ends of the kept levels in row j."""
         grid = self.grid
         if isinstance(self.statistic, OrderStatistic):
             rank = self.statistic.rank(self.n)

@@ -1,4 +1,4 @@
-"""The parameters that mechanisms of coordinate-wise statistics share."""
+"""The base class of mechanisms for coordinate-wise statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRANSFORMED_ROWS = 256
 
 @dataclass(frozen=True, repr=False)
 class CoordinateWise(Mechanism):
-    """A statistic of each column, in public units."""
+    """A mechanism for a statistic of each column, with public scales and an optional linear transform."""
 
     statistic: RankStatistic = field(default_factory=Median)
     epsilon: float = field(kw_only=True)
@@ -35,7 +35,7 @@ class CoordinateWise(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, RankStatistic):
             raise TypeError(
-                f"statistic must have an attack range, as Median() or TrimmedMean(0.1) have, not {self.statistic!r}"
+                f"statistic must have an attack range, like Median() or TrimmedMean(0.1), not {self.statistic!r}"
             )
         values = {
             "epsilon": _checks.positive_down("epsilon", self.epsilon),
@@ -47,7 +47,7 @@ class CoordinateWise(Mechanism):
             object.__setattr__(self, name, value)
 
     def _check_dimensions(self) -> None:
-        """Parameters for different numbers of columns fit no data."""
+        """Reject parameters for different numbers of columns."""
         given = dict(self._dimensions())
         if len(set(given.values())) > 1:
             parts = ", ".join(f"{name}: {d}" for name, d in given.items())
@@ -59,7 +59,7 @@ class CoordinateWise(Mechanism):
         return self.scale[j] if isinstance(self.scale, tuple) else self.scale
 
     def _dimensions(self) -> Iterator[tuple[str, int]]:
-        """What fixes the number of columns."""
+        """Yield the parameters that determine the number of columns."""
         if isinstance(self.scale, tuple):
             yield "scale", len(self.scale)
         if self.transform is not None:
@@ -80,10 +80,10 @@ class CoordinateWise(Mechanism):
     def _check_columns(self, columns: int) -> None:
         for name, d in self._dimensions():
             if d != columns:
-                raise ValueError(f"X must have {d} columns, as many as {name}, not {columns}")
+                raise ValueError(f"X must have {d} columns, like {name}, not {columns}")
 
     def _restored(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values before `transform`: any map of a release is as private as the release."""
+        """Undo `transform` on released values: postprocessing, which preserves privacy."""
         if self.transform is None:
             return values
         return np.asarray(np.linalg.solve(np.array(self.transform), values[..., None])[..., 0])
@@ -113,7 +113,7 @@ def _matrix(transform: Any) -> tuple[tuple[float, ...], ...] | None:
 
 
 def _transformed(records: NDArray[Any], matrix: NDArray[np.float64], threads: int) -> NDArray[np.float64]:
-    """`matrix` times each record, columns contiguous: a map of each record by itself, the same on every machine."""
+    """`matrix` times each record separately, in contiguous columns, with the same result on every machine."""
     n, d = records.shape
     out = np.empty((d, n))
 

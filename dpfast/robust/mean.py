@@ -1,4 +1,4 @@
-"""The location of records in d dimensions, by a robust estimator of each coordinate."""
+"""Location of records in d dimensions by a robust estimator of each coordinate."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ def robust_mean(
     epsilon : float
         Positive, for all coordinates together.
     bounds : pair of floats, or d pairs
-        Public bounds in data units, chosen without looking at X; short for grids of these bounds, with step 1 if X
-        declares an integer or boolean dtype (and there is no `transform`).
+        Public bounds in data units, chosen without knowledge of X; short for grids with these bounds, with step 1 if X
+        has an integer or boolean dtype (and there is no `transform`).
     grid : Grid or d of them
         Instead of `bounds`.
     delta : float
-        0 with bounds; positive without: then a test may fail, see Returns.
+        0 with bounds; positive without bounds, where a test may fail (see Returns).
     radius : float
         At least 0, in data units, rounded to a multiple of the step: every value within `radius` of a possible value
         of the statistic scores as well as that value.
     statistic : RankStatistic
         The robust estimator of each coordinate: ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)``, or another one of
-        `dpfast.statistics`. Without bounds an order statistic.
+        `dpfast.statistics`. Without bounds it must be an order statistic.
     scale : float or d floats, optional
         Public scales of the coordinates: `radius`, `width` and the corner of `Huber` are multiples of them. Default: 1.
     transform : array_like of shape (d, d), optional
-        A public invertible matrix A, a rotation or whitening: everything is done on the records A x, bounds and steps
-        included, and the release is taken back by the inverse of A.
+        A public invertible matrix A, for example a rotation or whitening. The release, its bounds and its steps are for
+        the records A x; the inverse of A maps the release back.
     step, width : float
         Instead of bounds: the granularity, a power of two, and a guess of the spread of the middle of the data in each
-        coordinate, for the test: it passes if most of the records are close together on that scale.
+        coordinate. The test passes if most of the records are close together on the scale of `width`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -74,23 +74,23 @@ def robust_mean(
     Returns
     -------
     ndarray of shape (d,), or None
-        None, without bounds only, is the private failure of the test: try a greater `width` on a new budget.
+        None, only without bounds, is the private failure of the test: try a larger `width` with a new budget.
 
     Raises
     ------
     TypeError
-        Neither or both of `bounds` and `grid`, where `step` and `width` do not stand in for them; no numbers.
+        Neither or both of `bounds` and `grid`, unless `step` and `width` replace them; data that are not numbers.
     ValueError
-        A parameter out of range; X empty or of another shape; without bounds, fewer records than the test can ever pass
-        with, which the message names.
+        A parameter out of range; X empty or of another shape; without bounds, too few records for the test to ever
+        pass (the message states how many it needs).
 
     Notes
     -----
     Privacy: `NestedBoxes` with bounds, `RangeFreeBoxes` without; docs/proofs/nested-boxes.md.
-    Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; more closely,
-    for medians, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" weighs exp(-epsilon n / 4) times its
-    volume. Well above, privacy moves each coordinate by at most about 2 d / (n epsilon f), f the density at its median,
-    besides the sampling error, and a fraction of adversarial records moves it about as little as it moves the medians.
+    Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; for medians,
+    more precisely, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" has weight exp(-epsilon n / 4) times
+    its volume. For much larger n, privacy moves each coordinate by at most about 2 d / (n epsilon f), f the density at
+    its median, besides the sampling error, and a fraction of adversarial records moves it about as much as the medians.
     Cost: a selection in each column, about 0.4 times ``np.median(X, axis=0)``; memory for a few columns.
 
     References
@@ -116,13 +116,13 @@ def robust_mean(
     if bounds is None and grid is None:
         if step is None or width is None or not delta:
             raise TypeError(
-                "give bounds=(lower, upper) or grid=Grid(...): public bounds on the values; or, for none, delta > 0, "
-                "step and width"
+                "give bounds=(lower, upper) or grid=Grid(...), public bounds on the values; or, without bounds, "
+                "delta > 0, step and width"
             )
         mechanism = RangeFreeBoxes(statistic, step=step, width=width, delta=delta, **options)
     else:
         if delta:
-            raise ValueError(f"delta must be 0 with bounds, where the release is pure, not {delta!r}")
+            raise ValueError(f"delta must be 0 with bounds, which give a pure release, not {delta!r}")
         if step is not None or width is not None:
             raise TypeError("step and width are for releases without bounds: give a grid for the step")
         if bounds is not None and grid is not None:

@@ -1,4 +1,4 @@
-"""Nested boxes without bounds, behind a private test."""
+"""The nested boxes mechanism without bounds, with a private test."""
 
 from __future__ import annotations
 
@@ -24,40 +24,41 @@ if TYPE_CHECKING:
     pass
 from dpfast.robust.columns import CoordinateWise
 
-_LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; what is above 64 is not spent
+_LEAST_EPSILON, _LARGEST_EPSILON = 2.0**-28, 64.0  # of a test; epsilon above 64 is not used
 
 
 @dataclass(frozen=True, repr=False)
 class RangeFreeBoxes(CoordinateWise):
-    """Release a robust location in d dimensions without bounds on it, or None: propose, test, release.
+    """Release a robust location in d dimensions without bounds, or None, by propose-test-release.
 
-    A noisy count of replacements says whether the middle of the data is closer together than `width` in the mean of
-    the coordinates; if so a point of score at most T is released as by `NestedBoxes`, else None, which tells nothing
-    more. (epsilon, delta)-differential privacy under one replaced record (row); the number of records is public.
+    A noisy count of replacements tests whether the middle of the data is closer together than `width`, in the mean of
+    the coordinates. If so, a point of score at most T is released as by `NestedBoxes`; otherwise the release is None.
+    (epsilon, delta)-differential privacy under one replaced record (row); the number of records is public.
 
     Parameters
     ----------
     statistic : dpfast.statistics.Median or Quantile
-        Of each column.
+        The statistic of each column.
     step : float
-        A power of two in data units: the granularity of data and release. Records count as at most 2**51 steps from 0.
+        A power of two in data units: the granularity of data and release. Records are clamped to 2**51 steps from 0.
     width : float
         Public guess of the spread, in data units, at least one step: the test can pass if T + 1 + m records on each
-        side of the statistic are about as close as this; see `plan`.
+        side of the statistic are about as close together as this; see `plan`.
     epsilon, delta : float
-        Positive, in all; rounded down to doubles.
+        Positive totals; rounded down to doubles.
     radius, scale, transform
-        As for `robust_mean`.
+        See `robust_mean`.
 
     Raises
     ------
     TypeError, ValueError
-        Before any data are looked at. From a call, about its shape: fewer records than the test can ever pass with.
+        From the constructor: a wrong parameter. From a call: a wrong shape, or too few records for the test to ever
+        pass.
 
     Notes
     -----
-    Privacy: docs/proofs/nested-boxes.md, by enumeration of small cases too, None being one of the outcomes. The test is
-    in exact integers, its noise an exact discrete Laplace. Cost: as `NestedBoxes`, with a window of public width.
+    Privacy: docs/proofs/nested-boxes.md, which also enumerates small cases, with None as one of the outcomes. The test
+    uses exact integers and exact discrete Laplace noise. Cost: that of `NestedBoxes`, with a window of public width.
 
     References
     ----------
@@ -100,7 +101,7 @@ class RangeFreeBoxes(CoordinateWise):
 
     @property
     def grid(self) -> Grid:
-        """All multiples of the step that are at most 2**51 steps from 0: no bounds of the mechanism's."""
+        """All multiples of the step that are at most 2**51 steps from 0."""
         return Grid(-(2.0**51) * self.step, (2.0**51 - 1) * self.step, step=self.step, missing=0.0)
 
     @property
@@ -125,7 +126,7 @@ class RangeFreeBoxes(CoordinateWise):
         return [round(self.radius * self._scale(j) / self.step) for j in range(d)]
 
     def least_records(self, d: int) -> int:
-        """The least n for which the test can pass with probability 1/2 or more; a ValueError if there is none."""
+        """The least n for which the test can pass with probability at least 1/2; raises a ValueError if none exists."""
         needed = self.plan(d).needed
         return least(
             lambda n: self._room(n) >= needed,
@@ -146,7 +147,7 @@ class RangeFreeBoxes(CoordinateWise):
         return Columns(reading, self._matrix, self._check_columns, reading(0, 1).passes, self._transformed)
 
     def _boxes(self, n: int, d: int) -> int:
-        """How many boxes are looked at: public. A ValueError for too few records."""
+        """The public number of boxes; raises a ValueError for too few records."""
         plan = self.plan(d)
         room = self._room(n)
         if room < plan.needed:
@@ -172,20 +173,20 @@ class RangeFreeBoxes(CoordinateWise):
 
 @dataclass(frozen=True)
 class Plan:
-    """The public numbers of a test: docs/proofs/nested-boxes.md.
+    """The public numbers of a test (docs/proofs/nested-boxes.md).
 
     Attributes
     ----------
     epsilon, test_epsilon : float
         The shares of the release and of the test.
     cap : int
-        T: points of a score above it are never released.
+        T: points with a larger score are never released.
     threshold : int
-        m: what the noisy count of replacements must reach.
+        m: the noisy count of replacements must be at least this.
     bound : int
-        B: the test counts how many replacements can be made before box T + 1 may hold more points.
+        B: the test counts the replacements that are possible before box T + 1 may hold more than B points.
     reach : int
-        The count is cut off here, where the test passes but for a probability of e**-42.
+        The maximum of the count, at which the test passes except with probability e**-42.
     """
 
     epsilon: float
@@ -197,12 +198,12 @@ class Plan:
 
     @property
     def needed(self) -> int:
-        """Replacements that must not move the statistic anywhere: T + 2 + m."""
+        """T + 2 + m, a number of replacements that must not be able to move the statistic anywhere."""
         return self.cap + 2 + self.threshold
 
     def slack(self, lower: Integers, upper: Integers) -> int:
-        """The greatest r with at most `bound` points in box T + 1 + r, or -1: exact, by bisection. PRIVATE."""
-        low, high = self.cap, len(lower) - 1  # box `low` counts as within the bound
+        """The largest r with at most `bound` points in box T + 1 + r, or -1; exact, by bisection. PRIVATE."""
+        low, high = self.cap, len(lower) - 1  # box `low` is treated as within the bound
         while low < high:
             middle = (low + high + 1) // 2
             if math.prod((upper[middle] - lower[middle] + 1).tolist()) <= self.bound:
@@ -214,7 +215,7 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def _plan(epsilon: float, delta: float, base: int, allowed: int) -> Plan:
-    """The split, of 63, that needs the fewest records: `base` points have score 0, boxes of `allowed` may pass."""
+    """The split of epsilon, of 63, that needs the fewest records, if `base` points have score 0 and B is `allowed`."""
     from dpfast._kernels._balls import tested_bound, tested_threshold
 
     growth = math.log(allowed) - math.log(base)

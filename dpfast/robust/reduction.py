@@ -1,4 +1,4 @@
-"""The reduction of any robust estimator to a private one, for small sets of candidates."""
+"""The reduction from robust to private estimation, for small sets of candidates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def score(
     grid: Grid,
     workers: int = 1,
 ) -> int:
-    """The least number of records of x to replace so that the estimator can be within `radius` of theta. PRIVATE.
+    """The least number of records of x to replace to bring the estimator within `radius` of theta. PRIVATE.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def score(
         ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)`` or another one of `dpfast.statistics`.
     x : array_like of shape (n,)
     theta, radius : float
-        In data units, taken as the numbers they are; radius at least 0.
+        In data units, with their exact values; radius at least 0.
     grid : Grid
         Public bounds and granularity of the records.
     workers : int
@@ -47,20 +47,20 @@ def score(
     Returns
     -------
     int
-        The least t for which [theta - radius, theta + radius] meets the attack range of t replaced records. It changes
-        by at most 1 where one record is replaced: a score for `reduce`.
+        The least t for which [theta - radius, theta + radius] intersects the attack range of t replaced records. It
+        changes by at most 1 if one record is replaced, as `reduce` requires of a score.
 
     Raises
     ------
     ValueError
-        No data at all give such an estimate: theta is more than `radius` outside the grid; parameters only.
+        If no data give such an estimate: theta is more than `radius` outside the grid. Depends on parameters only.
 
     Notes
     -----
-    Privacy: none; a building block, which an active `dpfast.Ledger` refuses outside of `reduce`. For order statistics
+    Privacy: none. A building block, which an active `dpfast.Ledger` refuses outside of `reduce`. For order statistics
     it is the least number such that the estimate is within `radius`; for sums, values between the ends of the attack
-    range need not be reached (docs/proofs/monotone-statistics.md).
-    Cost: as for `InverseSensitivity`, for up to n / 2 levels.
+    range may be unattainable (docs/proofs/monotone-statistics.md).
+    Cost: that of `InverseSensitivity`, for up to n / 2 levels.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def score(
     1
     """
     if not isinstance(estimator, RankStatistic):
-        raise TypeError(f"estimator must have an attack range, as Median() has, not {estimator!r}")
+        raise TypeError(f"estimator must have an attack range, like Median(), not {estimator!r}")
     check_grid(grid)
     _checks.real("theta", theta)
     _checks.nonnegative("radius", radius)
@@ -95,19 +95,19 @@ def reduce(
 ) -> Any:
     """Release one of finitely many candidates by a robustness score: the black-box reduction, epsilon-private.
 
-    Candidate c is chosen with probability proportional to ``exp(-epsilon / 2 * score(c))``; neighbours: one replaced
-    record of the data that `score` looks at.
+    Candidate c is chosen with probability proportional to ``exp(-epsilon / 2 * score(c))``. Neighbours differ in one
+    replaced record of the data that `score` uses.
 
     Parameters
     ----------
     score : callable or scipy.LowLevelCallable
-        Of a candidate: the least number of records to replace so that a robust estimator comes within a public distance
-        of it; an integer, a float or a Fraction, taken as exactly the number it is. Lower is better. YOUR promise, on
-        which the privacy rests: it changes by at most 1 where one record is replaced, and nothing else about the data
-        shows, no exception either; `dpfast.audit.lipschitz` checks it on small data. A candidate whose score is
-        infinite, NaN or None is not chosen, unless all are. A pointer to a function is called without the GIL:
-        ``double (double)`` for numbers, ``double (int, double *)`` for rows of as many, either with a ``void *`` at the
-        end, where your private data may be (docs/guides/c-api.md).
+        A function of a candidate: the least number of records to replace to bring a robust estimator within a public
+        distance of it; an integer, a float or a Fraction, with its exact value. Lower is better. YOU must ensure, for
+        the privacy to hold, that the score changes by at most 1 if one record is replaced, and that the function
+        reveals nothing else about the data, for example by an exception; `dpfast.audit.lipschitz` checks the score on
+        small data. A candidate with an infinite, NaN or None score is not chosen, unless all scores are. A function
+        pointer is called without the GIL: ``double (double)`` for numbers, ``double (int, double *)`` for rows of this
+        many, either with a final ``void *`` for your private data (docs/guides/c-api.md).
     candidates : iterable
         Public; at least one.
     epsilon : float
@@ -123,7 +123,7 @@ def reduce(
     Notes
     -----
     Privacy: the exponential mechanism with exponent epsilon / 2, exactly, by `dpfast.select`
-    (docs/proofs/selection.md); the slides' exponent epsilon is 2 epsilon-DP. Cost: one score for each candidate, and a
+    (docs/proofs/selection.md); the slides' exponent epsilon is 2 epsilon-DP. Cost: one score per candidate and a
     selection among them.
 
     References
@@ -153,5 +153,5 @@ def reduce(
 
 
 def _distance(score: Any) -> Fraction | float:
-    """A score exactly, so that a difference of 1 is one of 1: rounded to doubles, 2/3 and 5/3 are further apart."""
+    """The exact score, so that a difference of 1 stays 1: rounded to doubles, 2/3 and 5/3 are further apart."""
     return _containers.exact_score(score, missing=math.inf)

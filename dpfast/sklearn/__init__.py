@@ -1,7 +1,7 @@
-"""Estimators of scikit-learn whose fit is differentially private: what is fitted can be published.
+"""Estimators for scikit-learn whose fit is differentially private, so that the fitted parameters can be published.
 
-What `fit` learns is a release, epsilon-differentially private for one replaced row; all else is post-processing and
-costs nothing. Bounds are public parameters, chosen without looking at the data: they have no default.
+The fitted parameters are a release, epsilon-differentially private for one replaced row; everything else is
+post-processing and free. Bounds are public parameters, chosen without access to the data: they have no default.
 Guide: docs/guides/sklearn.md
 """
 

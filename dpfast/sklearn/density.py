@@ -1,4 +1,4 @@
-"""A private histogram density."""
+"""Density estimation with private histograms."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from dpfast.sklearn.estimator import PrivateEstimator, generator_of
 
 
 class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
-    """A density made of private histograms.
+    """Density estimate from private histograms.
 
     Epsilon-differentially private for one replaced row; the number of rows is public.
 
     Parameters
     ----------
     bounds : pair of floats or Grid, or one of them for each column
-        Public: the density is 0 outside.
+        Public; the density is 0 outside.
     epsilon : float
-        Positive, for the whole fit: see `joint`.
+        Positive; budget of the whole fit, see `joint`.
     bins : int or "auto"
-        Of each column; "auto" as for `dpfast.histogram`.
+        Number of bins of each column; for "auto" see `dpfast.histogram`.
     joint : bool
-        False: columns are taken as independent, each with a histogram that gets ``epsilon / d``. True: one histogram of
-        all columns, at most 4, that gets all of epsilon.
+        False: columns are treated as independent, with one histogram each, for ``epsilon / d``. True: one histogram of
+        all columns, at most 4, for all of epsilon.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
     Attributes
     ----------
     histograms_ : list of Histogram
-        One, or one for each column.
+        One histogram, or one for each column.
     privacy_ : Privacy
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Privacy: `dpfast.histogram`, basic composition over columns.
+    Privacy: that of `dpfast.histogram`, with basic composition over columns.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Release the histograms of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        """Release the histograms of X, (n, d), of any numeric dtype; spends epsilon once. `y` is ignored."""
         privacy = self._privacy()
         values = self._rows(X, reset=True)
         d, rng = values.shape[1], self._rng()
@@ -91,13 +91,13 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         return self
 
     def _mechanism(self, part: NDArray[Any], grid: Any, epsilon: float) -> PerturbedHistogram:
-        """What `dpfast.histogram` releases of one column or of several."""
+        """The mechanism of `dpfast.histogram` for one or several columns."""
         _, grids, _ = table(part, None, grid)
         bins = automatic_bins(self.bins, part, grids, epsilon) if isinstance(self.bins, str) else self.bins
         return PerturbedHistogram(bins, grid=grids, epsilon=epsilon)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The logarithm of the density at each row; -inf where it is 0."""
+        """Log density at each row; -inf where the density is 0."""
         check_is_fitted(self)
         values = self._rows(X, reset=False)
         if len(self.histograms_) == 1:
@@ -109,11 +109,11 @@ class PrivateHistogramDensity(DensityMixin, PrivateEstimator):
         return np.asarray(logs if logs.ndim == 1 else logs.sum(axis=1))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """The total log-likelihood of the rows. It is no release: it tells about X."""
+        """The total log-likelihood of the rows. Not a release: it depends on X."""
         return float(self.score_samples(X).sum())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
-        """Synthetic rows, (n_samples, d): post-processing."""
+        """Draw synthetic rows, (n_samples, d), by post-processing."""
         check_is_fitted(self)
         rng = generator_of(random_state)
         parts = [part.sample(n_samples, rng) for part in self.histograms_]

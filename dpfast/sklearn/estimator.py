@@ -1,4 +1,4 @@
-"""The base class of the estimators: data, bounds, `random_state` and the budget of a fit."""
+"""Base class of the estimators: data, bounds, `random_state` and the budget of a fit."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dpfast.spending import Carrier, claim, spending
 
 
 class PrivateEstimator(Carrier, BaseEstimator):
-    """What the estimators share: how they read data, bounds and `random_state`, and who pays for a fit.
+    """Base class of the estimators: reads data, bounds and `random_state`, and charges a fit to the ledger.
 
-    An estimator that is made, cloned, copied or pickled inside `with ledger:` carries the ledger, and so do its clones,
-    and those that are made of the same one while the block is open: scikit-learn makes some of them in threads.
+    An estimator that is created, cloned, copied or unpickled inside `with ledger:` carries the ledger, and passes it to
+    its clones. While the block is open, other clones of its original carry it too: scikit-learn makes some in threads.
     """
 
     bounds: Any
@@ -55,13 +55,13 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return tags
 
     def _privacy(self) -> Privacy:
-        """The guarantee of what `fit` releases, as the parameters are then."""
+        """The guarantee of a `fit` with the current parameters."""
         return Privacy(_checks.positive_down("epsilon", self.epsilon))
 
     def _rows(self, X: ArrayLike, y: Any = "no_validation", *, reset: bool) -> NDArray[Any]:
-        """The records: no error, dtype or shape depends on their values. `y` is looked at for None only."""
+        """The records: no error, dtype or shape depends on their values. `y` is only compared with None."""
         if issparse(X):
-            raise TypeError("sparse data are not supported: which entries are stored would tell about records")
+            raise TypeError("sparse data are not supported: the pattern of stored entries would depend on the records")
         if getattr(getattr(X, "dtype", None), "kind", None) == "c":
             raise ValueError("Complex data not supported")
         values: NDArray[Any] = check_array(
@@ -79,9 +79,9 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return self._each(d, "column", _as_grid)
 
     def _each(self, count: int, part: str, read: Callable[[Any], Any]) -> list[Any]:
-        """What `read` makes of the bounds of each of `count` parts."""
+        """Apply `read` to the bounds of each of `count` parts."""
         if self.bounds is None:
-            raise ValueError("bounds must be given: they are public, chosen without looking at the data")
+            raise ValueError("bounds must be given: they are public, chosen without access to the data")
         if isinstance(self.bounds, Grid) or all(map(_is_number, self.bounds)):
             return [read(self.bounds)] * count
         each = [read(bounds) for bounds in self.bounds]
@@ -90,19 +90,19 @@ class PrivateEstimator(Carrier, BaseEstimator):
         return each
 
     def _quantiles(self, qs: list[float], values: NDArray[Any]) -> NDArray[np.float64]:
-        """A release of the quantiles of each column, (len(qs), d)."""
+        """Release the quantiles of each column, (len(qs), d)."""
         d, rng = values.shape[1], self._rng()
         mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._grids(d)]
         with self._paid(mechanisms):
             return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
 
     def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:
-        """Pays for a whole fit at once: a release of each mechanism, all of one profile."""
+        """Charge a whole fit at once: one release of each mechanism, all with the same profile."""
         profile, label = mechanisms[0].privacy_profile, f"{type(self).__name__}: {mechanisms[0]!r}"
         return spending(profile, times=len(mechanisms), label=label, of=self)
 
     def _share(self, d: int) -> float:
-        """What each of d columns may spend of epsilon, rounded down."""
+        """The share of epsilon of each of d columns, rounded down."""
         epsilon = _checks.positive_down("epsilon", self.epsilon)
         return _checks.positive_down("epsilon / columns", Fraction(epsilon) / d)
 
@@ -111,7 +111,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
 
 def generator_of(random_state: Any) -> Any:
-    """None is the secure generator; all else is reproducible, hence not private."""
+    """The generator for a `random_state`: None is the secure one; others are reproducible, hence not private."""
     if isinstance(random_state, np.random.RandomState):
         return random_state._bit_generator
     return None if random_state is None else np.random.default_rng(random_state)
@@ -128,7 +128,7 @@ def _as_grid(bounds: Any) -> Grid:
 def checked_classes(classes: Any) -> NDArray[Any]:
     """The two classes in ascending order: numbers, or strings."""
     if classes is None:
-        raise ValueError("classes must be given: they are public, chosen without looking at the data")
+        raise ValueError("classes must be given: they are public, chosen without access to the data")
     if isinstance(classes, str) or np.ndim(classes) != 1 or len(classes) != 2:
         raise ValueError(f"classes must be a pair, not {classes!r}")
     if not all(isinstance(label, str) for label in classes):
@@ -137,16 +137,16 @@ def checked_classes(classes: Any) -> NDArray[Any]:
                 _checks.real("each of classes", label)
     pair = np.unique(np.asarray(classes))
     if pair.dtype.kind not in "biufU":
-        raise ValueError(f"classes must be two strings, or numbers of a type of NumPy's, not {classes!r}")
+        raise ValueError(f"classes must be two strings, or two numbers of a NumPy dtype, not {classes!r}")
     if len(pair) != 2:
         raise ValueError(f"classes must be different, not {classes!r}")
     return pair
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """0 and 1 for labels of the two classes, NaN for all others, each by itself; the shape is that of y."""
+    """Codes 0 and 1 for labels of the two classes, NaN for others, each on its own; same shape as y."""
     if classes.dtype.kind != "U":
-        if _containers.is_sequence(y):  # a label that is a list would decide the shape of all
+        if _containers.is_sequence(y):  # a label that is a list would change the shape of the array
             y = [None if _containers.is_sequence(label) else label for label in y]
         values = _containers.numbers("y", y, dimensions=1)
         zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
@@ -159,7 +159,7 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     else:
         array = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         if array.dtype.kind not in "OTU":
-            raise TypeError(f"y must hold text, as classes do, not dtype {_containers.name_of(array.dtype)}")
+            raise TypeError(f"y must hold text, like classes, not dtype {_containers.name_of(array.dtype)}")
         labels, shape = array.ravel().tolist(), array.shape
     codes = {str(label): float(code) for code, label in enumerate(classes)}
     coded = [codes.get(label, np.nan) if isinstance(label, str) else np.nan for label in labels]

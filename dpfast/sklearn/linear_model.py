@@ -24,65 +24,65 @@ from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_co
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
-    """A logistic regression of two classes: a private mean of many small fits, or private gradient descent.
+    """Logistic regression for two classes: a private mean of many small fits, or private gradient descent.
 
     Epsilon-differentially private for one replaced row and label; the number of rows is public. With
-    ``method="local"`` the guarantee is the local one, that each row's own report is private.
+    ``method="local"`` the guarantee is local: each row's own report is private.
 
     Parameters
     ----------
     classes : pair of numbers or of strings
-        Public: which labels occur in `y` would tell about records. A label that is neither counts as missing (Notes).
+        Public, since the set of labels in `y` would depend on the records. Other labels count as missing (Notes).
     bounds : pair of floats, or one of them for each coefficient, that of the intercept last
-        Public, for "aggregate": where coefficients lie. Noise is proportional to their width; but see `combine`.
+        Public, for "aggregate": ranges of the coefficients. Noise is proportional to their width; but see `combine`.
     radius : float
-        Public, for "local": the norm that rows have at most. Longer ones are projected ("l2") or clamped ("linf").
+        Public, for "local": bound on the norm of rows. Longer ones are projected ("l2") or clamped ("linf").
     epsilon : float
-        Positive, for the whole fit. "aggregate" gives each coefficient an equal share.
+        Positive; budget of the whole fit. "aggregate" gives each coefficient an equal share.
     method : {"aggregate", "local"}
-        `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. Which one is better:
+        `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. For the choice see
         docs/guides/sklearn.md.
     fit_intercept : bool
     blocks, combine : int or "auto", str
-        For "aggregate", as for `dpfast.SampleAndAggregate`. "auto" needs 40 rows, and 20 more for each coefficient;
-        ``combine="winsorized"`` makes little of wide bounds if there are many more.
+        For "aggregate", see `dpfast.SampleAndAggregate`. "auto" requires 40 rows, and 20 more for each coefficient;
+        with many more rows, ``combine="winsorized"`` reduces the effect of wide bounds.
     spread : float or sequence of float
         Public, for "aggregate" with blocks="auto" or combine="winsorized": assumed standard deviations of the columns.
     norm, bound : {"l2", "linf"}, float
-        For "local", as for `dpfast.local.GradientDescent`. Coefficients times the radius are confined to a ball of the
-        radius `bound`, 5 by default.
+        For "local", see `dpfast.local.GradientDescent`. Coefficients times the radius are confined to a ball of radius
+        `bound`, 5 by default.
     shuffle : int, optional
-        Public seed of a permutation of the rows: blocks and steps are made by position, so rows that are sorted, say by
-        label, would spoil them. None: the order they have.
+        Public seed of a permutation of the rows. Blocks and steps are formed by position, so sorted rows (by label, for
+        example) would impair them. None: keep the order.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The classes in ascending order: the second is the one whose probability increases with `decision_function`.
+        The classes in ascending order; the probability of the second increases with `decision_function`.
     coef_ : ndarray of shape (1, d)
     intercept_ : ndarray of shape (1,)
         0 without `fit_intercept`.
     privacy_ : Privacy
-        For "local" of neighbors "local".
+        With neighbors "local" for "local".
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Privacy: one release of the mechanism of `method`, whose proof it has (docs/proofs/sample-and-aggregate.md,
-    docs/proofs/local-glm.md). It is charged to an active `dpfast.Ledger`, "local" to one for "local". There is no
-    ``sample_weight``: weights would multiply what one row may change. No error depends on labels: there may be one
-    class, or more than two.
+    Privacy: one release of the mechanism of `method`, with its proof (docs/proofs/sample-and-aggregate.md,
+    docs/proofs/local-glm.md). It is charged to the active `dpfast.Ledger`; "local" requires a ledger for "local".
+    There is no ``sample_weight``: weights would increase the influence of a row. Errors do not depend on labels: there
+    may be one class, or more than two.
     Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one
-    that is a list). For "local" a missing label counts as ``classes_[0]``; a row with NaN has no features ("l2"), or a
-    NaN is 0 ("linf").
-    `predict` takes ``classes_[0]`` for a row with NaN.
+    that is a list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros,
+    with "linf" a NaN counts as 0.
+    `predict` returns ``classes_[0]`` for a row with NaN.
     Accuracy: "aggregate" adds noise of standard deviation ``sqrt(2) p width / (k epsilon)`` to each of p coefficients,
-    k the blocks: at most ``n / (20 + 10 p)`` with "auto", for it takes fits to so many rows, whose bias is small.
-    "local" is as good as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0. No
-    penalty pulls coefficients to 0.
-    Cost: "aggregate" a few Newton steps over each block; "local" d normals for each row.
+    for k blocks: at most ``n / (20 + 10 p)`` with "auto", so that blocks are large enough for a small bias. "local" is
+    as accurate as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0. There is no
+    penalty on the coefficients.
+    Cost: "aggregate" takes a few Newton steps over each block; "local" draws d normals for each row.
 
     References
     ----------
@@ -143,9 +143,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         return Privacy(one.epsilon, neighbors="local") if self.method == "local" else one
 
     def fit(self, X: ArrayLike, y: Any) -> Self:
-        """Release the coefficients, of X, (n, d), of any number type and the labels y, (n,); spends epsilon once.
+        """Release the coefficients, for X, (n, d), of any numeric dtype and labels y, (n,); spends epsilon once.
 
-        Labels are of a number type if the classes are numbers, text or objects if they are strings.
+        Labels have a numeric dtype if the classes are numbers, and are text or objects if the classes are strings.
         """
         classes, privacy = checked_classes(self.classes), self._privacy()
         fit = {"aggregate": self._aggregate, "local": self._descend}[
@@ -182,7 +182,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     def _descend(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
         """The slopes, and the intercept if there is one."""
         if self.radius is None:
-            raise ValueError("radius must be given: it is public, chosen without looking at the data")
+            raise ValueError("radius must be given: it is public, chosen without access to the data")
         protocol = GradientDescent(
             X.shape[1], self.epsilon, radius=self.radius, norm=self.norm, bound=self.bound, intercept=intercept
         )
@@ -194,23 +194,23 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
             return protocol(X, y, rng=rng)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The logarithm of the odds of ``classes_[1]`` for each row."""
+        """Log odds of ``classes_[1]`` for each row."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        with np.errstate(all="ignore"):  # a row may hold infinities
+        with np.errstate(all="ignore"):  # a row may contain infinities
             return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The more probable class of each row."""
+        """Predict the more probable class of each row."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The probabilities of the classes for each row, (n, 2)."""
+        """Probabilities of the classes for each row, (n, 2)."""
         t = self.decision_function(X)
         return np.column_stack([expit(-t), expit(t)])
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The logarithms of the probabilities of the classes for each row, (n, 2)."""
+        """Log probabilities of the classes for each row, (n, 2)."""
         t = self.decision_function(X)
         return np.column_stack([log_expit(-t), log_expit(t)])

@@ -16,7 +16,7 @@ from dpfast import _checks
 from dpfast.sklearn.estimator import PrivateEstimator
 from dpfast.statistics import InterquartileRange
 
-_EDGE = 1e-7  # normal scores are clipped at this quantile and its mirror image, as scikit-learn does
+_EDGE = 1e-7  # normal scores are clipped at this quantile and its mirror image, as in scikit-learn
 
 
 class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -27,12 +27,12 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     Parameters
     ----------
     bounds : pair of floats or Grid, or one of them for each column
-        Public. A Grid says where NaN counts, too: a missing value counts at the lower bound otherwise.
+        Public. By default, a missing value counts as the lower bound; a Grid can specify another value for NaN.
     epsilon : float
-        Positive, for the whole fit: a column gets ``epsilon / d``, its two or three quantiles share that
+        Positive; budget of the whole fit: each column gets ``epsilon / d``, which its two or three quantiles share
         (`dpfast.Quantiles`).
     with_centering, with_scaling, quantile_range, unit_variance
-        As for ``sklearn.preprocessing.RobustScaler``. What is not used is not released.
+        See ``sklearn.preprocessing.RobustScaler``. Unused quantiles are not released.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
@@ -40,14 +40,14 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     ----------
     center_ : ndarray of shape (d,), or None
     scale_ : ndarray of shape (d,), or None
-        1 where the released quantiles are equal.
+        1 if the released quantiles are equal.
     privacy_ : Privacy
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Privacy: `dpfast.Quantiles` for each column, basic composition over them; `transform` is no release: it shows the
-    rows that it is given. Cost: a selection in each column.
+    Privacy: `dpfast.Quantiles` for each column, with basic composition. The output of `transform` is not a release: it
+    shows the rows that it is given. Cost: one selection per column.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Release the quantiles of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        """Release the quantiles of X, (n, d), of any numeric dtype; spends epsilon once. `y` is ignored."""
         privacy = self._privacy()
         low, high = (_checks.fraction("quantile_range / 100", q / 100) for q in self.quantile_range)
         if not low < high:
@@ -88,7 +88,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         qs = [0.5] * self.with_centering + [low, high] * self.with_scaling
         if self.with_scaling:
             for grid in self._grids(values.shape[1]):
-                InterquartileRange().last(grid, 1)  # a spread beyond the range of float64 is refused
+                InterquartileRange().last(grid, 1)  # raises if the spread overflows float64
         released = self._quantiles(qs, values) if qs else np.empty((0, values.shape[1]))
         self.center_ = released[0] if self.with_centering else None
         self.scale_ = self._spread(released[-2:], low, high) if self.with_scaling else None
@@ -101,7 +101,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         return np.asarray(spread / (ndtri(high) - ndtri(low)) if self.unit_variance else spread)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Centred and scaled rows; X is not modified."""
+        """Centre and scale the rows; X is not modified."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
         with np.errstate(all="ignore"):  # a row may be far outside the bounds
@@ -112,7 +112,7 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         return out
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Rows before `transform`."""
+        """Undo `transform`."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
         with np.errstate(all="ignore"):
@@ -124,18 +124,18 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
 
 
 class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
-    """Map each column to a uniform or normal distribution, by private quantiles and straight lines between them.
+    """Map each column to a uniform or normal distribution, by linear interpolation of private quantiles.
 
     Epsilon-differentially private for one replaced row; the number of rows is public.
 
     Parameters
     ----------
     bounds : pair of floats or Grid, or one of them for each column
-        Public, and the ends of the map: 0 and 1 of the uniform distribution.
+        Public; they are mapped to 0 and 1 of the uniform distribution.
     epsilon : float
-        Positive, for the whole fit: a column gets ``epsilon / d``, all its quantiles share that (`dpfast.Quantiles`).
+        Positive; budget of the whole fit: each column gets ``epsilon / d`` for all its quantiles (`dpfast.Quantiles`).
     n_quantiles : int
-        Evenly spaced levels strictly between 0 and 1 whose quantiles are released.
+        Number of released quantiles, at evenly spaced levels strictly between 0 and 1.
     output_distribution : {"uniform", "normal"}
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
@@ -151,8 +151,8 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
 
     Notes
     -----
-    Privacy: as for `PrivateRobustScaler`. Where released quantiles are equal, their value is mapped to the middle of
-    their levels, as scikit-learn does.
+    Privacy: see `PrivateRobustScaler`. Equal released quantiles are mapped to the middle of their levels, as in
+    scikit-learn.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Release the quantiles of X, (n, d), of any number type; spends epsilon once. `y` is ignored."""
+        """Release the quantiles of X, (n, d), of any numeric dtype; spends epsilon once. `y` is ignored."""
         privacy = self._privacy()
         count = _checks.whole("n_quantiles", self.n_quantiles, least=1)
         _checks.choice("output_distribution", self.output_distribution, ("uniform", "normal"))
@@ -192,7 +192,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Rows with columns of the output distribution; NaN stays NaN."""
+        """Map each column to the output distribution; NaN stays NaN."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
         for j, quantiles in enumerate(self.quantiles_.T):
@@ -202,7 +202,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
         return ndtri(np.clip(out, _EDGE, 1 - _EDGE)) if self.output_distribution == "normal" else out
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Rows before `transform`, inside the bounds."""
+        """Undo `transform`; the result is inside the bounds."""
         check_is_fitted(self)
         out = self._rows(X, reset=False).astype(np.float64)
         if self.output_distribution == "normal":

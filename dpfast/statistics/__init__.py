@@ -1,4 +1,4 @@
-"""Statistics of scalar records, for the mechanisms that release them."""
+"""The statistics of scalar records that mechanisms release."""
 
 from dpfast.statistics import moment, rank, statistic
 from dpfast.statistics.moment import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Statistics of sums: mean, sum, count, variance."""
+"""Statistics that are functions of sums: mean, sum, count, variance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "Variance",
 ]
 
-_MOST_TOTAL = 2**61  # of a sum or count whose number of records is private
+_MOST_TOTAL = 2**61  # of a sum or count with a private number of records
 
 
 class MomentStatistic(Statistic):
@@ -34,31 +34,31 @@ class MomentStatistic(Statistic):
 
     @abstractmethod
     def exact(self, n: int, total: int, squares: int) -> int:
-        """T before any coarsening: an integer."""
+        """The integer T, before any coarsening."""
 
     @abstractmethod
     def span(self, grid: Grid, n: int) -> int:
-        """The greatest T of n records; the least is 0."""
+        """The largest T for n records; the smallest is 0."""
 
     @abstractmethod
     def sensitivity(self, grid: Grid, n: int) -> int:
-        """The greatest change of T when one of n records is replaced."""
+        """The largest change of T if one of n records is replaced."""
 
     def coarseness(self, grid: Grid, n: int) -> int:
-        """The power of two that T is divided by, and rounded, to give a release code; public."""
+        """The public power of two by which T is divided, with rounding, to give a release code."""
         return 1
 
 
 class UnboundedStatistic(MomentStatistic):
-    """One that adds up over records, so that it needs no n: what one record adds to an integer total is bounded."""
+    """A statistic that does not need n: an integer total to which each record adds a bounded amount."""
 
     @abstractmethod
     def total(self, grid: Grid, n: int, codes: int) -> int:
-        """The exact total of n records, whose codes add up to `codes`."""
+        """The exact total of n records whose codes sum to `codes`."""
 
     @abstractmethod
     def one_record(self, grid: Grid) -> int:
-        """The most that one record adds to the total, or takes from it."""
+        """The largest change of the total by one added or removed record."""
 
     @abstractmethod
     def range(self, grid: Grid) -> tuple[int, int]:
@@ -66,10 +66,10 @@ class UnboundedStatistic(MomentStatistic):
 
     @abstractmethod
     def unit(self, grid: Grid) -> float:
-        """What 1 of the total is worth."""
+        """The value of one unit of the total, in data units."""
 
     def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
-        """The floats for totals counted from the least one."""
+        """The floats for totals, counted from the least total."""
         k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
         values = [scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
@@ -135,12 +135,12 @@ class Sum(UnboundedStatistic):
 
 @dataclass(frozen=True)
 class Count(UnboundedStatistic):
-    """The number of records, for mechanisms to which it is private.
+    """The number of records, for mechanisms that keep it private.
 
     Parameters
     ----------
     within : pair of float, optional
-        Count x with lower <= x <= upper only, compared as float64; NaN never is. Bounds may be infinite.
+        Count only x with lower <= x <= upper, compared as float64, which excludes NaN. Bounds may be infinite.
     """
 
     within: tuple[float, float] | None = None
@@ -153,7 +153,7 @@ class Count(UnboundedStatistic):
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
 
     def kept(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The records that count."""
+        """The records that are counted."""
         if self.within is None:
             return values
         lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32
@@ -188,7 +188,7 @@ class Count(UnboundedStatistic):
         return 1.0
 
 
-# The sensitivity in release codes is kept near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
+# The sensitivity in release codes is near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
 _RESOLUTION = 32
 _LARGEST_CODE = 2**62
 
@@ -197,7 +197,7 @@ _LARGEST_CODE = 2**62
 class Variance(MomentStatistic):
     """The population variance (NumPy's ``ddof=0``): ``T * (step / n)**2`` for ``T = n sum(x**2) - sum(x)**2``.
 
-    One replaced record changes T by at most ``(n - 1) M**2``, M = size - 1, and no less than that will do; T is at most
+    One replaced record changes T by at most ``(n - 1) M**2``, M = size - 1, and this bound is attained; T is at most
     ``floor(n**2 / 4) M**2``. A release code is T / `coarseness`, rounded.
     """
 

@@ -1,4 +1,4 @@
-"""Statistics of order statistics: quantiles, trimmed and Winsorized means, interquartile range, Huber's estimate."""
+"""Functions of order statistics: quantiles, trimmed and Winsorized means, interquartile range, Huber's estimate."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Gaps:
-    """A statistic as ranks, from 1: what bounds the change by one record is made of gaps x_(H+u) - x_(L-v).
+    """The ranks, from 1, whose gaps x_(H+u) - x_(L-v) bound the change of a statistic by one record.
 
     Attributes
     ----------
     pairs : tuple of pairs (L, H)
-        Iterating over a `Gaps` gives them. With one pair, ``T = sum(x_(L), ..., x_(H)) + corner * (x_(L) + x_(H))``.
-        With several, all of ``L == H``: the smooth sensitivity is the greatest of those of the order statistics.
+        Iterating over a `Gaps` yields them. With one pair, ``T = sum(x_(L), ..., x_(H)) + corner * (x_(L) + x_(H))``.
+        With several pairs, all with ``L == H``, the smooth sensitivity is the largest of those of the order statistics.
     corner : int
-        0 but for Winsorized means, whose ends count ``corner + 1`` times.
+        0, except for Winsorized means, whose ends have multiplicity ``corner + 1``.
 
     Notes
     -----
     With corner 0 the smooth sensitivity is the maximum of equation (G) of docs/proofs/monotone-statistics.md over
-    ``pairs``, exactly. With a corner m, an upper bound up to a factor of 3 is, of the two directions, the greater of
-    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, S(i, j) being
-    the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
+    ``pairs``, exactly. With a corner m, it is bounded, up to a factor of 3, by the larger of
+    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, one for each
+    direction, S(i, j) the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -62,18 +62,18 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a rank statistic keeps of the data: order statistics around its ranks and the sum between. PRIVATE.
+    """The summary for a rank statistic: the order statistics around its ranks and the sum between them. PRIVATE.
 
     Attributes
     ----------
     grid : Grid
     n, levels : int
-        Public: records, and numbers of replacements t = 0..levels - 1 that are looked at.
+        Public: the number of records, and the number of values t = 0..levels - 1 of replaced records.
     windows : tuple of ndarray of int64
-        Sorted codes; for each rank r of the statistic those of the ranks r - levels + 1 .. r + levels - 1, with 0 for
-        ranks below 1 and ``grid.size - 1`` for ranks above n. (`Huber`: one window with all n.)
+        Sorted codes. For each rank r of the statistic, the codes of the ranks r - levels + 1 .. r + levels - 1, with 0
+        for ranks below 1 and ``grid.size - 1`` for ranks above n. (`Huber`: one window with all n codes.)
     total : int
-        The sum of the codes from the first rank to the last, for a statistic that adds them up; else 0.
+        The sum of the codes from the first rank to the last, for a statistic that needs it; else 0.
     """
 
     grid: Grid
@@ -90,26 +90,26 @@ class RankStatistic(Statistic):
 
     @abstractmethod
     def ranks(self, n: int) -> tuple[int, ...]:
-        """The one rank, or first and last of two, around which the order statistics are looked at."""
+        """One rank, or the first and last of two, around which the statistic needs order statistics."""
 
     @abstractmethod
     def breakdown(self, n: int) -> int:
-        """A number of replaced records of n that can move the statistic anywhere, at most n: no level beyond counts."""
+        """A number of records, at most n, whose replacement can move the statistic anywhere: the last useful level."""
 
     def codes_per_step(self, n: int) -> int:
-        """g, where the release is a mean of g records: one step of the grid is g release codes."""
+        """The number of release codes per step of the grid: g if the release is a mean of g records."""
         return 1
 
     @abstractmethod
     def attack_range(self, summary: Summary) -> tuple[Integers, Integers]:
-        """Least and greatest T after t = 0..levels - 1 replaced records: nested intervals."""
+        """The least and greatest T after t = 0..levels - 1 replaced records: the ends of nested intervals."""
 
     @abstractmethod
     def gaps(self, n: int) -> Gaps:
         """The ranks whose gaps bound the change by one record, for smooth sensitivity."""
 
     def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
-        """What reads the `Summary` that `attack_range` needs: how much of n records, `levels(n)` says; it is public."""
+        """The reading of the `Summary` that `attack_range` needs, with the public number of levels ``levels(n)``."""
 
         @cache
         def wanted(n: int) -> list[tuple[int, int]]:
@@ -129,12 +129,12 @@ class OrderStatistic(RankStatistic):
 
     @abstractmethod
     def rank(self, n: int) -> int:
-        """k, from 1 to n."""
+        """The rank k, from 1 to n."""
 
     @property
     @abstractmethod
     def level(self) -> float:
-        """About rank / n."""
+        """The level of the quantile, about rank / n."""
 
     def functional(self, distribution: Distribution) -> Any:
         return distribution.quantile(printed(self.level))
@@ -217,15 +217,15 @@ class Median(OrderStatistic):
 class TrimmedSum(RankStatistic):
     """The sum x_(L) + ... + x_(H), L = m + 1, H = n - m, divided by a number of records in `decode`.
 
-    Replacing the t smallest by the upper bound moves every rank by t: ``upper[t] = x_(L+t) + ... + x_(H+t)``, and
-    ``lower[t] = x_(L-t) + ... + x_(H-t)``.
+    Replacing the t smallest records by the upper bound shifts every rank by t: ``upper[t] = x_(L+t) + ... + x_(H+t)``,
+    and ``lower[t] = x_(L-t) + ... + x_(H-t)``.
     """
 
     adds = True
 
     @abstractmethod
     def cut(self, n: int) -> int:
-        """m, the records on each side that are not in the sum: 2 m < n."""
+        """m, the number of records left out of the sum on each side: 2 m < n."""
 
     def codes_per_step(self, n: int) -> int:
         return n - 2 * self.cut(n)
@@ -266,7 +266,7 @@ def _mean(grid: Grid, code: int, records: int) -> float:
 
 @dataclass(frozen=True)
 class TrimmedMean(TrimmedSum):
-    """The mean of what is left when the floor(trim * n) smallest and as many greatest records are left out.
+    """The mean of the records without the floor(trim * n) smallest and the floor(trim * n) largest.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class TrimmedMean(TrimmedSum):
 
 @dataclass(frozen=True)
 class WinsorizedMean(TrimmedSum):
-    """The mean when the floor(trim * n) smallest and greatest records are replaced by the next one inside.
+    """The mean after replacing the floor(trim * n) smallest and largest records by the nearest remaining record.
 
     Parameters
     ----------
@@ -339,9 +339,9 @@ class WinsorizedMean(TrimmedSum):
 
 @dataclass(frozen=True)
 class InterquartileRange(RankStatistic):
-    """``Quantile(0.75)`` minus ``Quantile(0.25)``: ``x_(k2) - x_(k1)``. For one record it is 0, whatever the record.
+    """``Quantile(0.75)`` minus ``Quantile(0.25)``: ``x_(k2) - x_(k1)``. It is 0 for a single record.
 
-    With a of t replaced records spent on the upper and b on the lower end, ``upper[t] = max(x_(k2+a) - x_(k1-b))`` and
+    If a of t replaced records move the upper end and b the lower end, ``upper[t] = max(x_(k2+a) - x_(k1-b))`` and
     ``lower[t] = min(max(0, x_(k2-a) - x_(k1+b)))`` over a + b = t.
     """
 
@@ -350,7 +350,7 @@ class InterquartileRange(RankStatistic):
 
     def functional(self, distribution: Distribution) -> Any:
         low, high = distribution.quantile(Fraction(1, 4)), distribution.quantile(Fraction(3, 4))
-        return high - low if high != low else Fraction(0)  # both infinite: one mass far away holds both
+        return high - low if high != low else Fraction(0)  # both may be infinite
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
@@ -389,7 +389,7 @@ class InterquartileRange(RankStatistic):
 class Huber(RankStatistic):
     """Huber's estimate of location: the least grid point theta with ``sum(clip(theta - x, -k, k)) >= 0``.
 
-    Near the mean of the records within k, and moved by any one record as little as by a record at distance k.
+    It is near the mean of the records within distance k, and a farther record has the influence of one at distance k.
 
     Parameters
     ----------
@@ -409,14 +409,14 @@ class Huber(RankStatistic):
         return distribution.huber(printed(self.k))
 
     def corner(self, grid: Grid) -> int:
-        """The corner in steps. A corner beyond the width of the grid clips nothing, like one equal to it."""
+        """The corner in steps, at most the width of the grid: a larger corner has the same effect."""
         return max(1, round(min(self.k / grid.step, grid.size - 1)))
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return 1, n
 
     def last(self, grid: Grid, n: int) -> int:
-        _checks.code_range(n * (grid.size - 1))  # the sums of clipped differences
+        _checks.code_range(n * (grid.size - 1))  # bounds the sums of clipped differences
         return grid.size - 1
 
     def value(self, grid: Grid, n: int, code: int) -> float:
@@ -442,7 +442,7 @@ class Huber(RankStatistic):
         t, before = np.arange(summary.levels), _running(0, x)
 
         def clipped(theta: Integers, start: Integers | int, stop: Integers | int) -> Integers:
-            """sum(clip(theta - x[i], -k, k)) over start <= i < stop, by the sums before the ends of the slope."""
+            """sum(clip(theta - x[i], -k, k)) over start <= i < stop, from the running sums at the corners."""
             a = np.clip(np.searchsorted(x, theta - k, side="right"), start, stop)
             b = np.clip(np.searchsorted(x, theta + k, side="left"), start, stop)
             flat = k * (a - start) - k * (stop - b)
@@ -457,7 +457,7 @@ class Huber(RankStatistic):
 
 
 def _least_root(rising: Callable[[Integers], Integers], size: int, last: int) -> Integers:
-    """For each of `size` nondecreasing functions at once, the least theta in 0..last with value >= 0; last is one."""
+    """For each of `size` nondecreasing functions, the least theta in 0..last with value >= 0; `last` satisfies it."""
     low, high = np.zeros(size, np.int64), np.full(size, last)
     for _ in range(last.bit_length()):
         middle = low + (high - low) // 2

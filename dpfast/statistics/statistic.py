@@ -1,4 +1,4 @@
-"""What a statistic of scalar records is: a functional with a public range of codes."""
+"""The base class of statistics of scalar records: a functional with a public range of codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Distribution(Protocol):
-    """What a statistic needs of a distribution to be a functional of it; levels and corners are exact."""
+    """The methods of a distribution that `Statistic.functional` uses; levels and corners are exact."""
 
     def quantile(self, level: Fraction, *, above: bool = False) -> Any:
         """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
@@ -35,25 +35,25 @@ class Distribution(Protocol):
 
 
 class Statistic(ABC):
-    """A public recipe for one number; holds parameters only, never data."""
+    """A statistic with one number as its value, described by public parameters. It never holds data."""
 
     def functional(self, distribution: Distribution) -> Any:
-        """The value for a whole distribution: what the statistic of a large sample of it comes near to."""
+        """The value for a distribution: the limit of the statistic for large samples."""
         raise TypeError(f"the {self} is not a functional of a distribution")
 
     @abstractmethod
     def last(self, grid: Grid, n: int) -> int:
         """The largest release code for n records; the smallest is 0.
 
-        A ValueError if it is 2**63 - 1 or more, or if it stands for a number beyond the range of float64.
+        Raises a ValueError if it is 2**63 - 1 or more, or if its value is beyond the range of float64.
         """
 
     @abstractmethod
     def value(self, grid: Grid, n: int, code: int) -> float:
-        """The float that is released for one code, correctly rounded."""
+        """The float that is released for a code, correctly rounded."""
 
     def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
-        """`value` for every code: a float for an integer, an array for an array."""
+        """`value` for each code: a float for an integer, an array for an array."""
         k = _containers.integers("codes", codes)
         values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
@@ -65,6 +65,6 @@ def printed(value: float) -> Fraction:
 
 
 def scaled(numerator: int, denominator: int, unit: float) -> float:
-    """``numerator / denominator * unit``, correctly rounded: one division of integers."""
+    """``numerator / denominator * unit``, correctly rounded by a single division of integers."""
     top, bottom = unit.as_integer_ratio()
     return numerator * top / (denominator * bottom)

@@ -1,18 +1,18 @@
-"""Data larger than memory, or spread over machines: chunks, and the states of a mechanism that reads them and merge.
+"""Releases from data larger than memory or spread over machines: chunks of records, and mergeable states.
 
-A mechanism asks for one of a few *readings* of the data, whose summary its law is made of:
+A mechanism uses one of a few *readings* of the data, whose summary determines its law:
 
 - `Sums`: exact sums of the codes and of their squares;
-- `RecordCount`: how many there are;
+- `RecordCount`: the number of records;
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
-- `Codes`: the grid code of every record, where the law needs them all;
+- `Codes`: the grid code of every record, for a law that needs all of them;
 - `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
 - `Columns`: one of these for each column.
 
-`Mechanism.reading` makes the reading, and `Mechanism.law_of` the law from its summary, for arrays (`Reading.of`) and
-for streams (`State`) alike. A summary is exact and made of integers (but for `Values` of an array): it depends neither
-on the chunks nor on the order of merging, and a release equals that of the same records in one array, bit for bit for
+`Mechanism.reading` makes the reading, and `Mechanism.law_of` makes the law from its summary, for arrays (`Reading.of`)
+and for streams (`State`). A summary is exact and consists of integers (except `Values` of an array). It does not depend
+on the chunks or the order of merging, so a release equals the release of the same records in one array, bit for bit for
 the same generator.
 """
 

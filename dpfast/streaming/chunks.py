@@ -1,4 +1,4 @@
-"""Records in pieces that a mechanism can read again."""
+"""Records in pieces that a mechanism can read several times."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from numpy.typing import NDArray
 
 
 class Chunks:
-    """Records in pieces that can be visited again: what a mechanism takes in place of one array.
+    """Records in pieces that can be read several times, accepted by mechanisms in place of one array.
 
     Parameters
     ----------
     source : iterable, Arrow ChunkedArray, or callable
-        Pieces: array_like, of shape (m,) or (m, d) as the mechanism takes them, of any lengths, 0 too; a list of
-        arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function of no arguments that opens a new
-        iterator over them for each pass, always over the same data.
+        Pieces: array_like, of shape (m,) or (m, d) as the mechanism requires, of any lengths including 0; for example a
+        list of arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function without arguments that
+        returns a new iterator over the same pieces for each pass.
 
     Raises
     ------
     TypeError
-        An iterator, which can be visited once: give the function that makes it.
+        For an iterator, which can be read only once; pass the function that makes it.
 
     Notes
     -----
-    Each piece is read in its own dtype, which is public as its length is: 64-bit integers are not rounded to doubles
-    first, as they would be in one array with floats. Only ``bounds=`` looks at dtypes together: its step is 1 if all
-    pieces of a sequence declare an integer or boolean dtype, or the first piece of another source does.
-    Privacy: the guarantee is for the records that come. A release that a source makes on its way, of bounds to clamp
-    to for one, is another one, in each pass; a `dpfast.Ledger` charges it.
-    Cost: a mechanism visits the pieces once for each of its passes (`State.passes`); nothing is kept of them but the
-    summary. A release that needs n beforehand, for ``bins="auto"`` or ``terms="auto"``, visits them once more.
+    Each piece is read in its own dtype, which is public like its length: 64-bit integers are not first rounded to
+    doubles, as they would be in one array with floats. The step of ``bounds=`` is 1 if all pieces of a sequence, or the
+    first piece of another source, have an integer or boolean dtype.
+    Privacy: the guarantee is for the records that the source yields. If the source itself makes a private release, for
+    example of bounds to clamp to, that is a separate release in each pass; a `dpfast.Ledger` charges it.
+    Cost: a mechanism reads the pieces once per pass (`State.passes`) and keeps only the summary. A release that needs n
+    beforehand, for ``bins="auto"`` or ``terms="auto"``, reads them once more.
 
     Examples
     --------
@@ -60,19 +60,19 @@ class Chunks:
             if not isinstance(source, Iterable):
                 raise TypeError(f"source must be an iterable of arrays or a function, not {type(source).__name__}")
             if iter(source) is source:
-                raise TypeError("source is an iterator, which can be read once: give a function that opens one")
+                raise TypeError("source is an iterator, which can be read only once: give a function that returns one")
         self._source = source
         self._n: int | None = None
 
     @classmethod
     def slices(cls, array: NDArray[Any], size: SupportsIndex = 2**18) -> Chunks:
-        """The pieces of an array, a memmap for one, of `size` records each."""
+        """The pieces of an array, for example a memmap, with `size` records each."""
         step = _checks.whole("size", size, least=1)
         return cls([array[start : start + step] for start in range(0, len(array), step)])
 
     @classmethod
     def parquet(cls, path: Any, columns: str | Sequence[str]) -> Chunks:
-        """The row groups of a Parquet file, of one column or, as tables of float64, of several. Needs pyarrow."""
+        """The row groups of a Parquet file: of one column, or of several as tables of float64. Needs pyarrow."""
 
         def opened() -> Iterator[Any]:
             from pyarrow import parquet
@@ -96,13 +96,13 @@ class Chunks:
         return "<Chunks of private records>"
 
     def declares_integers(self) -> bool:
-        """Whether the records are declared to be integers or booleans, by the dtypes of the pieces."""
+        """Whether the dtypes of the pieces declare integers or booleans."""
         if isinstance(self._source, Sequence):
             return len(self._source) > 0 and all(map(_containers.declares_integers, self._source))
         return _containers.declares_integers(next(iter(self), None))
 
     def records(self) -> int:
-        """The number of records, by a visit to all pieces, once."""
+        """The number of records, counted once by reading all pieces."""
         if self._n is None:
             self._n = sum(len(piece) for piece in self)
         return self._n

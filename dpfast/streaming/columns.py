@@ -1,4 +1,4 @@
-"""One reading for each column."""
+"""A reading of records in rows, by a separate reading of each column."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import read_items
 
-_TILE = 2**22  # records in the columns that are read together
+_TILE = 2**22  # entries of the columns that are copied together
 _ROWS = 1024  # records copied at a time
 
 
 class Columns(Reading):
-    """A reading of each column.
+    """A reading of d columns; the summary is the list of theirs.
 
     Parameters
     ----------
     reading : callable
-        That of a column, by ``reading(j, d)``; of as many passes for any d.
+        ``reading(j, d)`` returns the reading of column j; its number of passes is the same for all d.
     records : callable
-        A chunk as numbers, of shape (m, d).
+        Returns a chunk as numbers, of shape (m, d).
     check : callable
-        Raises a ValueError for a d that the mechanism does not take.
+        Raises a ValueError for a d that the mechanism does not support.
     passes : int
     prepared : callable
-        Maps the records one by one, by ``prepared(values, threads)``, before they are read.
+        ``prepared(values, threads)`` maps each record before it is read.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Columns(Reading):
     def records(self, x: Any) -> Array:
         values = self._records(x)
         if self._columns and len(self._columns) != values.shape[1]:
-            raise ValueError(f"chunks must have {len(self._columns)} columns as the first has, not {values.shape[1]}")
+            raise ValueError(f"chunks must have {len(self._columns)} columns like the first one, not {values.shape[1]}")
         return values
 
     def add(self, values: Array, threads: int) -> None:
@@ -104,13 +104,13 @@ class Columns(Reading):
         self._number, d = number, len(read_items(packed))
         if d:
             self._check(d)
-        for j, part in enumerate(packed):  # a column is made when the one before is known to be right
+        for j, part in enumerate(packed):  # unpack a column only after the previous one is valid
             self._columns.append(self._reading(j, d))
             self._columns[j].unpack(part, n, number)
 
 
 def columns_between(records: Array, start: int, stop: int) -> Iterator[tuple[int, Array]]:
-    """The columns start..stop - 1 of an array of records, a few copied together where they are not contiguous."""
+    """Yield the columns start..stop - 1 of an array of records; copy a few together if they are not contiguous."""
     n, d = records.shape
     if d == 1 or records.strides[0] == records.itemsize:
         yield from ((j, records[:, j]) for j in range(start, stop))
@@ -125,6 +125,6 @@ def columns_between(records: Array, start: int, stop: int) -> Iterator[tuple[int
 
 
 def shares(count: int, threads: int) -> list[range]:
-    """The columns that each thread reads."""
+    """Divide the columns among the threads."""
     parts = min(threads, count)
     return [range(count * i // parts, count * (i + 1) // parts) for i in range(parts)]

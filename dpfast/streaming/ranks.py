@@ -1,4 +1,4 @@
-"""Order statistics around public ranks, and the sum between two of them, in one to three passes."""
+"""The reading of order statistics around public ranks, and of the sum between two ranks, in one to three passes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_codes, read_counts, read_items, read_whole
 
-_DIGIT = 18  # bits of a code that one pass counts: 3 MB of counts, in 64 and in 32 bits
-_THREAD = 2**18  # records for which a thread pays
-_PIECE = 2**31  # records that are added at once: fewer than twice as many to counts of 32 bits
+_DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
+_THREAD = 2**18  # records for which a thread pays off
+_PIECE = 2**31  # maximum number of records added at once: half the range of 32-bit counts
 
 
 class _Tally:
-    """A table of counts of 64 bits, with one of 32 for the newest: kernels add to that faster."""
+    """A table of 64-bit counts, with a 32-bit table for the newest counts, to which kernels add faster."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -47,11 +47,11 @@ class _Tally:
 
     @property
     def counts(self) -> Integers:
-        """All counts. To be read only: nothing is changed by it, as another thread may read, too."""
+        """All counts, read-only. The property changes no state, since other threads may read, too."""
         return self._counts + self._newest if self._added else self._counts
 
     def newest(self, n: int) -> NDArray[np.uint32]:
-        """The table that n records more, at most `_PIECE`, are to be added to."""
+        """The table to which to add the next n records, at most `_PIECE`."""
         if self._added + n >= 2 * _PIECE:
             self._counts += self._newest
             self._newest[:] = 0
@@ -60,27 +60,27 @@ class _Tally:
         return self._newest
 
     def add(self, counts: Integers) -> None:
-        """Counts of another table."""
+        """Add the counts of another table."""
         self._counts += counts
 
     def take(self, counts: Integers) -> None:
-        """Counts of nobody else, in a table that has none. Not copied: zeros that are not touched take no memory."""
+        """Set the counts of an empty table. Takes ownership without a copy: untouched zeros take no memory."""
         self._counts = counts.reshape(self.shape)
 
 
 class _Level(NamedTuple):
-    """Tables of counts by one digit of the codes, a row for each cell of the level above that is looked into."""
+    """Tables of counts by one digit of the codes, with a row for each refined cell of the level above."""
 
     shift: int
-    starts: Integers  # of each row: the first code,
-    befores: Integers  # the records with lesser codes,
-    expected: Integers  # and those that the row should count
+    starts: Integers  # the first code of each row
+    befores: Integers  # the number of records with smaller codes
+    expected: Integers  # the number of records that the row should count
     tally: _Tally  # of shape (rows, digits)
 
     def settled(self) -> Integers:
-        """Counts that add up to those expected, as they do if all passes saw the same records.
+        """Counts that sum to the expected number in each row, unchanged if all passes saw the same records.
 
-        Else those that are too many are taken from the end of the row, and those that lack are counted at its start.
+        Otherwise surplus counts are removed from the end of the row and missing ones are added at its start.
         """
         ends = np.minimum(np.cumsum(self.tally.counts, axis=1), self.expected[:, None])
         counts = np.diff(ends, axis=1, prepend=0)
@@ -89,11 +89,11 @@ class _Level(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """The cells of a level that hold a wanted rank, ascending: all that is kept of it when its pass is over."""
+    """The cells of a level that hold a wanted rank, in ascending order; after a pass only these are kept."""
 
-    places: Integers  # in the tables of the level, flat
-    befores: Integers  # records with codes below those of the cell
-    expected: Integers  # records of the cell
+    places: Integers  # flat indices into the tables of the level
+    befores: Integers  # the number of records with codes below the cell
+    expected: Integers  # the number of records in the cell
 
     @classmethod
     def of(cls, level: _Level, stretches: _Stretches) -> _Cells:
@@ -104,7 +104,7 @@ class _Cells(NamedTuple):
         return cls(places, befores[places], counts[places])
 
     def check(self, level: _Level, stretches: _Stretches) -> None:
-        """Raises a ValueError unless the cells ascend, apart, within their rows, and together hold all wanted ranks."""
+        """Raise a ValueError unless the cells are ascending, disjoint, inside their rows, and hold all wanted ranks."""
         places, befores, expected = self
         inside = len(places) == len(befores) == len(expected) and np.all((places >= 0) & (places < level.tally.size))
         if not inside or np.any(places[1:] <= places[:-1]):
@@ -119,7 +119,7 @@ class _Cells(NamedTuple):
 
 
 class _Stretches(NamedTuple):
-    """Wanted ranks, from first to last: within 1..n, ascending and apart."""
+    """Stretches of wanted ranks, from first to last: within 1..n, ascending and not adjacent."""
 
     firsts: Integers
     lasts: Integers
@@ -131,12 +131,12 @@ class _Stretches(NamedTuple):
         return cls(firsts, lasts)
 
     def meet(self, befores: Integers, counts: Integers) -> NDArray[np.bool_]:
-        """Which cells hold a wanted rank."""
+        """A mask of the cells that hold a wanted rank."""
         at = np.searchsorted(self.lasts, befores + 1)
         return (counts > 0) & (np.append(self.firsts, 2**62)[at] <= befores + counts)
 
     def between(self, befores: Integers, ends: Integers) -> Integers:
-        """How many wanted ranks are greater than each of `befores`, and at most `ends`."""
+        """The number of wanted ranks greater than each of `befores` and at most `ends`."""
         lasts, wanted = np.append(0, self.lasts), np.append(0, np.cumsum(self.lasts - self.firsts + 1))
 
         def up_to(ranks: Integers) -> Any:
@@ -147,7 +147,7 @@ class _Stretches(NamedTuple):
 
 
 class _Copied:
-    """Cells whose codes are copied, in a pass: no more of them than the first pass counted."""
+    """The cells whose codes a pass copies, never more codes than the previous pass counted."""
 
     def __init__(self, starts: Integers, befores: Integers, expected: Integers, width: int) -> None:
         self.starts, self.befores, self.expected, self.width = starts, befores, expected, width
@@ -173,21 +173,21 @@ _NO_MARKS = np.empty(0, np.uint8)
 
 
 class Ranks(Reading):
-    """Order statistics, and the sum of the codes between two of them, exactly and in bounded memory.
+    """Exact order statistics, and the sum of the codes between two of them, in bounded memory.
 
-    Codes are counted by a digit of at most 18 leading bits. The cells of codes that hold wanted ranks are looked into
-    in the next pass: the codes of a cell with few records are copied, a cell with many is counted by its next digit. Of
-    the cells within a stretch of wanted ranks no more records are held than ranks are wanted, and at most two cells of
-    a stretch reach beyond it, for each a table at the most. The number of passes is that of the digits: one for a grid
-    of at most 2**18 points, two up to 2**36, else three.
+    The first pass counts codes by a digit of at most 18 leading bits. The next pass refines the cells of codes that
+    hold wanted ranks: it copies the codes of a cell with few records, and counts a cell with many by the next digit.
+    The cells inside a stretch of wanted ranks hold at most as many records as there are wanted ranks; at most two cells
+    per stretch extend beyond it, and each needs at most one table. There is one pass per digit: one for a grid of at
+    most 2**18 points, two up to 2**36, else three.
 
     Parameters
     ----------
     grid : Grid
     wanted : callable
-        The stretches of ranks, pairs (first, last), for n records; at most two, apart, if `sums`.
+        ``wanted(n)`` returns the stretches of ranks, pairs (first, last); with `sums` at most two, not overlapping.
     finish : callable
-        The summary, of an `Ordered`.
+        Makes the summary from an `Ordered`.
     sums : bool
         Whether the sum of the codes between the stretches is needed.
     """
@@ -212,7 +212,7 @@ class Ranks(Reading):
 
     @cached_property
     def _level(self) -> _Level:
-        """The tables of the present pass: in the first, one by the leading digit."""
+        """The tables of the current pass; in the first pass a single row, by the leading digit."""
         shift, first = self._shift(0), np.zeros(1, np.int64)
         return _Level(shift, first, first, first, _Tally((1, ((self._grid.size - 1) >> shift) + 1)))
 
@@ -220,7 +220,7 @@ class Ranks(Reading):
         return max(self._bits - (level + 1) * -(-self._bits // self.passes), 0)
 
     def _width(self) -> int:
-        """The bits of the next digit."""
+        """The number of bits of the next digit."""
         return self._level.shift - self._shift(len(self._looked) + 1)
 
     def of(self, values: Array, threads: int = 1) -> Any:
@@ -279,7 +279,7 @@ class Ranks(Reading):
             self._level = self._level._replace(expected=np.array([n]))
 
     def _look_into(self, cells: _Cells, n: int) -> None:
-        """In the next pass the codes of small cells are copied, and large ones are counted by their next digit."""
+        """Prepare the next pass, which copies the codes of small cells and counts large cells by their next digit."""
         level, width = self._level, self._width()
         rows, digits = level.tally.shape
         row, digit = np.divmod(cells.places, digits)
@@ -290,7 +290,7 @@ class Ranks(Reading):
         marks = np.zeros(rows * digits, np.int32)
         marks[cells.places[few]] = 1
         marks[cells.places[~few]] = 2 + np.arange(np.count_nonzero(~few))
-        # What was copied before is not looked at again.
+        # Cells copied in an earlier pass are skipped.
         self._marks = [(np.where(old > 1, old, 0).astype(np.int32), at) for old, at in self._marks]
         self._marks.append((marks.reshape(rows, digits), level.shift))
         self._any = (self._marks[0][0][0] != 0).view(np.uint8)
@@ -302,7 +302,7 @@ class Ranks(Reading):
             self._gap = _Gap.of(self._known(), n)
 
     def _known(self) -> tuple[Integers, ...]:
-        """First code, last code, records before and records of the cells about which all is known in the end."""
+        """The first code, last code, records before and records in each cell that is fully known in the end."""
         last = self._level
         width = 1 << self._marks[-1][1] if self._marks else self._grid.size
         rows = [(c.starts, c.starts + (c.width - 1), c.befores, c.expected) for c in self._copied]
@@ -344,7 +344,7 @@ class Ranks(Reading):
             tables = np.count_nonzero(held.expected > digits)
             last = len(self._looked) + 1 == earlier
             if last and (not isinstance(counts, Blob) or counts.size != tables * digits):
-                raise ValueError(DAMAGED)  # before there are so many tables
+                raise ValueError(DAMAGED)  # before allocating so many tables
             self._look_into(held, n)
         tally = self._level.tally
         tally.take(read_counts(counts, tally.size, n, exact=not earlier))
@@ -354,10 +354,10 @@ class Ranks(Reading):
 
 
 class _Gap(NamedTuple):
-    """The records between two stretches, whose codes are added up but not held."""
+    """The records between two stretches, whose codes are summed but not kept."""
 
-    low: int  # the last code below them
-    high: int  # the first code above them
+    low: int  # the last code below the gap
+    high: int  # the first code above the gap
     below: int
     between: int
     above: int
@@ -382,7 +382,7 @@ class _Gap(NamedTuple):
         return total
 
     def sum(self, clamped_sum: int) -> int:
-        """The sum between, within what it can be if all passes saw the same records."""
+        """The sum of the codes in the gap, clamped to the values possible if all passes saw the same records."""
         total = clamped_sum - self.below * self.low - self.above * self.high
         return min(max(total, self.between * self.low), self.between * self.high)
 
@@ -390,7 +390,7 @@ class _Gap(NamedTuple):
 class Ordered(Protocol):
     """The sorted codes of n records around the wanted ranks: `Selected` of an array, `Order` of a stream.
 
-    Only wanted ranks may be asked for; of three stretches or more, only those in 1..n.
+    Only wanted ranks are available; with three stretches or more, only wanted ranks in 1..n.
     """
 
     @property
@@ -405,7 +405,7 @@ class Ordered(Protocol):
 
 
 class Selected(NamedTuple):
-    """Stretches of the order of an array: their codes, from ranks `firsts` on."""
+    """Stretches of the sorted codes of an array, starting at the ranks `firsts`."""
 
     n: int
     firsts: list[int]
@@ -444,7 +444,7 @@ class Selected(NamedTuple):
 
 
 def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches of ranks, ascending and apart."""
+    """Merge overlapping and adjacent stretches of ranks; return them in ascending order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(wanted):
         if joined and first <= joined[-1][1] + 1:
@@ -457,28 +457,28 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 def _many(
     values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, threads: int
 ) -> tuple[list[int], list[Integers]]:
-    """First ranks and codes of the stretches, cut to the ranks that there are."""
+    """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of(wanted, len(values))
     found = grid.encode(_windows.windows(values, firsts, lasts, **grid.kernel, workers=threads))
     return firsts.tolist(), np.split(found, np.cumsum(lasts - firsts + 1)[:-1])
 
 
 class Order(NamedTuple):
-    """What is known of the sorted codes: entry i holds the ranks after ``ends[i] - counts[i]``, up to ``ends[i]``."""
+    """The known sorted codes: entry i holds the ranks from ``ends[i] - counts[i] + 1`` to ``ends[i]``."""
 
     codes: Integers
     counts: Integers
     ends: Integers
     n: int
     last: int
-    between: int = 0  # the sum of the codes of which no entry tells
+    between: int = 0  # the sum of the codes without an entry
 
     @classmethod
     def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
-        """From ascending codes, with their counts, that lie in cells.
+        """Make an order from ascending codes in cells and their counts.
 
-        If passes saw different records, those of a cell that are too many are left out from its end, and those that
-        lack are counted at its start.
+        If passes saw different records, surplus records are removed from the end of a cell and missing records are
+        counted at its start.
         """
         starts, _, befores, expected = cells
         edges = np.append(np.searchsorted(codes, starts), codes.size)
@@ -500,7 +500,7 @@ class Order(NamedTuple):
         return codes
 
     def total(self, first: int, last: int) -> int:
-        """The sum of the codes of ranks first..last; `between` is all of it that no entry tells. Below 2**63."""
+        """The sum of the codes of ranks first..last, below 2**63; `between` is the part of it without entries."""
         begins = self.ends - self.counts
         overlap = np.minimum(self.ends, last) - np.maximum(begins, first - 1)
         return int(np.sum(self.codes * np.maximum(overlap, 0))) + self.between
@@ -509,7 +509,7 @@ class Order(NamedTuple):
 def _reconciled(
     codes: Integers, counts: Integers, edges: Integers, found: Integers, cells: tuple[Integers, ...]
 ) -> tuple[Integers, Integers, Integers]:
-    """Codes and counts in their cells, as many as expected in each, and how many entries each has."""
+    """Codes and counts, with the expected number of records in each cell, and the number of entries of each cell."""
     starts, lasts, _, expected = cells
     lacking = found < expected
     at, sizes = edges[:-1][lacking], np.diff(edges) + lacking

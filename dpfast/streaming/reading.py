@@ -1,4 +1,4 @@
-"""Readings of one pass: sums, counts, codes, values."""
+"""The base class of readings, and the readings with one pass: sums, counts, codes, values."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ Array = NDArray[Any]
 
 
 class Reading(ABC):
-    """Reads records, in one pass or more, and makes their summary. PRIVATE once it has read.
+    """Base class of readings, which make the summary of the records for a law. PRIVATE once it has read records.
 
-    A stream calls `add` for each chunk and `merge` for each other reading of the present pass, `advance` between two
-    passes, and `summary` after the last one. An array needs one call of `of`.
+    A stream calls `add` for each chunk and `merge` for each other reading of the current pass, `advance` between two
+    passes, and `summary` after the last one. An array needs a single call of `of`.
     """
 
     passes = 1
 
     @abstractmethod
     def records(self, x: Any) -> Array:
-        """A chunk as numbers; looks at its shape and dtype only."""
+        """Return a chunk as numbers; checks only its shape and dtype."""
 
     @abstractmethod
     def add(self, values: Array, threads: int) -> None:
-        """The records of a chunk."""
+        """Add the records of a chunk."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """What another reading has read in the same pass."""
+        """Add the records that another reading has read in the same pass."""
 
     def advance(self, n: int) -> None:
-        """Begin the next pass over n records, where there is one."""
-        raise ValueError("there is one pass only")
+        """Begin the next pass over n records; raises a ValueError after the last pass."""
+        raise ValueError("there is only one pass")
 
     @abstractmethod
     def summary(self, n: int) -> Any:
-        """What the law is made of, after the last pass over n records."""
+        """Return the summary for the law, after the last pass over n records."""
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        """The summary of all records, in one array as `records` returns it; called once, and of a new reading only.
+        """Return the summary of all records, in one array as returned by `records`. Call it once, on an empty reading.
 
-        By all passes over the array; a subclass may override it by a faster way to the same summary.
+        Makes all passes over the array; a subclass may override it by a faster way to the same summary.
         """
         for number in range(self.passes):
             if number:
@@ -67,15 +67,15 @@ class Reading(ABC):
 
     @abstractmethod
     def pack(self) -> Any:
-        """All that is held, as lists of integers, None and arrays of int64."""
+        """Return the contents as nested lists of integers, None and arrays of int64."""
 
     @abstractmethod
     def unpack(self, packed: Any, n: int, number: int) -> None:
-        """Take over, into a new reading, what `pack` gave in pass `number`, n records in the first; or a ValueError."""
+        """Restore an empty reading from `pack` in pass `number`, n records in the first; may raise a ValueError."""
 
 
 class CodeSums(NamedTuple):
-    """n records; the sums of their codes and of the squares, exact."""
+    """n, the sum of the codes of n records and the sum of their squares, exact."""
 
     n: int
     total: int
@@ -83,7 +83,7 @@ class CodeSums(NamedTuple):
 
 
 class Sums(Reading):
-    """Exact sums of the codes, and of their squares where they are asked for. Two integers."""
+    """The exact sum of the codes, and with `squares` the sum of their squares. It holds two integers."""
 
     def __init__(self, grid: Grid, *, squares: bool) -> None:
         self._grid, self._squares = grid, squares
@@ -118,12 +118,12 @@ class Sums(Reading):
 
 
 class RecordCount(Reading):
-    """The number of records, which a state holds anyway.
+    """The number of records. It holds no data of its own, because the state counts the records.
 
     Parameters
     ----------
     kept : callable
-        Those of a chunk that count.
+        Returns the records of a chunk that are counted.
     """
 
     def __init__(self, kept: Callable[[Array], Array]) -> None:
@@ -155,9 +155,9 @@ class Counts(Reading):
     ----------
     shape : tuple of int
     records : callable
-        A chunk as numbers.
+        Returns a chunk as numbers.
     count : callable
-        The counts of a chunk, an array of `shape`, by ``count(values, threads)``.
+        ``count(values, threads)`` returns the counts of a chunk, an array of this shape.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Counts(Reading):
         self._counts += other._counts
 
     def summary(self, n: int) -> tuple[Integers, int]:
-        """The counts, and n."""
+        """The counts and n."""
         return self._counts.copy(), n
 
     def of(self, values: Array, threads: int = 1) -> tuple[Integers, int]:
@@ -191,16 +191,16 @@ class Counts(Reading):
 
 
 class Codes(Reading):
-    """The grid codes of all records, in the order in which they were read: 8 bytes for each record and column.
+    """The grid codes of all records, in the order of reading: 8 bytes per record and column.
 
     Parameters
     ----------
     grids : tuple of Grid
         One for each column.
     finish : callable
-        The summary, of an array of shape (n, columns).
+        Makes the summary from the codes, an array of shape (n, columns).
     records : callable, optional
-        A chunk as numbers, of shape (m,) or (m, columns). Default: a vector.
+        Returns a chunk as numbers, of shape (m,) or (m, columns). Default: a vector.
     """
 
     def __init__(
@@ -243,21 +243,21 @@ class Codes(Reading):
 
 
 class Batch(NamedTuple):
-    """The summary of `Values`: records in one array, and the number of threads that may read them."""
+    """The summary of `Values`: the records in one array and the number of threads to read them."""
 
     values: Array
     threads: int
 
 
 class Values(Codes):
-    """The records themselves, for a law that reads them: an array as it is, or the values of the codes of a stream.
+    """The records themselves, for a law that reads them: an array unchanged, or the values of the codes of a stream.
 
-    The law must be the same for both: a function of the codes.
+    The law must be the same for both, that is, a function of the codes.
 
     Parameters
     ----------
     grids, records
-        As for `Codes`.
+        See `Codes`.
     """
 
     def __init__(self, grids: tuple[Grid, ...], records: Callable[[Any], Array] | None = None) -> None:

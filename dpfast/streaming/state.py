@@ -39,10 +39,10 @@ class Streamed(Protocol):
 
 
 class State:
-    """What a mechanism has read of a stream so far: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
+    """The state of a mechanism that reads a stream: mergeable, serialisable, PRIVATE. Made by ``mechanism.start()``.
 
-    A state reads chunks in one or more passes, each over the same records. States that read different chunks in the
-    same pass are merged, in any order; the merged one goes on to the next pass, and its copies read in that.
+    A state reads chunks in one or more passes, each over the same records. Merge states that read different chunks in
+    the same pass, in any order; then advance the merged state to the next pass, and read that with copies of it.
 
     Attributes
     ----------
@@ -50,19 +50,20 @@ class State:
     passes : int
         The number of passes: public, a function of the mechanism's parameters only.
     number : int
-        The present pass, from 1.
+        The current pass, from 1.
     n : int
-        Records read in the present pass (of `Count`, those that count): as public as the number of records is.
+        The number of records read in the current pass (for `Count`, of counted records). It is public if and only if
+        the mechanism's number of records is public.
 
     Notes
     -----
-    Privacy: a state, and its bytes, are private data, like the records: only what `release` returns is a release, and
-    each one spends the budget of ``mechanism.privacy``. A state is no secret sharing and holds no noise.
-    The passes must see the same records. If one sees a different number of them, that is a ValueError; if it sees as
-    many but others, there is no error: the counts of the first pass stand, records beyond them in a cell of codes are
-    left out, those that lack count at the least code of the cell, and sums are clamped to what they can be. The
-    guarantee is about passes over the same records: there is none then.
-    A state is not safe to use from several threads at once; `workers` are.
+    Privacy: a state and its bytes are private data, like the records. Only the value of `release` is a release; each
+    one spends the budget of ``mechanism.privacy``. A state is not a secret sharing and contains no noise.
+    All passes must read the same records. A different number of records raises a ValueError. The same number of
+    different records raises no error: the counts of the first pass are kept, surplus records in a cell of codes are
+    dropped, missing ones get the least code of the cell, and sums are clamped to their possible range. The guarantee
+    does not hold in this case: it requires passes over the same records.
+    A state is not thread-safe; `workers` are.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class State:
         self.mechanism = mechanism
         self.number, self.n = 1, 0
         self._reading = mechanism.reading()
-        self._records: int | None = None  # those of the first pass, when it is over
+        self._records: int | None = None  # the number in the first pass, once it is over
 
     @property
     def passes(self) -> int:
@@ -95,12 +96,12 @@ class State:
         return f"<State of pass {self.number} of {self.passes}, private, for {self.mechanism!r}>"
 
     def update(self, chunk: Any, *, workers: int = 1) -> None:
-        """Read a chunk of records in the present pass.
+        """Read a chunk of records in the current pass.
 
         Parameters
         ----------
         chunk : array_like of shape (m,) or (m, d)
-            As the mechanism takes them; m = 0 will do.
+            Records of the shape that the mechanism requires; m may be 0.
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
@@ -111,7 +112,7 @@ class State:
         self.n += len(values)
 
     def read(self, chunks: Iterable[Any], *, workers: int = 1) -> State:
-        """Read chunks in this pass and in all that follow; the state itself, ready for `release`."""
+        """Read chunks in the current and all following passes; return the state itself, ready for `release`."""
         while True:
             for chunk in chunks:
                 self.update(chunk, workers=workers)
@@ -120,14 +121,14 @@ class State:
             self.next_pass()
 
     def merge(self, other: State) -> None:
-        """Add what another state of the same mechanism has read in the same pass.
+        """Add the records that another state of the same mechanism has read in the same pass.
 
         Raises
         ------
         TypeError, ValueError
-            No state; a state of another mechanism, or of one that cannot be told from it since it has another function
-            without a name (`to_bytes`); one of another pass, or whose earlier passes found other
-            records around the wanted ranks.
+            If `other` is not a state, belongs to another mechanism or another pass, or had different records around the
+            wanted ranks in earlier passes. Mechanisms with different functions without a name count as different
+            (see `to_bytes`).
         """
         if not isinstance(other, State):
             raise TypeError(f"a state merges with a state, not with {type(other).__name__}")
@@ -145,12 +146,12 @@ class State:
         self.n += other.n
 
     def next_pass(self) -> None:
-        """Go on to the next pass, in which all records are read again.
+        """Advance to the next pass, which reads all records again.
 
         Raises
         ------
         ValueError
-            After the last pass, with no records, or with another number of records than in the first pass.
+            After the last pass, without records, or with another number of records than in the first pass.
         """
         if self.number == self.passes:
             raise ValueError(f"pass {self.number} is the last: release")
@@ -169,7 +170,7 @@ class State:
 
     @refused(EXACT)
     def summary(self) -> Any:
-        """What the law is made of, after the last pass. PRIVATE."""
+        """The summary for the law, after the last pass. PRIVATE."""
         self._check_last()
         return self._reading.summary(self._all_records())
 
@@ -183,16 +184,16 @@ class State:
     def release(
         self, *, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None
     ) -> Any:
-        """A release, after the last pass: it spends the budget, each time, as ``mechanism.release`` of all records.
+        """Release, after the last pass. Each call spends the budget, like ``mechanism.release`` of all records.
 
         Parameters
         ----------
         size, rng
-            As for `Mechanism.release`: the same releases for the same generator.
+            See `Mechanism.release`, which gives the same releases for the same generator.
         """
         shape = _checks.shape(size)
         bit_generator(rng)
-        self._check_last()  # what is wrong without the data costs nothing
+        self._check_last()  # an error that does not depend on the data costs no privacy
         profile, label = self.mechanism.privacy_profile, repr(self.mechanism)
         with spending(profile, times=math.prod(shape), label=label, of=self):
             return self.mechanism.drawn(self._made, size, rng)
@@ -207,16 +208,16 @@ class State:
             )
         return self._records
 
-    # On the wire: docs/guides/streaming.md tells the layout.
+    # docs/guides/streaming.md describes the layout of the bytes.
 
     def to_bytes(self) -> bytes:
-        """The state for another process or machine: a documented, versioned format without pickle. PRIVATE.
+        """Serialise the state for another process or machine; a documented, versioned format, not pickle. PRIVATE.
 
         Raises
         ------
         TypeError
-            A mechanism with a function that its module does not know by name: a lambda or a local function, of which
-            the bytes could not tell one from another.
+            If the mechanism has a function that its module does not define by name, a lambda or a local function: the
+            bytes could not identify it.
         """
         header = {
             "mechanism": fingerprint(self.mechanism),
@@ -228,17 +229,17 @@ class State:
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, mechanism: Streamed) -> State:
-        """The state that `to_bytes` made, for the same mechanism.
+        """Restore the state that `to_bytes` serialised, for the same mechanism.
 
         Raises
         ------
         ValueError
-            Damaged bytes, bytes of another version of the format, or the state of another mechanism.
+            For damaged bytes, another version of the format, or the state of another mechanism.
         """
         header, held = opened(bytes(data))
         state = cls(mechanism)
         if header.get("mechanism") != fingerprint(mechanism):
-            raise ValueError(f"the state of another mechanism than {mechanism!r}")
+            raise ValueError(f"the state belongs to another mechanism than {mechanism!r}")
         number, n, records = (header.get(name) for name in ("pass", "n", "records"))
         state.number, state.n = read_whole(number, state.passes), read_whole(n, _MOST_RECORDS)
         if state.number < 1 or (records is None) != (state.number == 1):

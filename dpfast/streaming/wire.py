@@ -1,4 +1,4 @@
-"""The bytes of a state: a documented, versioned format without pickle."""
+"""The serialisation of a state, in a documented, versioned format without pickle."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 _MAGIC = b"dpfast\x00S"
 _VERSION = 2
-_MOST_SPARSE = 2**22  # entries: what few bytes can stand for in memory
-_MOST_DEEP = 8  # lists in lists
+_MOST_SPARSE = 2**22  # entries of a sparse array: the memory that a few bytes can claim
+_MOST_DEEP = 8  # levels of nested lists
 DAMAGED = "damaged bytes: not a state of dpfast"
 _HEAD = len(_MAGIC) + 6
 
 
 class Blob(NamedTuple):
-    """An array of int64 on the wire: `size` entries, all of them or those that are not 0 with their places."""
+    """A serialised array of int64 with `size` entries: all entries, or the nonzero entries and their indices."""
 
     size: int
     places: Integers | None
@@ -36,7 +36,7 @@ class Blob(NamedTuple):
 
 
 def _described(node: Any, blobs: list[bytes]) -> Any:
-    """A packed tree as JSON, its arrays moved to blobs."""
+    """Convert a packed tree to JSON; append its arrays to `blobs`."""
     if isinstance(node, list):
         return [_described(part, blobs) for part in node]
     if not isinstance(node, np.ndarray):
@@ -49,7 +49,7 @@ def _described(node: Any, blobs: list[bytes]) -> Any:
 
 
 def sealed(header: dict[str, Any], packed: Any) -> bytes:
-    """The bytes of a state: its header and what `Reading.pack` returned."""
+    """Serialise a state: its header and the value of `Reading.pack`."""
     blobs: list[bytes] = []
     text = json.dumps({**header, "held": _described(packed, blobs)}, separators=(",", ":")).encode()
     body = b"".join([struct.pack("<Q", len(text)), text, *blobs])
@@ -57,7 +57,7 @@ def sealed(header: dict[str, Any], packed: Any) -> bytes:
 
 
 def opened(data: bytes) -> tuple[dict[str, Any], Any]:
-    """The header and the packed tree of a state, with a `Blob` for each array."""
+    """Read the header and the packed tree of a state, with a `Blob` for each array."""
     if data[: len(_MAGIC)] != _MAGIC or len(data) < _HEAD + 8:
         raise ValueError(DAMAGED)
     version, check = struct.unpack("<HI", data[len(_MAGIC) : _HEAD])
@@ -81,7 +81,7 @@ def opened(data: bytes) -> tuple[dict[str, Any], Any]:
 
 
 class _Blobs:
-    """The arrays after the header, one after the other."""
+    """A reader of the consecutive arrays after the header."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -113,21 +113,21 @@ class _Blobs:
 
 
 def read_items(node: Any, count: int | None = None) -> list[Any]:
-    """A list, of `count` items if given."""
+    """Read a list, of `count` items if given."""
     if not isinstance(node, list) or (count is not None and len(node) != count):
         raise ValueError(DAMAGED)
     return node
 
 
 def read_whole(node: Any, most: int) -> int:
-    """An integer from 0 to `most`."""
+    """Read an integer from 0 to `most`."""
     if type(node) is not int or not 0 <= node <= most:
         raise ValueError(DAMAGED)
     return node
 
 
 def read_array(node: Any, most: int) -> Integers:
-    """An array of at most so many entries; nothing is allocated before its size is known to be right."""
+    """Read an array of at most `most` entries; check its size before allocating it."""
     if not isinstance(node, Blob) or node.size > most:
         raise ValueError(DAMAGED)
     if node.places is None:
@@ -141,7 +141,7 @@ def read_array(node: Any, most: int) -> Integers:
 
 
 def read_counts(node: Any, size: int, n: int, *, exact: bool = True) -> Integers:
-    """Counts that add up to n; to anything that fits 64 bits, if not `exact`."""
+    """Read counts that sum to n, or to any 64-bit integer if not `exact`."""
     counts = read_array(node, size)
     if counts.size != size or np.any(counts < 0) or np.sum(counts, dtype=np.float64) > 2.0**62:
         raise ValueError(DAMAGED)
@@ -151,7 +151,7 @@ def read_counts(node: Any, size: int, n: int, *, exact: bool = True) -> Integers
 
 
 def read_codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> Integers:
-    """At most so many codes of a grid."""
+    """Read at most `most` codes of a grid, or exactly `exactly` of them."""
     codes = read_array(node, most)
     if np.any((codes < 0) | (codes >= grid.size)) or exactly not in (None, codes.size):
         raise ValueError(DAMAGED)
@@ -159,7 +159,7 @@ def read_codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> 
 
 
 def fingerprint(mechanism: Any) -> str:
-    """A digest of the kind and the public parameters of a mechanism; a TypeError for functions without a name."""
+    """A digest of the class and public parameters of a mechanism; raises a TypeError for functions without a name."""
     return hashlib.sha256(repr(_named(mechanism)).encode()).hexdigest()[:32]
 
 
@@ -177,14 +177,14 @@ def _named(value: Any) -> Any:
 
 
 def _name(function: Any) -> list[str]:
-    """The module and the name of a function, by which it can be told from all others there."""
+    """The module and the name that identify a function."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     found: Any = sys.modules.get(module) if isinstance(module, str) else None
     for part in name.split(".") if isinstance(name, str) else [""]:
         found = getattr(found, part, None)
     if found is not function:
         raise TypeError(
-            "a state with a function that has no name in its module (a lambda, a local function, an object that is "
-            "called) has no bytes: define it with `def` in a module"
+            "a state with a function that has no name in its module (a lambda, a local function, a callable object) "
+            "cannot be serialised: define the function with `def` in a module"
         )
     return [str(module), str(name)]

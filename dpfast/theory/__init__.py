@@ -1,7 +1,7 @@
-"""What the theory promises: lower and upper bounds and sample sizes, one function per theorem.
+"""Theoretical guarantees: lower and upper bounds on errors, and sample sizes; one function per theorem.
 
 Every bound takes public parameters and assumptions about the distribution, never data, and costs no privacy. Only
-`influence_function` and `gross_error_sensitivity` look at a sample; what they return is as private as the sample.
+`influence_function` and `gross_error_sensitivity` take a sample; their results are as private as the sample.
 """
 
 from dpfast.theory.aggregate import (

@@ -1,10 +1,10 @@
-"""Smith (2008): sample-and-aggregate estimators, how many blocks, and how close to the maximum-likelihood estimator.
+"""Smith (2008): sample-and-aggregate estimators, their number of blocks, and their efficiency.
 
-A block of b records gives an estimate of variance ``1 / (b I) + v2 / b**2`` and bias ``b1 / b + b2 / b**2``, I the
-Fisher information of a record (b1 = 0 where the bias is corrected). The mean of k = n / b of them, with Laplace noise
-of scale ``width / (k epsilon)``, has the mean squared error ``1 / (n I)``, that of the best estimator without privacy,
-plus an excess that depends on k. Estimates are clamped to an interval of that width: where the truth is near one of its
-ends, measured in standard deviations of a block's estimate, that is a bias of the mean (`clamp_bias`).
+A block of b records gives an estimate of variance ``1 / (b I) + v2 / b**2`` and bias ``b1 / b + b2 / b**2``, where I is
+the Fisher information of a record (b1 = 0 if the bias is corrected). The mean of k = n / b such estimates, with Laplace
+noise of scale ``width / (k epsilon)``, has the mean squared error ``1 / (n I)`` of the best non-private estimator plus
+an excess that depends on k. Estimates are clamped to an interval of this width; if the truth is within a few standard
+deviations of a block's estimate from one of its ends, clamping biases the mean (`clamp_bias`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import SupportsIndex
 from dpfast import _checks
 from dpfast._least import least as least_number
 
-_FAR = 40.0  # standard deviations beyond which a normal number has no tail in doubles
-_STRAIGHT = 1e-3  # a skewness below which an estimate is taken as normal
+_FAR = 40.0  # beyond this many standard deviations, the normal tail underflows in doubles
+_STRAIGHT = 1e-3  # below this skewness, an estimate is treated as normal
 
 
 def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0.0) -> float:
@@ -26,18 +26,18 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
     Parameters
     ----------
     deviation : float
-        Standard deviation of the estimate before it is clamped, at least 0.
+        Standard deviation of the estimate before clamping, at least 0.
     below, above : float
-        How far below and above its mean the ends of the interval are; negative where the mean lies outside, `math.inf`
-        where there is no end.
+        Distances from its mean down and up to the ends of the interval; negative if the mean lies outside, `math.inf`
+        if there is no end.
     skewness : float
-        Of the estimate: it is normal if 0, else shifted lognormal, reflected if negative.
+        Skewness of the estimate: 0 for a normal one, else it is shifted lognormal, and reflected if negative.
 
     Returns
     -------
     float
-        ``deviation (L(below / deviation) - L(above / deviation))`` where it is normal, ``L(z) = phi(z) - z (1 -
-        Phi(z))`` the expected excess of a standard normal number over z.
+        For a normal estimate, ``deviation (L(below / deviation) - L(above / deviation))``, where ``L(z) = phi(z) - z (1
+        - Phi(z))`` is the expected excess of a standard normal variable over z.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def clamp_bias(deviation: float, below: float, above: float, skewness: float = 0
 
 
 def _excess_over(z: float, skewness: float) -> float:
-    """E (Z - z)^+ for Z of mean 0, variance 1 and a skewness: normal where that is about 0, else shifted lognormal."""
+    """E (Z - z)^+ for Z of mean 0, variance 1 and given skewness: normal if it is about 0, else shifted lognormal."""
     if abs(skewness) < _STRAIGHT:
         if z > _FAR:
             return 0.0
@@ -68,7 +68,7 @@ def _excess_over(z: float, skewness: float) -> float:
         return max(_excess_over(-z, -skewness) - z, 0.0)
     half = skewness**2 / 2
     root = math.cbrt(1 + half + skewness * math.sqrt(1 + half / 2))
-    variance = root + 1 / root - 2  # of a lognormal number of mean 1; its skewness (variance + 3) sqrt(variance)
+    variance = root + 1 / root - 2  # of a lognormal variable of mean 1 with skewness (variance + 3) sqrt(variance)
     level, tau = 1 + z * math.sqrt(variance), math.sqrt(math.log1p(variance))
     if level <= 0:
         return -z
@@ -77,21 +77,21 @@ def _excess_over(z: float, skewness: float) -> float:
 
 
 def _beyond(z: float) -> float:
-    """P(Z > z) of a standard normal Z."""
+    """P(Z > z) for a standard normal Z."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def clamp_margin(bias: float, deviation: float, skewness: float = 0.0) -> float:
-    """How far beyond the mean of an estimate it can be clamped at one end for a bias that is no larger.
+    """Least distance from the mean of an estimate to a one-sided clamp for a given bias.
 
     Parameters
     ----------
     bias : float
-        Positive.
+        Bound on the bias, positive.
     deviation : float
         Standard deviation of the estimate, at least 0.
     skewness : float
-        Of the estimate, as for `clamp_bias`.
+        Skewness of the estimate, see `clamp_bias`.
 
     Returns
     -------
@@ -128,31 +128,31 @@ def block_excess(
     below: float = math.inf,
     above: float = math.inf,
 ) -> float:
-    """What privacy adds to the mean squared error ``1 / (n I)`` of an efficient estimator.
+    """Increase of the mean squared error over ``1 / (n I)``, that of an efficient estimator, due to privacy.
 
     Parameters
     ----------
     n : int
         Number of records.
     blocks : float
-        k, positive.
+        Number of blocks k, positive.
     width : float
-        Of the public range of the parameter.
+        Width of the public range of the parameter.
     epsilon : float
         Positive.
     v2, b1, b2 : float
         Second-order terms of the estimate of a block.
     deviation, skewness : float
-        For the bias of the clamp: ``1 / sqrt(I)``, and the skewness of a block's estimate times the square root of its
-        records.
+        For the bias by clamping: ``1 / sqrt(I)``, and the skewness of a block's estimate times the square root of its
+        number of records.
     below, above : float
-        How far below and above the parameter estimates are clamped.
+        Distances from the parameter down and up to the ends of the clamping interval.
 
     Returns
     -------
     float
-        ``v2 k / n**2 + bias**2 + 2 (width / (k epsilon))**2``, the bias being ``|b1 k / n + b2 k**2 / n**2|`` plus the
-        absolute value of `clamp_bias` for ``deviation sqrt(k / n)`` and ``skewness sqrt(k / n)``.
+        ``v2 k / n**2 + bias**2 + 2 (width / (k epsilon))**2``, where the bias is ``|b1 k / n + b2 k**2 / n**2|`` plus
+        the absolute value of `clamp_bias` for ``deviation sqrt(k / n)`` and ``skewness sqrt(k / n)``.
 
     Examples
     --------
@@ -188,15 +188,15 @@ def block_count(
     Parameters
     ----------
     n, width, epsilon, v2, b1, b2, deviation, skewness, below, above
-        As for `block_excess`; b1 and b2 count as their absolute values.
+        See `block_excess`; of b1 and b2, the absolute values are used.
     least : int
-        At least 1. Below 20 records, skewness spoils the expansion that `block_excess` is.
+        Least number of records per block, at least 1. The expansion in `block_excess` is inaccurate below 20 records.
 
     Returns
     -------
     int
-        ``(4 width**2 n**2 / (v2 epsilon**2))**(1/3)`` where there is no bias, rounded, and at most ``n // least``; at
-        least 1. With a clamp that biases, the best to within 1/16 of it.
+        Without bias, ``(4 width**2 n**2 / (v2 epsilon**2))**(1/3)``, rounded, at most ``n // least`` and at least 1. If
+        clamping causes a bias, the best number to within 1/16.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def block_count(
 
 
 def best_near(first: int, cost: Callable[[int], float], most: int) -> int:
-    """The number of blocks, 1 to `most`, from which steps of 1/16 find none of a lower cost, going from `first`."""
+    """Find a local minimum of the cost over 1..`most` blocks, by steps of 1/16 from `first`."""
     best, least = first, cost(first)
     for step in (_up, _down):
         while (k := min(step(best), most)) not in (best, 0) and (found := cost(k)) < least:
@@ -235,7 +235,7 @@ def best_near(first: int, cost: Callable[[int], float], most: int) -> int:
 
 
 def fewest_near(best: int, cost: Callable[[int], float], slack: float, least: int) -> int:
-    """The fewest blocks, at least `least`, to which steps of 1/16 lead while the cost is within a share of the best."""
+    """Reduce the blocks by steps of 1/16, to at least `least`, while the cost exceeds the best by at most `slack`."""
     allowed = cost(best) * (1 + slack)
     while (k := _down(best)) >= least and cost(k) <= allowed:
         best = k
@@ -263,21 +263,21 @@ def aggregate_efficiency(
     above: float = math.inf,
     blocks: float | None = None,
 ) -> float:
-    """Mean squared error of the private estimate over ``1 / (n I)``, that of the best one without privacy: 1 or more.
+    """Ratio of the mean squared error of the private estimate to ``1 / (n I)``, the best without privacy; at least 1.
 
     Parameters
     ----------
     n, width, epsilon, v2, b1, b2, below, above
         See `block_excess`.
     information : float
-        I, positive: Fisher information of one record.
+        Fisher information I of one record, positive.
     blocks : float, optional
-        Default: that of `block_count`.
+        Number of blocks. Default: `block_count`.
 
     Returns
     -------
     float
-        Tends to 1, as ``1 + 1.5 I (4 v2**2 width**2 / epsilon**2)**(1/3) n**(-1/3)`` where there is no bias.
+        Without bias, it tends to 1 as ``1 + 1.5 I (4 v2**2 width**2 / epsilon**2)**(1/3) n**(-1/3)``.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def aggregate_sample_size(
     b1: float = 0.0,
     b2: float = 0.0,
 ) -> int:
-    """Records with which `aggregate_efficiency` is at most `efficiency`.
+    """Number of records for which `aggregate_efficiency` is at most `efficiency`.
 
     Parameters
     ----------
@@ -316,12 +316,12 @@ def aggregate_sample_size(
     Returns
     -------
     int
-        The least such n, at least 40, where no clamp biases.
+        The least such n, at least 40, without bias by clamping.
 
     Raises
     ------
     ValueError
-        More than 2**50 records.
+        If more than 2**50 records are needed.
 
     Examples
     --------
@@ -336,5 +336,5 @@ def aggregate_sample_size(
     return least_number(
         lambda n: n >= 40 and aggregate_efficiency(n, **terms) <= efficiency,
         most=2**50,
-        too_many="such an efficiency takes more than 2**50 records",
+        too_many="this efficiency requires more than 2**50 records",
     )

@@ -1,4 +1,4 @@
-"""Random signs for a vector in the cube [-1, 1]^d: how many to send, and the number that makes them unbiased."""
+"""Random signs for a vector in the cube [-1, 1]^d: the number of signs, and the scale that makes them unbiased."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dpfast.coin import Coin, coin
 
-# Subset sizes that are compared: all up to `_SMALL`, then only the largest; more signs gain less than a percent.
+# Subset sizes to compare: all up to `_SMALL`, then only the largest; other sizes gain less than one percent.
 _SMALL = 96
 _LARGEST = 1024
 
@@ -36,7 +36,7 @@ def gamma_ratio_half(x: float) -> float:
 
 
 class Signs(NamedTuple):
-    """The signs of a report: k of the d coordinates, of which at least tau agree where the coin shows "keep"."""
+    """The signs of a report: k of the d coordinates; at least tau of them agree if the coin shows "keep"."""
 
     method: str
     k: int
@@ -45,7 +45,7 @@ class Signs(NamedTuple):
 
     @classmethod
     def of(cls, d: int, epsilon: float, method: str) -> Signs:
-        """The signs of `method`; for "auto" those whose report has the smaller second moment."""
+        """The signs of `method`; "auto" selects the method whose report has the smaller second moment."""
         majority = cls("majority", d, d // 2 + 1, majority_scale(d, coin(epsilon)))
         if method == "majority":
             return majority
@@ -55,30 +55,30 @@ class Signs(NamedTuple):
 
 
 def subset_coin(k: int, tau: int, epsilon: float) -> Coin:
-    """The coin of k signs of which at least tau agree where it shows "keep"."""
+    """The coin for k signs; at least tau of them agree if it shows "keep"."""
     inside, outside = masks(k, tau)
     return coin(epsilon, Fraction(inside[-1], outside[-1]))
 
 
 @lru_cache(maxsize=64)
 def masks(k: int, tau: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many masks of k bits have 0, 0 or 1, ..., at most k - tau ones; how many have more, cumulated from there."""
+    """Numbers of masks of k bits, cumulated: with at most 0, 1, ..., k - tau ones; and from there on with more ones."""
     counts = [math.comb(k, ones) for ones in range(k + 1)]
     few, many = counts[: k - tau + 1], counts[k - tau + 1 :]
     return tuple(itertools.accumulate(few)), tuple(itertools.accumulate(many))
 
 
 def threshold_scale(k: int, tau: int, ratio: Fraction) -> Fraction:
-    """B of k signs that agree in at least tau with odds `ratio`: what a sign is multiplied by to be unbiased.
+    """The factor B that makes a sign unbiased, for k signs at least tau of which agree with odds `ratio`.
 
-    ``(E N + 2^k - N) / ((E - 1) C(k - 1, tau - 1))``, N the number of masks in the favoured set.
+    ``(E N + 2^k - N) / ((E - 1) C(k - 1, tau - 1))``, where N is the number of masks in the favoured set.
     """
     inside = masks(k, tau)[0][-1]
     return (ratio * inside + (1 << k) - inside) / ((ratio - 1) * math.comb(k - 1, tau - 1))
 
 
 def majority_scale(d: int, fair: Coin) -> float:
-    """B of all d signs: ``c / t``, less 1 for even d, c the coin's gain, ``t = C(2m, m) / 4^m``, m = d // 2."""
+    """B of all d signs: ``c / t``, minus 1 for even d, c the coin's gain, ``t = C(2m, m) / 4^m``, m = d // 2."""
     m = d // 2
     t = gamma_ratio_half(m) / (math.sqrt(math.pi) * m) if m else 1.0
     return fair.gain / t - (d % 2 == 0)
@@ -86,7 +86,7 @@ def majority_scale(d: int, fair: Coin) -> float:
 
 @lru_cache(maxsize=256)
 def best_subset(d: int, epsilon: float) -> tuple[int, int]:
-    """The number k of signs and the threshold tau of least B^2 / k, to rounding."""
+    """The number of signs k and the threshold tau with the least B^2 / k, up to rounding."""
     gain = math.expm1(min(epsilon, 44.36))
     best = (math.inf, 1, 1)
     for k in _sizes(d):
@@ -102,7 +102,7 @@ def _sizes(d: int) -> list[int]:
 
 
 def _tails(k: int) -> Iterator[tuple[int, float, float]]:
-    """Each threshold above k / 2, from k down; the shares of the masks that agree in so many signs; in no fewer."""
+    """Yield tau = k down to above k / 2, and the shares of masks with exactly and with at least tau agreements."""
     total, masks_of_tau, more = 2**k, 1, 0
     for tau in range(k, k // 2, -1):
         more += masks_of_tau

@@ -1,8 +1,8 @@
-"""Wasserman and Zhou (2010): what histograms and synthetic records lose to privacy; theorems 5 to 8 and both tables.
+"""Wasserman and Zhou (2010): privacy and errors of histograms and synthetic records; theorems 5 to 8, both tables.
 
-Densities live on the unit box [0, 1]^r: divide an integrated squared error by the volume of the bounds to have it in
-data units. Letters in the equations: m is the number of cells, r of columns, k of synthetic records, epsilon the
-paper's alpha. Figures are from public parameters and assumed distributions, never from data.
+Densities are on the unit box [0, 1]^r: divide an integrated squared error by the volume of the bounds to convert it to
+data units. Notation: m is the number of cells, r of columns, k of synthetic records; epsilon is the paper's alpha. All
+results follow from public parameters and assumed distributions, never from data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._least import least
 
-# How much one record changes counts, in the l1 norm: replaced, it leaves one cell and enters another.
+# The l1 change of the counts by one record: a replaced record leaves one cell and enters another.
 CHANGED_COUNTS = {"replace-one": 2, "add-remove": 1}
 _MOST_CELLS = 2**24
 
@@ -29,17 +29,17 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
     Parameters
     ----------
     delta : float
-        Weight of the uniform density in the mixture with the histogram, in (0, 1]. (No failure probability.)
+        Weight of the uniform density in the mixture with the histogram, in (0, 1]. (Not a failure probability.)
     cells : int
-        m, at least 2: the release from one cell does not depend on the data.
+        Number of cells m, at least 2: with one cell the release does not depend on the data.
     n, k : int
-        Records and draws, at least 1.
+        Number of records and of draws, at least 1.
 
     Returns
     -------
     float
-        The largest log-ratio of the probabilities of a release under two data sets that differ in one record; to
-        rounding. It is attained where all draws fall in a cell that holds one record or none.
+        The largest log-ratio of the probabilities of a release under two data sets that differ in one record, up to
+        rounding. It is attained if all draws fall in a cell with one record or none.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
 
     References
     ----------
-    Wasserman and Zhou 2010, Theorem 5, equation (4): stated as sufficient, it is exact (mechanisms-b 10).
+    Wasserman and Zhou 2010, Theorem 5, equation (4): stated there as sufficient, but exact (mechanisms-b 10).
 
     Examples
     --------
@@ -64,19 +64,19 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
 
 
 def smoothed_delta(epsilon: float, *, cells: SupportsIndex, n: SupportsIndex, k: SupportsIndex) -> float:
-    """Least weight of the uniform density with which k draws from a smoothed histogram are epsilon-private.
+    """Least weight of the uniform density for which k draws from a smoothed histogram are epsilon-private.
 
     Parameters
     ----------
     epsilon : float
         Positive.
     cells, n, k : int
-        m cells, n records, k draws, at least 1 each.
+        Number of cells m, records n and draws k, at least 1 each.
 
     Returns
     -------
     float
-        ``m / (m + n (exp(epsilon / k) - 1))``, to rounding; a release uses it rounded up to a multiple of 2**-64.
+        ``m / (m + n (exp(epsilon / k) - 1))``, up to rounding; a release rounds it up to a multiple of 2**-64.
 
     Raises
     ------
@@ -115,13 +115,13 @@ def smoothed_mise(
     Parameters
     ----------
     probabilities : array_like
-        Of the m equal cells under the assumed density p; they sum to 1.
+        Probabilities of the m equal cells under the assumed density p; they sum to 1.
     square_integral : float
         Integral of p**2 over the unit box; at least m times the sum of the squared probabilities.
     n, k : int
-        Records and draws, at least 1.
+        Number of records and of draws, at least 1.
     delta : float
-        Weight of the uniform density, in [0, 1]; that of a release is `smoothed_delta`.
+        Weight of the uniform density, in [0, 1]; a release uses `smoothed_delta`.
 
     Returns
     -------
@@ -135,8 +135,8 @@ def smoothed_mise(
 
     Notes
     -----
-    With P the probabilities, q = (1 - delta) P + delta / m and e = q^2 + (1 - delta)^2 P (1 - P) / n, the second moment
-    of what the smoothed histogram gives a cell::
+    With P the probabilities, q = (1 - delta) P + delta / m, and e = q^2 + (1 - delta)^2 P (1 - P) / n the second moment
+    of a cell's probability in the smoothed histogram::
 
         int p^2 - 2 m sum q P + m sum [e + (q - e) / k]
 
@@ -155,7 +155,7 @@ def smoothed_mise(
     """
     shares = np.asarray(probabilities, dtype=np.float64).ravel()
     if not (shares.size and np.all(shares >= 0) and abs(shares.sum() - 1) < 1e-6):
-        raise ValueError("probabilities must be at least 0 and sum to 1")
+        raise ValueError("probabilities must be nonnegative and sum to 1")
     n, k = _checks.whole("n", n, least=1), _checks.whole("k", k, least=1)
     squares = float(np.square(shares).sum())
     integral = _checks.positive("square_integral", square_integral)
@@ -163,7 +163,7 @@ def smoothed_mise(
 
 
 def _smoothed_mise(squares: float, square_integral: float, m: int, n: int, k: int, delta: float) -> float:
-    """The same from sum P^2, on which alone the exact formula depends."""
+    """`smoothed_mise` as a function of sum P^2, on which alone it depends."""
     kept = 1 - delta
     cross = kept * squares + delta / m  # sum q P
     second = kept**2 * squares + (2 * kept + delta) * delta / m + kept**2 * (1 - squares) / n  # sum e
@@ -172,12 +172,12 @@ def _smoothed_mise(squares: float, square_integral: float, m: int, n: int, k: in
 
 @dataclass(frozen=True)
 class SmoothedChoice:
-    """What `smoothed_optimum` found.
+    """The result of `smoothed_optimum`.
 
     Attributes
     ----------
     bins : int
-        On each axis.
+        Number of bins on each axis.
     k : int
         Number of draws.
     delta : float
@@ -202,12 +202,12 @@ def smoothed_optimum(
     bins: Iterable[SupportsIndex] | None = None,
     dimensions: SupportsIndex = 1,
 ) -> SmoothedChoice:
-    """Bins and draws of the smoothed histogram with the least error, for an assumed density.
+    """Numbers of bins and draws of the smoothed histogram with the least error, for an assumed density.
 
     Parameters
     ----------
     cdf : callable
-        Distribution function on [0, 1] of an assumed density, vectorised; of each column, all independent.
+        Vectorised distribution function on [0, 1] of an assumed density, the same for each independent column.
     square_integral : float
         Integral over [0, 1] of the square of that density.
     n : int
@@ -215,9 +215,9 @@ def smoothed_optimum(
     epsilon : float
         Positive.
     k : int, optional
-        Draws. Default: the best of 60 values in geometric progression from 1 to n.
+        Number of draws. Default: the best of 60 values in geometric progression from 1 to n.
     bins : iterable of int, optional
-        Numbers of bins on an axis to look at. Default: 1 to 64, then in steps of a tenth to 4096, with at most 2**24
+        Candidate numbers of bins per axis. Default: 1 to 64, then in steps of a tenth to 4096, with at most 2**24
         cells.
     dimensions : int
         Number of columns, at least 1.
@@ -233,7 +233,7 @@ def smoothed_optimum(
 
     References
     ----------
-    Wasserman and Zhou 2010, section 4, which gives orders (`density_rate`); by the exact `smoothed_mise` instead.
+    Wasserman and Zhou 2010, section 4, which gives orders (`density_rate`); here the exact error is minimised.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def perturbed_mise(
     n : int
         Number of records, at least 1.
     bins : int, or sequence of ints
-        Of one column, or of each; at least 1.
+        Number of bins, one for all columns or one per column; at least 1.
     epsilon : float
         Positive.
     roughness : float
@@ -294,8 +294,8 @@ def perturbed_mise(
     Returns
     -------
     float
-        ``R / (12 c^2) + m / n + m^2 v / n^2``, c the least number of bins on an axis, m that of cells and v the
-        variance of the noise. An upper bound where axes have unequal numbers of bins.
+        ``R / (12 c^2) + m / n + m^2 v / n^2``, where c is the least number of bins on an axis, m the number of cells
+        and v the variance of the noise. An upper bound if axes have unequal numbers of bins.
 
     Raises
     ------
@@ -304,8 +304,8 @@ def perturbed_mise(
 
     Notes
     -----
-    Bias for narrow bins; sampling, without the small part -int p^2 / n; noise exactly, v = 1 / (2 sinh(epsilon / 4)^2),
-    about 8 / epsilon^2, under replacement. Clipping lowers the last term where it is large.
+    The three terms are the bias for narrow bins, the sampling error (without the small part -int p^2 / n) and the exact
+    noise, v = 1 / (2 sinh(epsilon / 4)^2), about 8 / epsilon^2, under replacement. Clipping reduces a large last term.
 
     References
     ----------
@@ -367,7 +367,7 @@ def perturbed_bins(
     dimensions: SupportsIndex = 1,
     neighbors: str = "replace-one",
 ) -> int:
-    """Bins on each axis with which the perturbed histogram has the least `perturbed_mise`.
+    """Number of bins on each axis that minimises `perturbed_mise`.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def perturbed_bins(
 
     Notes
     -----
-    The order n^(1 / (2 + r)) of Theorem 8 is right for large n epsilon and ignores the noise, whose constant matters.
+    The order n^(1 / (2 + r)) of Theorem 8 holds for large n epsilon; it ignores the noise, whose constant matters.
 
     References
     ----------
@@ -413,7 +413,7 @@ def perturbed_bins(
 
 @dataclass(frozen=True)
 class SmoothedOrders:
-    """Orders of growth of the smoothed histogram's parameters and error: constants are left out.
+    """Orders of growth of the smoothed histogram's parameters and error, without constants.
 
     Attributes
     ----------
@@ -429,14 +429,14 @@ class SmoothedOrders:
 def smoothed_orders(
     n: SupportsIndex, *, epsilon: float = 1.0, dimensions: SupportsIndex = 1, distance: str = "l2"
 ) -> SmoothedOrders:
-    """Orders of cells, draws and delta that Theorems 6 and 7 choose for the smoothed histogram, and its error.
+    """Orders of cells, draws, delta and error of the smoothed histogram in Theorems 6 and 7.
 
     Parameters
     ----------
     n : int
         Number of records, at least 2.
     epsilon : float
-        Positive; enters delta only.
+        Positive; affects delta only.
     dimensions : int
         Number of columns r, at least 1.
     distance : {"l2", "kolmogorov-smirnov"}
@@ -456,8 +456,8 @@ def smoothed_orders(
 
     Notes
     -----
-    For Lipschitz densities, as n grows with epsilon fixed. Theorem 7 prints delta = n^(-1 / (r + 3)); its own equation
-    (5) makes it m k / (n epsilon) = n^(-1 / (2 r + 3)) / epsilon, the root of the rate, which is what is returned.
+    For Lipschitz densities, as n grows with epsilon fixed. Theorem 7 states delta = n^(-1 / (r + 3)); by its own
+    equation (5) it is m k / (n epsilon) = n^(-1 / (2 r + 3)) / epsilon, the root of the rate, which is returned here.
 
     References
     ----------
@@ -478,7 +478,7 @@ def smoothed_orders(
     return SmoothedOrders(m, k, m * k / (n * epsilon), rate)
 
 
-# From n, r and the smoothness; Kolmogorov-Smirnov for Lipschitz densities.
+# Functions of n, r and the smoothness; Kolmogorov-Smirnov rates are for Lipschitz densities.
 _Rate = Callable[[int, int, float], float]
 _RATES: dict[tuple[str, str], _Rate] = {
     ("smoothed", "l2"): lambda n, r, _: n ** (-2 / (2 * r + 3)),
@@ -499,12 +499,12 @@ _RATES: dict[tuple[str, str], _Rate] = {
 def density_rate(
     method: str, n: SupportsIndex, *, distance: str = "l2", dimensions: SupportsIndex = 1, smoothness: float = 1.0
 ) -> float:
-    """Rate at which a private release comes near to the density, as in the paper's two tables; constants left out.
+    """Rate of convergence of a private release to the density, as in the paper's two tables, without constants.
 
     Parameters
     ----------
     method : {"smoothed", "perturbed", "exponential", "series", "exponential-series", "minimax", "minimax-series"}
-        The last two: no method can do better, private or not.
+        The last two are lower bounds for all methods, private or not.
     n : int
         Number of records, at least 2.
     distance : {"l2", "kolmogorov-smirnov"}
@@ -512,7 +512,7 @@ def density_rate(
     dimensions : int
         Columns r, at least 1; 1 for the exponential mechanism and the series.
     smoothness : float
-        Of a Sobolev class, above 1/2, for series. The others are for Lipschitz densities.
+        Smoothness of a Sobolev class, above 1/2, for series. The other methods are for Lipschitz densities.
 
     Returns
     -------
@@ -522,18 +522,18 @@ def density_rate(
     Raises
     ------
     ValueError
-        A parameter out of range, or a rate that the paper does not give.
+        If a parameter is out of range, or the paper does not give the rate.
 
     Notes
     -----
-    epsilon is fixed as n grows. One entry differs from the paper's: the Kolmogorov-Smirnov rate of the perturbed
-    histogram is the larger of log(n) n^(-2 / (2 + r)) and sqrt(log(n) / n), not the smaller, which for r = 1 would beat
-    the minimax rate (mechanisms-b 0, F6).
+    epsilon is fixed as n grows. One entry differs from the paper: the Kolmogorov-Smirnov rate of the perturbed
+    histogram is the larger of log(n) n^(-2 / (2 + r)) and sqrt(log(n) / n), not the smaller, which for r = 1 would be
+    better than the minimax rate (mechanisms-b 0, F6).
 
-    The rate of the exponential mechanism, n^(-1/3), is an upper bound that is not reached: see `exponential_orders`.
-    Theorems 14 and 15 ask for a smoothness above 1, of which "exponential-series" takes about sqrt(n) synthetic records
-    and "series" at least n; the perturbed coefficients themselves have the rate above 1/2: with m = n^(1 / (2 s + 1))
-    terms the noise, of order m^3 / (n epsilon)^2, is below m / n once m^2 < n epsilon^2.
+    The rate of the exponential mechanism, n^(-1/3), is an upper bound that is not attained: see `exponential_orders`.
+    Theorems 14 and 15 require a smoothness above 1; "exponential-series" takes about sqrt(n) synthetic records,
+    "series" at least n. The perturbed coefficients themselves have the rate for every smoothness above 1/2: with
+    m = n^(1 / (2 s + 1)) terms the noise, of order m^3 / (n epsilon)^2, is below m / n once m^2 < n epsilon^2.
 
     References
     ----------
@@ -551,7 +551,7 @@ def density_rate(
         raise ValueError(f"smoothness must be above 0.5, not {smoothness!r}")
     if (method, distance) not in _RATES:
         known = ", ".join(f"{m!r} in {d!r}" for m, d in _RATES)
-        raise ValueError(f"there is a rate of {known}, not of {method!r} in {distance!r}")
+        raise ValueError(f"the paper gives rates for {known}, not for {method!r} in {distance!r}")
     if r > 1 and method not in ("smoothed", "perturbed", "minimax"):
         raise ValueError(f"dimensions must be 1 for {method!r}, not {r}")
     return float(_RATES[method, distance](n, r, smooth))

@@ -1,6 +1,6 @@
-"""How much one point can move a statistic of a sample: influence functions at a finite scale.
+"""Influence functions at a finite scale: the effect of one point on a statistic of a sample.
 
-These look at a sample; what they return is as private as the sample.
+These functions take a sample; their results are as private as the sample.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ WeightedStatistic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 def influence_function(
     statistic: Statistic | WeightedStatistic, x: ArrayLike, at: float | Fraction, rho: float
 ) -> float:
-    """Change of a statistic when a share `rho` of the sample's mass moves to the point `at`, divided by `rho`.
+    """Change of a statistic when a fraction `rho` of the sample's mass moves to the point `at`, divided by `rho`.
 
     PRIVATE: a function of x, for theory and diagnosis, not a release.
 
     Parameters
     ----------
     statistic : dpfast.statistics.Statistic or callable
-        Every statistic but `Sum`, as a functional of a weighted distribution function F, exactly: a quantile is
-        ``inf{t : F(t) >= q}``; a trimmed mean the mean of the quantiles of levels from trim to 1 - trim, a Winsorized
-        one with the quantiles at these two levels for those beyond; Huber's estimate the least root theta of
-        ``E clip(theta - X, -k, k)``, not rounded to a grid. A callable is given ``(values, weights)``, float64 arrays
-        of equal length, unsorted, the weights nonnegative of sum 1, and returns a number; it must treat a value of
-        weight 0 as absent.
+        Any statistic except `Sum`, computed exactly as a functional of a weighted distribution function F: a quantile
+        is ``inf{t : F(t) >= q}``; a trimmed mean is the mean of the quantiles of levels from trim to 1 - trim; a
+        Winsorized mean replaces the values beyond these two quantiles by them; Huber's estimate is the least root theta
+        of ``E clip(theta - X, -k, k)``, not rounded to a grid. A callable receives ``(values, weights)``, float64
+        arrays of equal length, unsorted, with nonnegative weights of sum 1, and returns a number; it must treat a value
+        of weight 0 as absent.
     x : array_like of shape (n,)
         The sample, finite; F is its empirical distribution.
     at : float
-        Where the mass goes; infinite points, the limits of far ones, are allowed but for callables.
+        The point that receives the mass; may be infinite (a limit), except for callables.
     rho : float or Fraction
-        In (0, 1]. A float stands for the number that it prints as; give a Fraction where ties matter (1/3).
+        In (0, 1]. A float is read as the decimal that it prints as; pass a Fraction where ties matter (1/3).
 
     Returns
     -------
     float
-        Signed; for a statistic the correctly rounded number; infinite if an infinite `at` carries it away.
+        Signed; correctly rounded for a statistic; infinite if an infinite `at` makes the statistic infinite.
 
     Raises
     ------
     TypeError
-        What is neither a statistic nor a callable; `Sum`, which depends on the number of records, too.
+        If `statistic` is neither a statistic nor a callable, or is `Sum`, which depends on the number of records.
     ValueError
-        `rho` out of range, `at` NaN, x empty, not finite or not one-dimensional.
+        If `rho` is out of range, `at` is NaN, or x is empty, not finite or not one-dimensional.
 
     Notes
     -----
@@ -64,8 +64,8 @@ def influence_function(
 
         IF_rho(at, T, F) = (T((1 - rho) F + rho delta_at) - T(F)) / rho
 
-    For a linear T this is a(at) - T(F) at every scale. Where trim * n is whole and x on the grid, T(F) is what the
-    mechanisms of this library are built on. Cost: O(n log n), in exact integers: about 10 microseconds a record.
+    For a linear T this is a(at) - T(F) at every scale. If trim * n is an integer and x is on the grid, T(F) is the
+    statistic that the mechanisms release. Cost: O(n log n), in exact integers: about 10 microseconds per record.
 
     References
     ----------
@@ -116,30 +116,31 @@ def gross_error_sensitivity(
     statistic, x, rho
         See `influence_function`.
     bounds : tuple of two floats, optional
-        Ends of the domain of the records. By default the whole line, but for callables; there the result is infinite
-        for means and variances, and for others once `rho` is large enough to carry them away.
+        Ends of the domain of the records. Default: the whole line, except for callables; then the result is infinite
+        for means and variances, and for other statistics if `rho` is large enough to move them to infinity.
     points : array_like, optional
-        Further places to try, for a callable that is not monotone.
+        Further points to try, for a callable that is not monotone.
 
     Returns
     -------
     float
-        Exact, correctly rounded, for statistics. For a callable exact if it does not decrease when a record grows, for
-        the ends of the domain are then the worst places; else the largest over the ends and `points`, a lower bound.
+        Exact and correctly rounded for statistics. For a callable, exact if it does not decrease when a record grows,
+        since the ends of the domain are then the worst points; else the largest over the ends and `points`, a lower
+        bound.
 
     Raises
     ------
     TypeError
-        A callable without `bounds`.
+        If a callable is given without `bounds`.
     ValueError
-        As `influence_function`, or `bounds` in the wrong order.
+        As in `influence_function`, or if `bounds` are in the wrong order.
 
     Notes
     -----
-    ``GES_rho(T, F) = sup_at |IF_rho(at, T, F)|``. Two statistics do not grow with every record. The influence on the
-    variance is ``(1 - rho)(at - E X)**2 - Var X``, whose modulus is greatest at an end or at the point nearest to the
-    mean. A quantile of the mixture is `at` clipped between two points, so the interquartile range is linear in `at`
-    between four such points, and its change is greatest at one of them or at an end.
+    ``GES_rho(T, F) = sup_at |IF_rho(at, T, F)|``. Two statistics are not monotone in each record. The influence on the
+    variance is ``(1 - rho)(at - E X)**2 - Var X``, whose modulus is greatest at an end or at the point closest to the
+    mean. A quantile of the mixture is `at` clipped between two points, so the interquartile range is piecewise linear
+    in `at` between four such points, and its change is greatest at one of them or at an end.
     Cost: two to six times that of `influence_function`.
 
     References
@@ -158,7 +159,7 @@ def gross_error_sensitivity(
     if bounds is not None:
         lower, upper = _checks.pair("bounds", bounds)
         if lower > upper:
-            raise ValueError(f"bounds must be in order, not {bounds!r}")
+            raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
     elif isinstance(statistic, Statistic):
         lower, upper = -math.inf, math.inf
     else:
@@ -178,7 +179,7 @@ def _share(rho: Any) -> Fraction:
 
 
 def _rational(value: Any) -> Fraction:
-    """The rational number that a float prints as; a Fraction or an integer stays itself."""
+    """The decimal number that a float prints as; a Fraction or an integer is unchanged."""
     return Fraction(repr(float(value))) if isinstance(value, (float, np.floating)) else _checks.exact(value)
 
 
@@ -192,7 +193,7 @@ def _sample(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def _turns(statistic: Statistic, values: NDArray[np.float64], share: Fraction) -> list[Any]:
-    """Where, besides the ends, the influence on a statistic that is not monotone can be greatest."""
+    """Points, besides the ends, at which the influence on a non-monotone statistic can be greatest."""
     if isinstance(statistic, Variance):
         return [_Weighted.empirical(values).between(Fraction(0), Fraction(1))]
     if isinstance(statistic, InterquartileRange):
@@ -202,9 +203,9 @@ def _turns(statistic: Statistic, values: NDArray[np.float64], share: Fraction) -
 
 
 class _Weighted:
-    """A distribution on sorted points, exactly: integers in units of 1 / `unit`; an infinite one is a float.
+    """An exact distribution on sorted points: integers in units of 1 / `unit`; an infinite point is a float.
 
-    The masses are integers, too, in units of 1 / `total`.
+    The masses are integers in units of 1 / `total`.
     """
 
     def __init__(self, points: list[Any], masses: list[int], unit: int) -> None:
@@ -237,12 +238,12 @@ class _Weighted:
         return point if isinstance(point, float) else Fraction(point, divisor * self._unit)
 
     def quantile(self, level: Fraction, *, above: bool = False) -> Any:
-        """``inf{t : F(t) >= level}``; ``inf{t : F(t) > level}`` for `above`."""
+        """``inf{t : F(t) >= level}``; with `above`, ``inf{t : F(t) > level}``."""
         i = (bisect_right if above else bisect_left)(self._sums, level * self._total)
         return self._value(self._points[min(i, len(self._points) - 1)])
 
     def between(self, start: Fraction, stop: Fraction) -> Any:
-        """The integral of the quantile function over the levels from start to stop."""
+        """The integral of the quantile function from level `start` to `stop`."""
         finer = math.lcm(start.denominator, stop.denominator)
         low, high = int(start * finer) * self._total, int(stop * finer) * self._total
         integral: Any = 0
@@ -260,7 +261,7 @@ class _Weighted:
         return Fraction(squares * self._total - total * total, (self._total * self._unit) ** 2)
 
     def huber(self, k: Fraction) -> Any:
-        """Walks along the slopes of ``E clip(theta - X, -k, k)``, times all units, to its least root."""
+        """Follow the slopes of ``E clip(theta - X, -k, k)``, times all units, to its least root."""
         corner = k.numerator * self._unit
         weighted = list(zip(self._points, self._masses, strict=True))
         height = corner * sum(mass if point == -math.inf else -mass for point, mass in weighted)
@@ -270,7 +271,7 @@ class _Weighted:
         turns = sorted((point + side * corner, -side * mass) for point, mass in inside for side in (-1, 1))
         slope, previous = 0, 0
         for turn, change in turns:
-            rise = slope * (turn - previous)  # no slope before the first turn
+            rise = slope * (turn - previous)  # the slope is 0 before the first turn
             if slope and height + rise >= 0:
                 return Fraction(previous * slope - height, slope * k.denominator * self._unit)
             height, slope, previous = height + rise, slope + change, turn

@@ -1,7 +1,7 @@
 """Wasserman and Zhou (2010), exponential mechanism under the Kolmogorov-Smirnov distance: theorems 11 and 12.
 
-All is on the unit interval, for one column. k is the number of synthetic records, R the small-ball probability, C the
-supremum of the density, epsilon the paper's alpha. From public parameters and assumptions, never from data.
+Everything is on the unit interval, for one column. Notation: k is the number of synthetic records, R the small-ball
+probability, C the supremum of the density, epsilon the paper's alpha. No function uses data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpfast import _checks
 
 
 def small_ball_probability(k: SupportsIndex, radius: float) -> float:
-    """Probability that k independent draws are within a Kolmogorov-Smirnov distance of the law they are drawn from.
+    """Probability that k independent draws are within a Kolmogorov-Smirnov distance of their distribution.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
     Returns
     -------
     float
-        R(k, radius) = P(sup |F - G| <= radius), G the empirical distribution function of k draws from F: the same for
-        every continuous F. 0 below 1 / (2 k), the least distance there is, and where it underflows.
+        R(k, radius) = P(sup |F - G| <= radius), where G is the empirical distribution function of k draws from F; it is
+        the same for every continuous F. 0 below 1 / (2 k), the least possible distance, or if it underflows.
 
     Raises
     ------
@@ -36,8 +36,8 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
 
     Notes
     -----
-    For small radius and large k its logarithm is about ``-pi^2 / (8 k radius^2)``. Cost: that of
-    ``scipy.stats.kstwo.cdf``, which it is.
+    For small radius and large k its logarithm is about ``-pi^2 / (8 k radius^2)``. Computed by
+    ``scipy.stats.kstwo.cdf``.
 
     References
     ----------
@@ -55,18 +55,18 @@ def small_ball_probability(k: SupportsIndex, radius: float) -> float:
 
 
 def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, epsilon: float, peak: float) -> float:
-    """Bound on the probability that the records of `KolmogorovSmirnov` are further than this from the distribution.
+    """Bound the probability that the records of `KolmogorovSmirnov` are further than `distance` from the distribution.
 
     Parameters
     ----------
     distance : float
-        Kolmogorov-Smirnov distance of the synthetic records from the law that the data are drawn from, in [0, 1].
+        Kolmogorov-Smirnov distance of the synthetic records from the distribution of the data, in [0, 1].
     n, k : int
-        Records and synthetic records, at least 1.
+        Number of records and of synthetic records, at least 1.
     epsilon : float
         Positive.
     peak : float
-        C >= 1: the greatest density on the unit interval, that is, of values divided by the width of the bounds.
+        C >= 1: the maximum density of the values after division by the width of the bounds.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, eps
 
     Notes
     -----
-    Over data and release, for every n: equation (11) with the sensitivity 1 / n and, for its O(n^-c), the exact
-    probability of the event that (10) bounds. For a continuous law, before values are rounded to the grid.
+    A probability over data and release, for every n: equation (11) with the sensitivity 1 / n and, in place of its
+    O(n^-c), the exact probability of the event in (10). For a continuous law, before values are rounded to the grid.
 
     References
     ----------
@@ -107,7 +107,7 @@ def exponential_tail(distance: float, *, n: SupportsIndex, k: SupportsIndex, eps
 
 @dataclass(frozen=True)
 class ExponentialOrders:
-    """Orders of growth of the synthetic records of `KolmogorovSmirnov` and of their distance from the truth.
+    """Orders of growth of the synthetic records of `KolmogorovSmirnov` and of their distance from the distribution.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class ExponentialOrders:
 
 
 def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> ExponentialOrders:
-    """Synthetic records and distance from the truth of the exponential mechanism as Theorem 12 has them.
+    """Orders of k and of the distance from the distribution in Theorem 12, for the exponential mechanism.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
     epsilon : float
         Positive.
     peak : float
-        C > 1: the greatest density on the unit interval.
+        C > 1: the maximum density on the unit interval.
 
     Returns
     -------
     ExponentialOrders
-        ``k = (3 epsilon n / B)^(2/3)`` and ``rate = 2 (B / (3 epsilon n))^(1/3)``, B = log C.
+        ``k = (3 epsilon n / B)^(2/3)`` and ``rate = 2 (B / (3 epsilon n))^(1/3)``, with B = log C.
 
     Raises
     ------
@@ -142,13 +142,13 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
 
     Notes
     -----
-    The constants do not follow from Theorem 11: with them C^k exp(-3 n epsilon rate / 16) is C^(7 k / 8), which grows.
+    The constants do not follow from Theorem 11: with them, C^k exp(-3 n epsilon rate / 16) is C^(7 k / 8), which grows.
     With less than an eighth of this k it vanishes, at this rate.
 
-    Nor is the rate the mechanism's: the theorem keeps R(k, rate / 2) constant. With k = a n^(1/2) and a distance of
-    b n^(-1/2) the logarithm of the first summand of `exponential_tail` is about ``n^(1/2) (a B - 3 b epsilon / 16 +
-    pi^2 / (2 a b^2))``, negative for b large: the mechanism has the minimax rate n^(-1/2). `exponential_distance` is
-    what is found.
+    The rate is not that of the mechanism either: the theorem keeps R(k, rate / 2) constant. With k = a n^(1/2) and a
+    distance of b n^(-1/2), the logarithm of the first summand of `exponential_tail` is about ``n^(1/2) (a B - 3 b
+    epsilon / 16 + pi^2 / (2 a b^2))``, negative for large b: the mechanism has the minimax rate n^(-1/2).
+    `exponential_distance` approximates the distance that is observed.
 
     References
     ----------
@@ -164,18 +164,18 @@ def exponential_orders(n: SupportsIndex, *, epsilon: float, peak: float) -> Expo
     n = _checks.whole("n", n, least=1)
     epsilon, log_peak = _checks.positive_down("epsilon", epsilon), _log_peak(peak)
     if log_peak == 0:
-        raise ValueError("peak must be above 1: Theorem 12 is not about the uniform density")
+        raise ValueError("peak must be above 1: Theorem 12 excludes the uniform density")
     ratio = 3 * epsilon * n / log_peak
     return ExponentialOrders(ratio ** (2 / 3), 2 * ratio ** (-1 / 3))
 
 
 def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) -> float:
-    """Kolmogorov-Smirnov distance to expect between the records of `KolmogorovSmirnov` and the data: an approximation.
+    """Approximate expected Kolmogorov-Smirnov distance between the records of `KolmogorovSmirnov` and the data.
 
     Parameters
     ----------
     n, k : int
-        Records and synthetic records, at least 1.
+        Number of records and of synthetic records, at least 1.
     epsilon : float
         Positive.
 
@@ -191,13 +191,13 @@ def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) 
 
     Notes
     -----
-    Where the probability R(k, d) exp(-n epsilon d / 2) of a distance d is largest, with log R about -pi^2 / (8 k d^2):
-    as if data were spread evenly over the bounds. Other data have it while few records are asked for, and more
-    from where k exceeds about a twentieth of n epsilon: then it pays to give up the shape of the data, in part, for
-    places of more volume. For quantiles of Beta(10, 10) and Beta(2, 3), n epsilon from 1e3 to 1e5 and k from its root
-    to n epsilon / 20 the expectation, which the law gives, is 0.9 to 1.2 times this.
+    The distance d at which R(k, d) exp(-n epsilon d / 2) is largest, with log R about -pi^2 / (8 k d^2), as if the data
+    were spread evenly over the bounds. For other data it holds while k is small; the distance is larger once k exceeds
+    about a twentieth of n epsilon, where it pays to give up part of the shape of the data for points with more volume.
+    For quantiles of Beta(10, 10) and Beta(2, 3), n epsilon from 1e3 to 1e5 and k from its root to n epsilon / 20, the
+    expectation under the law is 0.9 to 1.2 times this.
 
-    The distance from the truth is at most that of the data, of order n^(-1/2), more.
+    The distance from the distribution exceeds this by at most that of the data, of order n^(-1/2).
 
     Examples
     --------
@@ -212,5 +212,5 @@ def exponential_distance(n: SupportsIndex, *, k: SupportsIndex, epsilon: float) 
 
 def _log_peak(peak: float) -> float:
     if not _checks.positive("peak", peak) >= 1:
-        raise ValueError(f"peak must be at least 1, as of any density on the unit interval, not {peak!r}")
+        raise ValueError(f"peak must be at least 1, like the maximum of any density on the unit interval, not {peak!r}")
     return math.log(peak)

@@ -1,4 +1,4 @@
-"""Rates of estimation under local privacy."""
+"""Rates of estimation under local differential privacy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def local_truncation(
     method: str = "two-point",
     truncation: str = "optimal",
 ) -> float:
-    """Where to clip numbers of which only ``E|X|**moment <= scale**moment`` is known, for their mean.
+    """Clipping point for the mean of numbers, if only ``E|X|**moment <= scale**moment`` is known.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def local_truncation(
     Returns
     -------
     float
-        T, in data units: numbers are clipped to [-T, T].
+        T, in data units; numbers are clipped to [-T, T].
 
     Raises
     ------
@@ -53,7 +53,7 @@ def local_truncation(
         T = ((k - 1) b^2 n / A)^(1 / 2k),    A = c^2 (two-point) or 8 / epsilon^2 (Laplace),    b = (k-1)^(k-1) / k^k
 
     "paper" is ``(n epsilon^2)^(1 / 2k)``, equation (10): the same order. Clipping changes the mean by at most b T^(1 -
-    k): the supremum of (x - T)+ / x^k.
+    k), the supremum of (x - T)+ / x^k.
 
     References
     ----------
@@ -86,12 +86,12 @@ def local_mean_upper_bound(
     method: str = "two-point",
     truncation: str = "optimal",
 ) -> float:
-    """Mean squared error that `dpfast.local.mean` does not exceed, for any distribution with a k-th moment.
+    """Upper bound on the mean squared error of `dpfast.local.mean`, for every distribution with a k-th moment.
 
     Parameters
     ----------
     n, epsilon, moment, scale, method, truncation
-        As for `local_truncation`, whose T it uses.
+        See `local_truncation`, which provides T.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def local_mean_upper_bound(
 
         two-point: c^2 T^2 / n + b^2 T^(2 - 2k)        Laplace: (V + 8 T^2 / epsilon^2) / n + b^2 T^(2 - 2k)
 
-    V = min(1, T^2) for k >= 2, else T^2. Infinite k: no bias. Of order ``(n epsilon^2)^(-(k - 1) / k)``.
+    V = min(1, T^2) for k >= 2, else T^2. There is no bias for infinite k. Of order ``(n epsilon^2)^(-(k - 1) / k)``.
 
     References
     ----------
@@ -134,20 +134,20 @@ def local_mean_upper_bound(
 def local_mean_lower_bound(
     n: SupportsIndex, *, epsilon: float, moment: float, scale: float = 1.0, form: str = "exact"
 ) -> float:
-    """Mean squared error that no private estimator of a mean with a k-th moment can avoid.
+    """Lower bound on the mean squared error of every private estimator of a mean with a k-th moment.
 
     Parameters
     ----------
     n, epsilon, moment, scale
         See `local_mean_upper_bound`.
     form : {"exact", "sharp", "published"}
-        As for `local_contraction`. "published" moreover uses the generic `local_le_cam`, half of what the squared error
+        See `local_contraction`. "published" also uses the generic `local_le_cam`, half of what the squared error
         allows.
 
     Returns
     -------
     float
-        In squared data units: every estimator, interactive or not, has at least this for some distribution.
+        In squared data units: every estimator, interactive or not, has at least this error for some distribution.
 
     Raises
     ------
@@ -156,9 +156,9 @@ def local_mean_lower_bound(
 
     Notes
     -----
-    Corollary 1, lower bound: of the two distributions with mass delta at +-delta^(-1 / k), else 0, the means are 2
-    delta^(1 - 1 / k) apart and their distance is delta. As (x - m)^2 + (x + m)^2 >= 2 m^2, the error is at least ``m^2
-    (1 - TV)``, TV as in `local_le_cam`; delta is chosen by search.
+    Corollary 1, lower bound: for the two distributions with mass delta at +-delta^(-1 / k) and the rest at 0, the means
+    are 2 m apart, with m = delta^(1 - 1 / k), and their distance is delta. As (x - m)^2 + (x + m)^2 >= 2 m^2, the error
+    is at least ``m^2 (1 - TV)``, TV as in `local_le_cam`; delta is found by search.
 
     References
     ----------
@@ -177,20 +177,20 @@ def local_mean_lower_bound(
 
 
 def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float:
-    """The order of the mean squared error of a mean with a k-th moment: ``min(1, (n epsilon^2)^(-(k - 1) / k))``.
+    """Order of the mean squared error for a mean with a k-th moment: ``min(1, (n epsilon^2)^(-(k - 1) / k))``.
 
     Parameters
     ----------
     n : int
         Number of people.
     epsilon : float
-        In (0, 1], for which the order is proved.
+        In (0, 1], where the order is proved.
     moment : float
         k, above 1; may be infinite.
 
     Notes
     -----
-    Corollary 1, scale 1, up to constants; with constants: `local_mean_lower_bound`, `local_mean_upper_bound`.
+    Corollary 1, scale 1, up to constants; for constants see `local_mean_lower_bound` and `local_mean_upper_bound`.
 
     References
     ----------
@@ -209,7 +209,7 @@ def local_mean_rate(n: SupportsIndex, *, epsilon: float, moment: float) -> float
 
 
 def local_median_upper_bound(n: SupportsIndex, *, epsilon: float, width: float) -> float:
-    """Excess ``E|X - estimate| - E|X - median|`` that private gradient descent does not exceed, on any distribution.
+    """Upper bound on ``E|X - estimate| - E|X - median|`` for private gradient descent, for every distribution.
 
     Parameters
     ----------
@@ -218,18 +218,18 @@ def local_median_upper_bound(n: SupportsIndex, *, epsilon: float, width: float) 
     epsilon : float
         Positive.
     width : float
-        D of the public bounds, in data units; positive.
+        Width D of the public bounds, in data units; positive.
 
     Returns
     -------
     float
-        ``min(D / 2, sqrt(2) D c / sqrt(n))``: of ``dpfast.local.median(..., steps="minimax")``, or of the middle of the
-        bounds where that is better.
+        ``min(D / 2, sqrt(2) D c / sqrt(n))``: the bound for ``dpfast.local.median(..., steps="minimax")``, or for the
+        middle of the bounds where that is better.
 
     Notes
     -----
-    Corollary 2, upper bound: the regret of gradient descent with steps D / (sqrt(2) c sqrt(i)), whose c-fold gradients
-    are bounded by c.
+    Corollary 2, upper bound: the regret of gradient descent with steps D / (sqrt(2) c sqrt(i)), for gradients times c,
+    which are bounded by c.
 
     References
     ----------
@@ -247,7 +247,7 @@ def local_median_upper_bound(n: SupportsIndex, *, epsilon: float, width: float) 
 
 
 def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, form: str = "exact") -> float:
-    """Excess ``E|X - estimate| - E|X - median|`` that no private estimator can avoid.
+    """Lower bound on ``E|X - estimate| - E|X - median|`` for every private estimator.
 
     Parameters
     ----------
@@ -259,13 +259,13 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
     Returns
     -------
     float
-        Every estimator, interactive or not, has at least this for some distribution on the bounds.
+        Every estimator, interactive or not, has at least this excess for some distribution on the bounds.
 
     Notes
     -----
     Corollary 2, lower bound: masses (1 + delta) / 2 and (1 - delta) / 2 on the two ends or the reverse, whose distance
-    is delta. Whatever the estimate, its two excesses add up to D delta, so their mean is at least ``(D / 2) delta (1 -
-    TV)``, TV as in `local_le_cam`; delta is chosen by search.
+    is delta. For every estimate, the two excesses add up to D delta, so their mean is at least ``(D / 2) delta (1 -
+    TV)``, TV as in `local_le_cam`; delta is found by search.
 
     References
     ----------
@@ -282,14 +282,14 @@ def local_median_lower_bound(n: SupportsIndex, *, epsilon: float, width: float, 
 
 
 def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> float:
-    """The order of the excess of a median: ``D min(1, (n epsilon^2)^(-1 / 2))``.
+    """Order of the excess for a median: ``D min(1, (n epsilon^2)^(-1 / 2))``.
 
     Parameters
     ----------
     n, width
         See `local_median_upper_bound`.
     epsilon : float
-        In (0, 1], for which the order is proved.
+        In (0, 1], where the order is proved.
 
     References
     ----------
@@ -308,12 +308,12 @@ def local_median_rate(n: SupportsIndex, *, epsilon: float, width: float) -> floa
 
 
 def local_ball_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float, radius: float = 1.0) -> float:
-    """The order of the mean squared error of a mean of vectors of the Euclidean ball.
+    """Order of the mean squared error for a mean of vectors in the Euclidean ball.
 
     Parameters
     ----------
     n, dimension : int
-        People; d, at least 1.
+        Number of people, and d; at least 1.
     epsilon : float
         Positive, of any size.
     radius : float
@@ -326,7 +326,7 @@ def local_ball_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon:
 
     Notes
     -----
-    Corollary 4 in its later, sharp form: the paper's lower bound leaves a gap between epsilon = 1 and log d.
+    Corollary 4 in its later, sharp form; the paper's lower bound leaves a gap for epsilon between 1 and log d.
 
     References
     ----------
@@ -344,10 +344,10 @@ def local_ball_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon:
 
 
 def local_sparse_mean_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float, radius: float = 1.0) -> float:
-    """The order of the squared error of a mean with one nonzero coordinate of d, each vector in [-r, r]^d.
+    """Order of the squared error for a mean with one nonzero coordinate, of vectors in [-r, r]^d.
 
-    For people who answer all at once: ``r^2 min(1, d log(2 d) / (n epsilon^2))``, epsilon in (0, 1]. The dimension does
-    not shrink to a logarithm, as it does without privacy. Parameters as for `local_ball_mean_rate`.
+    For non-interactive mechanisms: ``r^2 min(1, d log(2 d) / (n epsilon^2))``, epsilon in (0, 1]. Unlike without
+    privacy, the dimension does not shrink to a logarithm. Parameters: see `local_ball_mean_rate`.
 
     References
     ----------
@@ -372,12 +372,12 @@ def local_sparse_threshold(
     confidence: float = 0.95,
     method: str = "auto",
 ) -> float:
-    """How far any of the d coordinates of a mean of reports is from the mean, at most, with the given probability.
+    """Bound on the error of every coordinate of a mean of reports, which holds with probability `confidence`.
 
     Parameters
     ----------
     n, dimension : int
-        People; d; at least 1.
+        Number of people, and d; at least 1.
     epsilon : float
         At least 2**-40; rounded down to a double.
     radius : float
@@ -385,12 +385,12 @@ def local_sparse_threshold(
     confidence : float
         In (0, 1), for all coordinates together.
     method : {"auto", "majority", "subset"}
-        Of `dpfast.local.Hypercube`; "auto" is the one of the smaller threshold.
+        Method of `dpfast.local.Hypercube`; "auto" selects the one with the smaller threshold.
 
     Returns
     -------
     float
-        lambda, in data units: of `dpfast.local.sparse_mean`.
+        lambda of `dpfast.local.sparse_mean`, in data units.
 
     Raises
     ------
@@ -399,8 +399,8 @@ def local_sparse_threshold(
 
     Notes
     -----
-    The smaller of two proved bounds, with L = log(2 d / (1 - confidence)), M the scale of a report and k the number of
-    its signs: Hoeffding's ``M sqrt(2 L / n)``, and Bernstein's for moments that are not central::
+    The smaller of two proved bounds, with L = log(2 d / (1 - confidence)), scale M of a report and its number k of
+    signs: Hoeffding's ``M sqrt(2 L / n)``, and Bernstein's for non-central moments::
 
         sqrt(2 M^2 (k / d) L / n) + M L / (3 n)
 
@@ -443,20 +443,20 @@ def local_sparse_mean_bound(
     confidence: float = 0.95,
     method: str = "auto",
 ) -> float:
-    """Squared error that `dpfast.local.sparse_mean` does not exceed, with the given probability.
+    """Upper bound on the squared error of `dpfast.local.sparse_mean`, with probability `confidence`.
 
     Parameters
     ----------
     n, dimension, epsilon, radius, confidence, method
         See `local_sparse_threshold`.
     sparsity : int
-        s, the number of coordinates of the mean that are not 0; at least 0, at most d.
+        s, the number of nonzero coordinates of the mean, from 0 to d.
 
     Returns
     -------
     float
         ``4 s lambda^2``, in squared data units: each coordinate of the support is off by at most 2 lambda, and all
-        others are 0, exactly.
+        others are exactly 0.
 
     Raises
     ------
@@ -481,9 +481,9 @@ def local_sparse_mean_bound(
 
 
 def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: float) -> float:
-    """The order of the squared error of the coefficients of a logistic regression on {-1, 1}^d.
+    """Order of the squared error of the coefficients of a logistic regression on {-1, 1}^d.
 
-    ``min(d, d^2 / (n epsilon^2))``, epsilon in (0, 1], up to constants. Parameters as for `local_ball_mean_rate`.
+    ``min(d, d^2 / (n epsilon^2))``, epsilon in (0, 1], up to constants. Parameters: see `local_ball_mean_rate`.
 
     References
     ----------
@@ -500,14 +500,14 @@ def local_logistic_rate(n: SupportsIndex, dimension: SupportsIndex, *, epsilon: 
 
 
 def local_density_rate(n: SupportsIndex, *, epsilon: float, smoothness: float) -> float:
-    """The order of the integrated squared error of a density on [0, 1] with the given number of derivatives.
+    """Order of the integrated squared error for a density on [0, 1] with `smoothness` derivatives.
 
     Parameters
     ----------
     n : int
         Number of people.
     epsilon : float
-        In (0, 1], for which the order is proved.
+        In (0, 1], where the order is proved.
     smoothness : float
         beta, above 1/2.
 
@@ -537,7 +537,7 @@ def _moment(moment: float) -> float:
 
 
 def _noise(epsilon: float, method: str) -> float:
-    """Variance of one report of a number of [-1, 1], in the worst case, or of its noise."""
+    """Worst-case variance of one report of a number in [-1, 1], or the variance of its noise."""
     if method == "two-point":
         return 1 / math.tanh(epsilon / 2) ** 2
     if method == "laplace":

@@ -1,4 +1,4 @@
-"""What local privacy costs in tests: contraction, and the bounds of Le Cam, Fano and Assouad."""
+"""The cost of local privacy in testing: contraction, and the bounds of Le Cam, Fano and Assouad."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _FORMS = ("exact", "sharp", "published")
 def local_contraction(
     total_variation: float, *, epsilon: float, form: str = "exact", directions: SupportsIndex = 2
 ) -> float:
-    """How far apart the reports of people from two distributions can be, whatever the private mechanism.
+    """Bound on the divergence of the reports of people from two distributions, for every private mechanism.
 
     Parameters
     ----------
     total_variation : float
-        Distance t of the two distributions of a person's number, in [0, 1].
+        Distance t of the two distributions of a person's value, in [0, 1].
     epsilon : float
         Positive.
     form : {"exact", "sharp", "published"}
-        The least such bound, ``(E - 1)^2 max(1 / E, 2 / (E + 2)) t^2``, or the paper's ``min(4, E^2) (E - 1)^2 t^2``.
+        The least bound; ``(E - 1)^2 max(1 / E, 2 / (E + 2)) t^2``; or the paper's ``min(4, E^2) (E - 1)^2 t^2``.
     directions : {1, 2}
-        2: the sum of both Kullback-Leibler divergences. 1: either of them alone, which is what interaction asks for.
+        2: the sum of both Kullback-Leibler divergences. 1: each of them alone, as needed for interactive mechanisms.
 
     Returns
     -------
     float
-        In nats; infinite where epsilon is beyond the range of the formula.
+        In nats; infinite if the formula overflows.
 
     Raises
     ------
@@ -40,18 +40,18 @@ def local_contraction(
     Notes
     -----
     Theorem 1. All three hold for every epsilon and t. Divergences are convex and homogeneous in each report's column of
-    probabilities, so the worst mechanism has columns of entries s and E s only, and what matters of the distributions
-    is the part that they share, the one's own and the other's own: a linear programme of 8 columns and 3 rows. With s =
-    t (E - 1), a = log(1 + s) and b = -log(1 - s / E) its optimum for both directions is::
+    probabilities, so a worst mechanism has only columns with entries s and E s, and only three parts of the
+    distributions matter: the common part, and the rest of each. This is a linear programme with 8 columns and 3 rows.
+    With s = t (E - 1), a = log(1 + s) and b = -log(1 - s / E), its optimum for both directions is::
 
         max{ s (a + b) / (E + 1),   2 s a / (E + 2),   2 s b / (2 E + 1) }
 
-    (randomised response on two answers; "which of three" with one of them kept more often; its mirror image), and for
-    one direction, compared with a solver and not proved::
+    (randomised response with two answers; with three answers, one of which is kept more often; its mirror image), and
+    for one direction, checked against a solver but not proved::
 
         max{ ((1 + s) a - (E - s) b) / (E + 1),   (E b - a) / (E + 1),   s a / (E + 2) }
 
-    "sharp" is the limit of small t and a bound for all; half of it, and of "published", bounds one direction.
+    "sharp" is the limit for small t and a bound for all t; half of it, and of "published", bounds one direction.
 
     References
     ----------
@@ -82,13 +82,13 @@ def local_contraction(
     a, b = math.log1p(s), -math.log1p(-s / e)
     if two:
         return max(s * (a + b) / (e + 1), 2 * s * a / (e + 2), 2 * s * b / (2 * e + 1))
-    if s < 1e-4:  # where the terms cancel and the limit is as good
+    if s < 1e-4:  # here the terms cancel, and the limit is as accurate
         return local_contraction(t, epsilon=epsilon, form="sharp", directions=1)
     return max(((1 + s) * a - (e - s) * b) / (e + 1), (e * b - a) / (e + 1), s * a / (e + 2))
 
 
 def distinguishable(t: float, epsilon: float, n: int, form: str) -> float:
-    """A bound on the total variation distance of the reports of n people: Pinsker's, or Bretagnolle and Huber's."""
+    """Bound on the total variation distance of the reports of n people, by Pinsker or Bretagnolle and Huber."""
     divergence = n * local_contraction(t, epsilon=epsilon, form=form, directions=1)
     return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
 
@@ -101,7 +101,7 @@ def local_le_cam(
     Parameters
     ----------
     loss : float
-        What an estimate that points to the wrong one of two distributions loses at least: Phi(delta), for parameters 2
+        Least loss of an estimate that points to the wrong one of the two distributions: Phi(delta), for parameters 2
         delta apart. At least 0.
     total_variation : float
         Distance of the two distributions, in [0, 1].
@@ -115,7 +115,7 @@ def local_le_cam(
     Returns
     -------
     float
-        Every estimator has at least this expected loss, for one of the two.
+        Every estimator has at least this expected loss, for one of the two distributions.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def local_le_cam(
 
     Notes
     -----
-    Proposition 1: ``loss (1 - TV) / 2``, TV the distance of all reports: at most ``sqrt(n J / 2)`` and at most
-    ``sqrt(1 - exp(-n J))``, J the contraction in one direction.
+    Proposition 1: ``loss (1 - TV) / 2``, where TV is the distance of all reports, at most ``sqrt(n J / 2)`` and at most
+    ``sqrt(1 - exp(-n J))``, with J the contraction in one direction.
 
     References
     ----------
@@ -144,16 +144,16 @@ def local_le_cam(
 def local_fano(
     loss: float, hypotheses: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex
 ) -> float:
-    """Fano's bound under local privacy, for people who answer all at once: not for interactive mechanisms.
+    """Fano's bound under local privacy, for non-interactive mechanisms only.
 
     Parameters
     ----------
     loss : float
-        What an estimate that points to a wrong one of the hypotheses loses at least; at least 0.
+        Least loss of an estimate that points to a wrong hypothesis; at least 0.
     hypotheses : int
-        How many distributions P_v there are, at least 2.
+        Number of distributions P_v, at least 2.
     correlation : float
-        ``sup over |g| <= 1 of the mean over v of (P_v g - P g)^2``, P their mean; at most 1.
+        ``sup over |g| <= 1 of the mean over v of (P_v g - P g)^2``, where P is their mean; at most 1.
     epsilon : float
         Positive.
     n : int
@@ -162,7 +162,7 @@ def local_fano(
     Returns
     -------
     float
-        Every estimator has at least this expected loss, on average over the hypotheses; 0 where the bound is vacuous.
+        Every estimator has at least this expected loss, on average over the hypotheses; 0 if the bound is vacuous.
 
     Raises
     ------
@@ -171,10 +171,10 @@ def local_fano(
 
     Notes
     -----
-    Proposition 2: ``loss (1 - (I + log 2) / log(hypotheses))`` with the information I at most ``n (E - 1)^2 correlation
-    / 4`` and ``n epsilon``. The constant 1/4 is not the paper's: a report's column q has values in [s, E s], so ``q = s
-    (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1], its probability is at least s, and the information is at most the
-    mean chi-square divergence from P; the s sum to at most 1.
+    Proposition 2: ``loss (1 - (I + log 2) / log(hypotheses))``, where the information I is at most ``n (E - 1)^2
+    correlation / 4`` and ``n epsilon``. The constant 1/4 differs from the paper: a report's column q has values in
+    [s, E s], so ``q = s (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1]; its probability is at least s, the
+    information is at most the mean chi-square divergence from P, and the s sum to at most 1.
 
     References
     ----------
@@ -201,9 +201,9 @@ def local_assouad(
     Parameters
     ----------
     loss : float
-        delta, where an estimate loses at least 2 delta for each coordinate of a corner of the cube that it gets wrong.
+        delta: an estimate loses at least 2 delta for each wrong coordinate of a corner of the cube.
     dimension : int
-        d of the cube {-1, 1}^d whose corners v index the distributions P_v; at least 1.
+        Dimension d of the cube {-1, 1}^d; its corners v index the distributions P_v. At least 1.
     correlation : float
         ``max over v of sup over |g| <= 1 of sum_j (P_v g - P_(v, j flipped) g)^2``.
     epsilon : float
@@ -214,7 +214,7 @@ def local_assouad(
     Returns
     -------
     float
-        Every estimator has at least this expected loss, on average over the corners; 0 where the bound is vacuous.
+        Every estimator has at least this expected loss, on average over the corners; 0 if the bound is vacuous.
 
     Raises
     ------
@@ -223,10 +223,10 @@ def local_assouad(
 
     Notes
     -----
-    Proposition 3: ``d delta (1 - sqrt(n (E - 1)^2 correlation / (8 d)))``. Derived here: the divergence of the reports
-    of v from those of its neighbour is a sum over people, each given the reports before, whose law is the same for all
+    Proposition 3: ``d delta (1 - sqrt(n (E - 1)^2 correlation / (8 d)))``. Derivation: the divergence of the reports of
+    v from those of its neighbour is a sum over people, each given the earlier reports, whose law is the same for all
     neighbours; the divergence of one report is at most ``(E - 1)^2 / 4 (P_v g - P_v' g)^2`` as in `local_fano`, so the
-    sum over j is at most ``n (E - 1)^2 correlation / 4``; Pinsker and Cauchy-Schwarz do the rest.
+    sum over j is at most ``n (E - 1)^2 correlation / 4``; the rest follows by Pinsker and Cauchy-Schwarz.
 
     References
     ----------
@@ -245,12 +245,12 @@ def local_assouad(
 
 
 def local_testing_error(*, epsilon: float) -> float:
-    """The error of telling which of two numbers a person has, equally likely beforehand, from one report.
+    """Least error probability of a test between two values of a person, equally likely a priori, from one report.
 
     Returns
     -------
     float
-        ``1 / (1 + exp(epsilon))``: no test and no mechanism is better, randomised response is as good.
+        ``1 / (1 + exp(epsilon))``: a lower bound for every test and mechanism, attained by randomised response.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def local_testing_error(*, epsilon: float) -> float:
 
 
 def local_effective_sample_size(n: float, *, epsilon: float) -> float:
-    """How many true answers are worth as much as n private ones, where each answers a fair question with yes or no.
+    """Number of non-private answers as accurate as n private ones, for yes/no questions with probability near 1/2.
 
     Parameters
     ----------
@@ -275,9 +275,9 @@ def local_effective_sample_size(n: float, *, epsilon: float) -> float:
     Returns
     -------
     float
-        ``n tanh(epsilon / 2)^2``, about ``n epsilon^2 / 4`` for a small epsilon: the ratio of the variances of a median
-        by `dpfast.local.median` and of the sample median, and that of a proportion near 1/2. (The paper's lower bounds
-        speak of an order n epsilon^2, and in d dimensions n epsilon^2 / d.)
+        ``n tanh(epsilon / 2)^2``, about ``n epsilon^2 / 4`` for small epsilon: the ratio of the variances of the median
+        from `dpfast.local.median` and of the sample median, also for a proportion near 1/2. (The paper's lower bounds
+        are of order n epsilon^2, and n epsilon^2 / d in d dimensions.)
 
     Examples
     --------
@@ -292,18 +292,18 @@ def local_effective_sample_size(n: float, *, epsilon: float) -> float:
 
 
 def _squared(epsilon: float) -> float:
-    """(E - 1)^2, infinite where it is beyond the doubles."""
+    """(E - 1)^2, or infinity if it overflows."""
     return math.expm1(epsilon) ** 2 if epsilon < 350 else math.inf
 
 
 def information_of(n: SupportsIndex, epsilon: float) -> float:
-    """The product n epsilon^2, for epsilon up to 1."""
+    """Return n epsilon^2, for epsilon up to 1."""
     epsilon = _checks.positive_down("epsilon", epsilon)
     if epsilon > 1:
-        raise ValueError(f"epsilon must be at most 1 for this order to be proved, not {epsilon!r}")
+        raise ValueError(f"epsilon must be at most 1, where this order is proved, not {epsilon!r}")
     return _checks.whole("n", n, least=1) * epsilon**2
 
 
 def largest_of(bound: Callable[[float], float]) -> float:
-    """The largest value on delta = 1, ..., 2^-48, 32 in an octave: what any delta gives is a bound."""
+    """The largest value over delta = 1, ..., 2^-48, 32 per octave; the value at every delta is a bound."""
     return max(bound(2.0 ** (-j / 32)) for j in range(48 * 32))

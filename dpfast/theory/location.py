@@ -1,8 +1,8 @@
-"""Chaudhuri and Hsu (2012), sections 3 and 4: what any private estimator must lose, what theirs loses.
+"""Chaudhuri and Hsu (2012), sections 3 and 4: lower bounds for private estimators, and the error of theirs.
 
-Letters in the equations: epsilon is the paper's alpha, Gamma and GES the gross-error sensitivity, R the width of the
-range, eta the failure probability of one step. `confidence` is the probability of the whole statement: eta = (1 -
-confidence) / (number of steps that can fail).
+Notation: epsilon is the paper's alpha, Gamma and GES are the gross-error sensitivity, R is the width of the range, eta
+the failure probability of one step. `confidence` is the probability of the whole statement: eta = (1 - confidence) /
+(number of steps that can fail).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dpfast import _checks
 
 
 def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
-    """Error that no epsilon-differentially private estimator can avoid when the target may lie anywhere in a range.
+    """Lower bound on the error of epsilon-differentially private estimators, if the target can be anywhere in a range.
 
     Parameters
     ----------
     width : float
-        Length R of an interval of which every point is the target of some distribution of the family.
+        Length R of an interval; every point of it is the target of some distribution of the family.
     epsilon : float
         Positive.
     n : int
@@ -43,9 +43,9 @@ def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
 
         max_F E|A(F_n) - T(F)| >= R / (4 (2 + exp(epsilon n)))
 
-    Pure differential privacy only: with delta > 0 the range need not matter. Proof: of 2 + exp(epsilon n) disjoint
-    intervals, each is hit with probability 1/2 on its own data, hence by group privacy with probability at least
-    exp(-epsilon n) / 2 on the data of any other, which is more than there is.
+    Pure differential privacy only: with delta > 0 the range need not matter. Proof: take 2 + exp(epsilon n) disjoint
+    intervals; each is hit with probability 1/2 on its own data, hence by group privacy with probability at least
+    exp(-epsilon n) / 2 on the data of any other; these probabilities sum to more than 1.
 
     References
     ----------
@@ -63,7 +63,7 @@ def pure_lower_bound(width: float, *, epsilon: float, n: int) -> float:
 
 
 def lower_bound_scale(*, epsilon: float, n: int) -> Fraction:
-    """Scale rho at which Theorem 1 (`lower_bound`) reads the gross-error sensitivity: ``ceil(ln 2 / (2 epsilon)) / n``.
+    """Scale rho of the gross-error sensitivity in Theorem 1 (`lower_bound`): ``ceil(ln 2 / (2 epsilon)) / n``.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def lower_bound_scale(*, epsilon: float, n: int) -> Fraction:
     Raises
     ------
     ValueError
-        A parameter out of range, or too few records: then rho would exceed 1.
+        If a parameter is out of range, or n is so small that rho would exceed 1.
 
     Notes
     -----
-    That n must be so large is not stated in the paper.
+    The paper does not state this requirement on n.
 
     References
     ----------
@@ -102,12 +102,12 @@ def lower_bound_scale(*, epsilon: float, n: int) -> Fraction:
 
 
 def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float = 0.0, n: int) -> float:
-    """Error that no (epsilon, delta)-differentially private estimator can avoid near a distribution.
+    """Lower bound on the error of every (epsilon, delta)-differentially private estimator near a distribution.
 
     Parameters
     ----------
     gross_error_sensitivity : float
-        At least 0, of the target T at the distribution F, at scale ``lower_bound_scale(epsilon=epsilon, n=n)``.
+        Of the target T at the distribution F, at scale ``lower_bound_scale(epsilon=epsilon, n=n)``; at least 0.
     epsilon : float
         In (0, ln(2) / 2).
     delta : float
@@ -133,7 +133,7 @@ def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float 
         max(E|A(F_n) - T(F)|, E|A(G_n) - T(G)|) >= rho GES_rho(T, F) / 16,    rho = ceil(ln 2 / (2 epsilon)) / n
 
     for G = (1 - rho) F + rho delta_x, x the point of largest influence. The paper states it for all n; the proof needs
-    rho <= 1. It holds for delta up to (1 - exp(-epsilon)) / 16, which is a little more than is accepted here.
+    rho <= 1. It holds for delta up to (1 - exp(-epsilon)) / 16, slightly more than accepted here.
 
     References
     ----------
@@ -163,7 +163,7 @@ def smooth_sensitivity_bound(
     ----------
     gross_error_sensitivity : float
         Gamma_n, at least 0: the supremum of the gross-error sensitivity at scale 1/n over *all* distributions of the
-        family within Kolmogorov distance ``sqrt(2 ln(2 / eta) / n)`` of F (Condition 2), discrete ones included.
+        family within Kolmogorov distance ``sqrt(2 ln(2 / eta) / n)`` of F (Condition 2), including discrete ones.
     width : float
         R, length of the range of the statistic (Condition 1).
     beta : float
@@ -190,11 +190,11 @@ def smooth_sensitivity_bound(
         SS_beta(T, F_n) <= max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
 
     The paper's proof has ``2 r_n = sqrt(2 ln(1 / eta) / n)``, which should be ``ln(2 / eta)``; the statement is right.
-    n = 1 is excluded, as the proof removes a record.
+    n = 1 is excluded because the proof removes a record.
 
-    For the median, Gamma_n is not 1/2, as Example 3 has it: the ball holds distributions whose distribution function is
+    For the median, Gamma_n is not 1/2 as in Example 3: the ball contains distributions whose distribution function is
     flat at 1/2 on an interval of length 4 r, r = sqrt(2 ln(2 / eta) / n), and one record moves the median across it.
-    So Gamma_n >= 4 n r, which grows like sqrt(n): 109 at n = 100, 10865 at n = 1e6 (confidence 0.95), Condition 2
+    So Gamma_n >= 4 n r, which grows like sqrt(n): 109 at n = 100, 10865 at n = 1e6 (confidence 0.95). Condition 2
     fails, and the smooth sensitivity of the median is of order 1 / (e beta f n), f the density there, not Gamma / n.
 
     References
@@ -203,7 +203,7 @@ def smooth_sensitivity_bound(
 
     Examples
     --------
-    The mean of records in [-1/2, 1/2], all other influences being at most 1:
+    The mean of records in [-1/2, 1/2], with all influences at most 1:
 
     >>> import dpfast as dpf
     >>> dpf.theory.smooth_sensitivity_bound(1.0, width=1.0, beta=0.5, n=1000)
@@ -224,7 +224,7 @@ def smooth_upper_bound(
     n: int,
     confidence: float = 0.95,
 ) -> float:
-    """Error that the published smooth sensitivity estimator adds to that of the statistic itself.
+    """Additional error of the published smooth sensitivity estimator over that of the statistic itself.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def smooth_upper_bound(
     Raises
     ------
     ValueError
-        A parameter out of range, or (epsilon, delta) for which the published constants are not certified as private.
+        If a parameter is out of range, or the published constants are not certified as private for (epsilon, delta).
 
     Notes
     -----
@@ -257,16 +257,17 @@ def smooth_upper_bound(
         |A(F_n) - T(F)| <= |T(F_n) - T(F)| + (2 ln(1 / eta) / epsilon)
             max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
 
-    in the unsimplified form: the exponent is not legible in the published statement.
+    in the unsimplified form, because the exponent is not legible in the published statement.
 
-    Proposition 1 says that A is (epsilon, delta)-differentially private for every epsilon; it is not. On neighbours
-    whose smooth sensitivities differ by the factor exp(beta), the divergence reaches, with r = 1 / (exp(beta) - 1)::
+    Proposition 1 claims that A is (epsilon, delta)-differentially private for every epsilon, which is false. On
+    neighbours whose smooth sensitivities differ by the factor exp(beta), the divergence reaches, with
+    r = 1 / (exp(beta) - 1)::
 
         (1 - exp(-beta)) exp(-r (epsilon + beta)) cosh(r epsilon / 2)
 
     which exceeds delta beyond an epsilon* of 6.7 (delta 0.1), 8.5 (1e-2), 9.4 (1e-3), 10.1 (1e-4), 11.2 (1e-6), 12.0
-    (1e-8). Beyond it this function refuses: an accuracy without the privacy is of no use. It refuses also where the
-    loss with the wider noise, exp(-beta) epsilon / 2 + beta, exceeds epsilon (delta above about 1 / e): not certified.
+    (1e-8). There this function raises an error, since accuracy without privacy is of no use. It also raises if the loss
+    with the wider noise, exp(-beta) epsilon / 2 + beta, exceeds epsilon (delta above about 1 / e): not certified.
 
     Example 3 applies the theorem to the median with Gamma_n = 1/2, which is wrong: see `smooth_sensitivity_bound`.
 
@@ -293,7 +294,7 @@ def smooth_upper_bound(
 def _published_constants_hold(epsilon: float, delta: float) -> bool:
     """Whether scale 2 S / epsilon with beta = epsilon / (2 ln(1 / delta)) is (epsilon, delta)-private: equation (L)."""
     beta = epsilon / (2 * math.log(1 / delta))
-    if epsilon / 2 * math.exp(-beta) + beta > epsilon:  # the loss where the neighbour's noise is the wider
+    if epsilon / 2 * math.exp(-beta) + beta > epsilon:  # the loss if the neighbour's noise is wider
         return False
     r = 1 / math.expm1(beta) if beta < 700 else 0.0
     log_cosh = float(np.logaddexp(r * epsilon / 2, -r * epsilon / 2)) - math.log(2)
@@ -316,7 +317,7 @@ def linear_upper_bound(
     gross_error_sensitivity : float
         ``sup_x |a(x) - T(F)|`` of T(F) = integral of a dF, positive.
     variance : float
-        Of a(x) under F: from 0 to the square of `gross_error_sensitivity`.
+        Variance of a(x) under F, from 0 to the square of `gross_error_sensitivity`.
     epsilon : float
         Positive.
     n : int
@@ -324,7 +325,7 @@ def linear_upper_bound(
     confidence : float
         In (0, 1).
     corrected : bool
-        True: noise of scale S / epsilon, S the sensitivity, which suffices as S is constant. False: the published
+        True: noise of scale S / epsilon, S the sensitivity; this suffices because S is constant. False: the published
         2 S / epsilon, twice as much as needed.
 
     Returns
@@ -343,8 +344,8 @@ def linear_upper_bound(
 
         |A(F_n) - T(F)| <= sqrt(2 variance ln(2 / eta) / n) + (2/3 + 2 c / epsilon) GES ln(2 / eta) / n
 
-    by Bernstein's inequality for the mean and the tail of the Laplace law for the noise, whose sensitivity is at most
-    2 GES / n. (The proof of Lemma 4 writes sup |a(x)| / n for that sensitivity, which is sup |a(x) - a(y)| / n.)
+    by Bernstein's inequality for the mean and the tail of the Laplace law for the noise; the sensitivity is at most
+    2 GES / n. (The proof of Lemma 4 uses sup |a(x)| / n for this sensitivity, which is sup |a(x) - a(y)| / n.)
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Chaudhuri and Hsu (2012), section 5: private M-estimators.
 
-Letters in the equations: epsilon is the paper's alpha, Gamma and GES the gross-error sensitivity, R the width of the
-range, eta the failure probability of one step. `confidence` is the probability of the whole statement: eta = (1 -
-confidence) / (number of steps that can fail).
+Notation: epsilon is the paper's alpha, Gamma and GES are the gross-error sensitivity, R is the width of the range, eta
+the failure probability of one step. `confidence` is the probability of the whole statement: eta = (1 - confidence) /
+(number of steps that can fail).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def m_estimator_sample_size(
     location: float | None = None,
     corrected: bool = True,
 ) -> int:
-    """Records with which the exponential mechanism comes within `error` of an M-estimator.
+    """Number of records for which the exponential mechanism is within `error` of an M-estimator.
 
     Parameters
     ----------
     error : float
-        Positive, below e2 (Notes): what the mechanism may add to the error of the M-estimator itself.
+        Error that the mechanism may add to that of the M-estimator itself; positive, below e2 (Notes).
     epsilon : float
         Positive.
     confidence : float
@@ -41,31 +41,31 @@ def m_estimator_sample_size(
     bound : float
         K: psi takes values in [-K, K] and does not decrease in the parameter (Condition 3).
     derivative : float
-        Psi'(F, T(F)), not 0; its absolute value counts.
+        Psi'(F, T(F)), not 0; its absolute value is used.
     distribution_radius, parameter_radius, distribution_lipschitz, parameter_lipschitz : float
         r1, r2, Lambda1, Lambda2, positive (Condition 4): Psi' changes by at most Lambda1 d over a Kolmogorov distance
         d <= r1, and by at most Lambda2 t over a distance t <= r2 of the parameter.
     plug_in_sample_size : int
-        Least n with which the M-estimator itself is within e2 of T(F) with probability 1 - eta.
+        Least n for which the M-estimator itself is within e2 of T(F) with probability 1 - eta.
     width : float, optional
-        Uniform prior on an interval of this length that holds the range of the estimator.
+        Uniform prior on an interval of this length, which contains the range of the estimator.
     location : float, optional
-        Standard Cauchy prior, |T(F)| at most this. Exactly one of `width` and `location`.
+        Standard Cauchy prior, with |T(F)| at most this. Give exactly one of `width` and `location`.
     corrected : bool
-        Whether the mechanism is the one that is epsilon-private, with density proportional to
-        ``exp(-n epsilon |Psi| / (4 K))``. False: the published one, with 2 in place of 4, which is 2 epsilon-private.
+        True: the mechanism is epsilon-private, with density proportional to ``exp(-n epsilon |Psi| / (4 K))``. False:
+        the published one, with 2 in place of 4, which is 2 epsilon-private.
 
     Returns
     -------
     int
-        From so many records on, ``|A(F_n) - T(F)| <= |T(F_n) - T(F)| + error`` with probability at least `confidence`.
+        For this many records or more, ``|A(F_n) - T(F)| <= |T(F_n) - T(F)| + error`` with probability `confidence`.
 
     Raises
     ------
     TypeError
-        Neither or both of `width` and `location`.
+        If neither or both of `width` and `location` are given.
     ValueError
-        A parameter out of range, `error` not below e2 included.
+        If a parameter is out of range, including `error` if it is not below e2.
 
     Notes
     -----
@@ -76,8 +76,8 @@ def m_estimator_sample_size(
         L = ln(6 R / (error eta))                                                             (uniform prior)
         L = ln((pi / eta) ((2 (|T(F)| + e2)^2 + 1) / (error / 3) + error / 6))                 (Cauchy prior)
 
-    Proposition 3 of the paper is off by 2: one record changes n |Psi| by as much as 2 K, not K. The median (psi the
-    sign) is not covered: its Psi of a sample has no derivative.
+    Proposition 3 of the paper is off by a factor of 2: one record changes n |Psi| by up to 2 K, not K. The median (psi
+    the sign) is not covered: Psi of a sample has no derivative.
 
     References
     ----------

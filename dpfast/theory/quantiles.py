@@ -1,4 +1,4 @@
-"""The error of a private quantile, and the records it takes, from an assumed density."""
+"""Error and sample size of a private quantile, for an assumed density."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpfast._least import least
 def quantile_error(
     n: int, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
 ) -> float:
-    """Error to expect of a quantile released by inverse sensitivity, from an assumed density at the target.
+    """Expected error of a quantile released by inverse sensitivity, for an assumed density at the target.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def quantile_error(
     q : float
         In (0, 1).
     density : float
-        Assumed density f of the records at the q-quantile, per data unit; about constant over the error.
+        Assumed density f of the records at the q-quantile, per data unit; about constant over the range of the error.
     width : float
-        Of the public bounds, in data units.
+        Width of the public bounds, in data units.
     epsilon : float
         Positive.
     confidence : float
@@ -35,11 +35,10 @@ def quantile_error(
     Returns
     -------
     float
-        The release is about this close to the q-quantile of the distribution with probability `confidence`. It is
-        `width`, which is not such a bound, where n is too small for one: where ``epsilon n min(q, 1 - q)`` is
-        below 2, or not large beside ``2 log(width f)``, as for extreme quantiles in wide bounds. The release is then
-        often anywhere within the bounds, off by half of their width or by all of it, as the quantile is in their middle
-        or at an end.
+        The release is about this close to the q-quantile of the distribution with probability `confidence`. If n is too
+        small for such a statement, the return value is `width`: if ``epsilon n min(q, 1 - q)`` is below 2, or not large
+        compared to ``2 log(width f)``, as for extreme quantiles in wide bounds. The release is then often anywhere
+        within the bounds: off by half of their width if the quantile is in the middle, or by all of it if at an end.
 
     Raises
     ------
@@ -48,20 +47,21 @@ def quantile_error(
 
     Notes
     -----
-    A large-sample approximation, not a bound. The sample quantile is off by a normal error of standard deviation
-    ``sqrt(q (1 - q) / n) / f``. Between it and a value t away lie N records, about Poisson of mean f n |t|: its weight
-    exp(-epsilon N / 2) is on average exp(-|t| / b), so the mechanism adds a Laplace error of scale::
+    A large-sample approximation, not a bound. The sample quantile has a normal error of standard deviation
+    ``sqrt(q (1 - q) / n) / f``. Between it and a value at distance t lie N records, about Poisson of mean f n |t|; the
+    weight exp(-epsilon N / 2) is on average exp(-|t| / b), so the mechanism adds a Laplace error of scale::
 
         b = 1 / ((1 - exp(-epsilon / 2)) f n),    about 2 / (epsilon f n) for a small epsilon
 
-    which alone exceeds ``b ln(1 / eta)`` with probability eta. (Averaging the weights is exact as epsilon goes to 0 and
-    up to 1.5 times too much for a large epsilon, where the sample's own error rules.) Used is the tail of the sum of
-    both errors, plus the probability of a value beyond all records, whose score is about m = n min(q, 1 - q)::
+    which alone exceeds ``b ln(1 / eta)`` with probability eta. (Averaging the weights is exact as epsilon tends to 0;
+    it is up to 1.5 times too large for a large epsilon, where the error of the sample dominates.) The result combines
+    the tail of the sum of both errors with the probability of a value beyond all records, of score about
+    m = n min(q, 1 - q)::
 
         width exp(-epsilon m / 2) / (4 / (epsilon f n))
 
-    which is where the width of the bounds matters: compare Theorem 2 (`pure_lower_bound`). The grid is
-    taken to be finer than the error; thin tails between the target and the bounds are not accounted for.
+    which depends on the width of the bounds: compare Theorem 2 (`pure_lower_bound`). The grid is assumed to be finer
+    than the error; thin tails between the target and the bounds are not accounted for.
 
     References
     ----------
@@ -87,14 +87,14 @@ def quantile_error(
 def sample_size(
     error: float, q: float = 0.5, *, density: float, width: float, epsilon: float, confidence: float = 0.95
 ) -> int:
-    """Records with which a quantile released by inverse sensitivity comes within `error` of the truth.
+    """Number of records for which a quantile released by inverse sensitivity is within `error` of the true quantile.
 
     Parameters
     ----------
     error : float
         Positive, in data units.
     q, density, width, epsilon, confidence
-        As for `quantile_error`, of which this is the inverse.
+        See `quantile_error`; this function is its inverse.
 
     Returns
     -------
@@ -104,13 +104,13 @@ def sample_size(
     Raises
     ------
     ValueError
-        A parameter out of range, `error` not below `width`, or more than 2**62 records.
+        If a parameter is out of range, `error` is not below `width`, or more than 2**62 records are needed.
 
     Notes
     -----
-    For a small epsilon about ``2 ln(1 / (1 - confidence)) / (epsilon f error)`` records, and for a large one the
-    ``q (1 - q) (z / (f error))^2`` of the sample quantile, z the two-sided normal quantile; assumptions, derivation and
-    references as for `quantile_error`. From public assumptions only, never from data. For other statistics and
+    About ``2 ln(1 / (1 - confidence)) / (epsilon f error)`` records for a small epsilon; for a large one, the
+    ``q (1 - q) (z / (f error))^2`` of the sample quantile, z the two-sided normal quantile. Assumptions, derivation and
+    references: see `quantile_error`. From public assumptions only, never from data. For other statistics and
     mechanisms: `dpfast.Mechanism.sample_size`.
 
     Examples
@@ -127,19 +127,19 @@ def sample_size(
     return least(
         lambda n: failing(n, error) <= allowed,
         most=2**62,
-        too_many=f"error = {error!r} takes more than 2**62 records",
+        too_many=f"error = {error!r} requires more than 2**62 records",
     )
 
 
 def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, float], float]:
-    """Probability, as a function of n and error, that the release is farther off; nonincreasing in both."""
+    """Probability, as a function of n and error, that the release is further off; nonincreasing in both."""
     q = _checks.between("q", q, 0, 1)
     density, width = _checks.positive("density", density), _checks.positive("width", width)
     epsilon = _checks.positive_down("epsilon", epsilon)
     side = min(q, 1 - q)
 
     def failing(n: int, error: float) -> float:
-        if epsilon * n * side < 2:  # below, all values of the range weigh about alike
+        if epsilon * n * side < 2:  # below this, all values of the range have similar weights
             return 1.0
         deviation = math.sqrt(q * (1 - q) / n) / density
         scale = 1 / (-math.expm1(-epsilon / 2) * density * n)
@@ -151,7 +151,7 @@ def _failure(q: Any, density: Any, width: Any, epsilon: Any) -> Callable[[int, f
 
 def normal_plus_laplace_error(deviation: float, scale: float, confidence: float) -> float:
     """The least t with ``P(|deviation Z + scale L| <= t) >= confidence``, Z standard normal and L standard Laplace."""
-    low, high = 0.0, 40 * (deviation + scale)  # where the tail is below 2**-53
+    low, high = 0.0, 40 * (deviation + scale)  # here the tail is below 2**-53
     while low < (middle := (low + high) / 2) < high:
         failing = _normal_plus_laplace_tail(middle, deviation, scale)
         low, high = (low, middle) if failing <= 1 - confidence else (middle, high)

@@ -1,7 +1,7 @@
 """Robust estimates released privately: Hopkins, Kamath, Majid and Narayanan 2023; Cockerell and Jayant 2023, slides.
 
-A score of t means that t records were replaced, out of n. Sample sizes are at true epsilon-privacy: weights
-``exp(-epsilon / 2 * score)``, where the slides' ``exp(-epsilon * score)`` is 2 epsilon-private.
+A score of t means that t out of n records were replaced. Sample sizes are for true epsilon-privacy, with weights
+``exp(-epsilon / 2 * score)``; the slides' ``exp(-epsilon * score)`` is 2 epsilon-private.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def robust_sample_size(
     epsilon: float,
     confidence: float = 0.95,
 ) -> int:
-    """Records with which the reduction from a robust estimator is within ``2 * error(fraction)`` of the parameter.
+    """Records needed for the reduction from a robust estimator to be within ``2 * error(fraction)`` of the parameter.
 
     Parameters
     ----------
     error : callable
         alpha, vectorised and nondecreasing: with probability 1 - (1 - confidence) / 2 the robust estimate is within
-        alpha(eta) of the parameter, in some norm, for all eta in [0, 1] at once, whichever eta n records an adversary
-        replaces. Beyond the breakdown point that is the diameter of the parameter space. Positive at `fraction`.
+        alpha(eta) of the parameter, in some norm, for all eta in [0, 1] simultaneously, if an adversary replaces eta n
+        records. Beyond the breakdown point it is the diameter of the parameter space. Positive at `fraction`.
     fraction : float
         eta0, in (0, 1): the reduction's scores are distances to an estimate within alpha(eta0).
     dimension : int
@@ -41,7 +41,7 @@ def robust_sample_size(
     epsilon : float
         Positive.
     confidence : float
-        In (0, 1), of the whole statement.
+        In (0, 1), for the whole statement.
 
     Returns
     -------
@@ -51,9 +51,9 @@ def robust_sample_size(
 
     Notes
     -----
-    The slides' theorem with its sum in place of the maximum that bounds it, and 2 / (eta epsilon) in place of
+    The slides' theorem, with the sum itself in place of the maximum that bounds it, and 2 / (eta epsilon) in place of
     1 / (eta epsilon). Proof: a point of score t is within alpha(eta0) + alpha(t / n) of the parameter, so such points
-    fill at most the volume of a ball of radius 2 alpha(t / n); those of score 0 fill one of radius alpha(eta0).
+    have at most the volume of a ball of radius 2 alpha(t / n); those of score 0 fill a ball of radius alpha(eta0).
 
     References
     ----------
@@ -92,14 +92,14 @@ def gaussian_mean_error(
     contamination: float = 0.0,
     step: float = 0.0,
 ) -> float:
-    """Upper bound on the greatest error of a coordinate of `NestedBoxes`, medians of records from N(mu, I).
+    """Upper bound on the largest coordinate error of `NestedBoxes`, medians of records from N(mu, I).
 
     Parameters
     ----------
     n : int
         Number of records, at least 1.
     dimension : int
-        d, at least 1. The covariance need not be I: each coordinate's standard deviation is 1, that is all.
+        d, at least 1. The covariance need not be I: only the standard deviation of each coordinate must be 1.
     epsilon : float
         Positive.
     width : float
@@ -108,31 +108,31 @@ def gaussian_mean_error(
     confidence : float
         In (0, 1).
     contamination : float
-        In [0, 0.5): the fraction of the records that an adversary replaces, knowing all.
+        In [0, 0.5): the fraction of the records that an omniscient adversary replaces.
     step : float
-        Of the grid, in standard deviations. It matters to contamination c: an adversary can draw the middle of the
-        records together; then all boxes up to level c n may be small, but none holds less than a point. For step = 0
-        nothing below the normal quantile of 1/2 + 2 c is promised.
+        Step of the grid, in standard deviations. It matters with contamination c: an adversary can collapse the middle
+        of the records; then all boxes up to level c n may be small, but none is smaller than a point. For step = 0, no
+        bound below the normal quantile of 1/2 + 2 c is guaranteed.
 
     Returns
     -------
     float
-        alpha: with probability `confidence` every coordinate of the release is within alpha of mu. `width` where n is
-        too small to say anything.
+        alpha: with probability `confidence` every coordinate of the release is within alpha of mu. `width` if n is too
+        small for a bound.
 
     Notes
     -----
-    With the constants of our mechanism; a third of the risk 1 - confidence for each of three things.
-    The place of the boxes: with s = sqrt(log(6 d / (1 - confidence)) / (2 n)) + contamination, all attack ranges of
+    The bound uses the constants of this mechanism, and splits the risk 1 - confidence equally between three events.
+    Positions of the boxes: with s = sqrt(log(6 d / (1 - confidence)) / (2 n)) + contamination, all attack ranges of
     level t lie in mu +- A(t), A(t) the normal quantile of 1/2 + (t + 1) / n + s (Dvoretzky, Kiefer, Wolfowitz,
-    Massart). Their widths: those of the uniform scale, w, are spacings of 2 t records, within Bernstein's bounds for
-    all t and coordinates; a width is at least w sqrt(2 pi) and at most w over the density at A(t). The level: t with
-    weight ``(1 - q) q**t volume(t)``, q = exp(-epsilon / 2). The result is A at the least t whose levels and beyond
-    have, by these volumes, at most that third.
-    For small alpha this takes n of the order of log(d) / alpha**2 + d / (alpha epsilon) + d log(width) / epsilon for
-    the greatest coordinate. In Euclidean distance, sqrt(d) times as much, n is d / alpha**2 (but for a logarithm) +
-    d**1.5 / (alpha epsilon) + d log(width) / epsilon: the slides' estimator, which nobody can compute in many
-    dimensions, saves sqrt(d) in the middle. Simulated, a half to a quarter of the records are enough without
+    Massart). Widths: on the uniform scale, a width w is a spacing of 2 t records, within Bernstein's bounds for all t
+    and coordinates; on the normal scale it is at least w sqrt(2 pi) and at most w over the density at A(t). Level: t
+    has the weight ``(1 - q) q**t volume(t)``, q = exp(-epsilon / 2). The result is A at the least t for which the
+    levels from t on have, by these volumes, at most a third of the risk.
+    For small alpha, n is of the order of log(d) / alpha**2 + d / (alpha epsilon) + d log(width) / epsilon for the
+    largest coordinate error. In Euclidean distance, sqrt(d) times as large, n is d / alpha**2 (up to a logarithm) +
+    d**1.5 / (alpha epsilon) + d log(width) / epsilon; the slides' estimator, which cannot be computed in many
+    dimensions, saves sqrt(d) in the middle term. In simulations, a half to a quarter of these records suffice without
     contamination, and a tenth or less with it, for the adversaries tried (``bench/pages/robust_accuracy.py``).
 
     References
@@ -152,7 +152,7 @@ def gaussian_mean_error(
     if bad >= 0.5:
         raise ValueError(f"contamination must be at least 0 and below 0.5, not {contamination!r}")
     levels = (n + 1) // 2
-    t = np.arange(levels + 1)  # the last is the level without limits
+    t = np.arange(levels + 1)  # the last one is the unbounded level
     place = math.sqrt(math.log(2 * d / risk) / (2 * n)) + bad
     reach = ndtri(np.minimum(0.5 + (t + 1) / n + place, 1.0))
     log_odds = math.log(2 * d * levels / risk)
@@ -167,8 +167,8 @@ def gaussian_mean_error(
     low[-1], high[-1] = -math.inf, math.log(width)
     weights = -epsilon / 2 * t
     weights[:-1] += math.log(-math.expm1(-epsilon / 2))
-    below = np.logaddexp.accumulate(weights + d * low)  # the levels 0..t
-    beyond = np.logaddexp.accumulate((weights + d * high)[::-1])[::-1]  # the levels t..
+    below = np.logaddexp.accumulate(weights + d * low)  # levels 0..t
+    beyond = np.logaddexp.accumulate((weights + d * high)[::-1])[::-1]  # levels t..
     # P(level >= t) <= beyond / (below + beyond)
     small = np.flatnonzero(beyond[1:] - below[:-1] <= math.log(risk) - math.log1p(-risk))
     return float(min(reach[small[0]] + step, width)) if small.size else width
@@ -184,14 +184,14 @@ def gaussian_mean_sample_size(
     contamination: float = 0.0,
     step: float = 0.0,
 ) -> int:
-    """Records with which every coordinate of `NestedBoxes` is within `error` of the mean of N(mu, I).
+    """Number of records for which every coordinate of `NestedBoxes` is within `error` of the mean of N(mu, I).
 
     Parameters
     ----------
     error : float
         Positive, in standard deviations, below `width`.
     dimension, epsilon, width, confidence, contamination, step
-        As for `gaussian_mean_error`, under the same assumptions.
+        See `gaussian_mean_error`; the assumptions are the same.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def gaussian_mean_sample_size(
     Raises
     ------
     ValueError
-        No number of records gives this error: it is below what contamination or step cause.
+        If no number of records gives this error, because contamination or step cause a larger one.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def gaussian_mean_sample_size(
     """
     alpha = _checks.between("error", error, 0, width)
     if alpha <= ndtri(min(0.5 + (contamination if step else 2 * contamination), 1.0)) + step:
-        raise ValueError(f"error must be more than contamination and step cause, not {error!r}")
+        raise ValueError(f"error must be larger than the error caused by contamination and step, not {error!r}")
     return _least(
         lambda n: (
             gaussian_mean_error(

@@ -1,7 +1,7 @@
-"""Wasserman and Zhou (2010), orthogonal series: sensitivities, errors, rates, and what their constants really give.
+"""Wasserman and Zhou (2010), orthogonal series: sensitivities, errors, rates; the actual loss of their constants.
 
-Letters in the equations: m is the number of terms, gamma the smoothness and C the roughness of the Sobolev ellipsoid
-``sum_j j^(2 gamma) beta_j^2 <= C^2``, c0 = sqrt(2) the bound of the basis functions. All is on the unit interval.
+Notation: m is the number of terms, gamma the smoothness and C the roughness of the Sobolev ellipsoid
+``sum_j j^(2 gamma) beta_j^2 <= C^2``, c0 = sqrt(2) the bound on the basis functions. All is on the unit interval.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POINTS = 2**12
 
 
 def series_sensitivity(terms: int, *, basis: str = "cosine", norm: int = 1) -> float:
-    """The most that one record changes the sums of the basis functions, in the l1 or the l2 norm.
+    """Sensitivity of the sums of the basis functions to one record, in the l1 or l2 norm.
 
     ``S = sup over x, y of the norm of (psi_j(x) - psi_j(y)), j = 1..m``: n times the sensitivity of the coefficients.
 
@@ -29,18 +29,18 @@ def series_sensitivity(terms: int, *, basis: str = "cosine", norm: int = 1) -> f
     terms : int
         m, at least 1.
     basis : {"cosine", "trigonometric"}
-        ``c0 cos(pi j x)``, or ``c0 cos(2 pi l x), c0 sin(2 pi l x)`` in turn.
+        ``c0 cos(pi j x)``, or ``c0 cos(2 pi l x), c0 sin(2 pi l x)`` alternating.
     norm : {1, 2}
 
     Returns
     -------
     float
-        For the trigonometric basis in the l1 norm an upper bound, at most 4.6 % above; else the supremum.
+        For the trigonometric basis in the l1 norm, an upper bound that is at most 4.6 % too large; else the supremum.
 
     Notes
     -----
     With u and v half the sum and half the difference of two angles, ``cos j x - cos j y = -2 sin(j u) sin(j v)``. By
-    Cauchy-Schwarz the cosine supremum is at u = v, a record at the end of the interval (docs/proofs/series.md)::
+    Cauchy-Schwarz the cosine supremum is at u = v, with a record at the end of the interval (docs/proofs/series.md)::
 
         cosine, l1           c0 (m - min_t sum_j cos(j t))         about 1.217 c0 (m + 1/2)
         cosine, l2           c0 (max_t sum_j (1 - cos(j t))^2)^(1/2)
@@ -78,7 +78,7 @@ def _sensitivity(terms: int, basis: str, norm: int) -> float:
 
 
 def _cosine_l1(terms: int) -> NDArray[np.float64]:
-    """On the first negative lobe, the deepest, of sum_j cos(j t) = sin((m + 1/2) t) / (2 sin(t / 2)) - 1/2."""
+    """Evaluate on the first and deepest negative lobe of sum_j cos(j t) = sin((m + 1/2) t) / (2 sin(t / 2)) - 1/2."""
     z = np.linspace(math.pi, min(2 * math.pi, (terms + 0.5) * math.pi), _POINTS)
     return np.asarray(terms + 0.5 - np.sin(z) / (2 * np.sin(z / (2 * terms + 1))))
 
@@ -90,7 +90,7 @@ def _cosine_l2(terms: int) -> NDArray[np.float64]:
 
 
 def _trigonometric_l1(terms: int) -> NDArray[np.float64]:
-    """sin(v) + ... + sin(L v) = (cos(v / 2) - cos((L + 1/2) v)) / (2 sin(v / 2)), where all are positive."""
+    """sin(v) + ... + sin(L v) = (cos(v / 2) - cos((L + 1/2) v)) / (2 sin(v / 2)), where all terms are positive."""
     pairs, odd = divmod(terms, 2)
     v = np.linspace(0, math.pi / (pairs + odd), _POINTS)[1:]
     paired = (np.cos(v / 2) - np.cos((pairs + 0.5) * v)) / (2 * np.sin(v / 2))
@@ -112,7 +112,7 @@ def series_error(
     roughness: float = 1.0,
     basis: str = "cosine",
 ) -> float:
-    """Upper bound on the mean integrated squared error of the perturbed series, before it is made a density.
+    """Upper bound on the mean integrated squared error of the perturbed series, before conversion to a density.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def series_error(
     n : int
         Number of records, at least 1.
     epsilon : float
-        Positive; inf is no noise.
+        Positive; inf means no noise.
     smoothness, roughness : float
         gamma > 1/2 and C > 0 of the Sobolev ellipsoid: an assumption about the distribution, never an estimate.
     basis : {"cosine", "trigonometric"}
@@ -129,7 +129,7 @@ def series_error(
     Returns
     -------
     float
-        Of the density on the unit interval; divide by the width of the bounds for data units.
+        Error on the unit interval; divide by the width of the bounds for data units.
 
     Notes
     -----
@@ -169,8 +169,8 @@ def series_terms(
 ) -> int:
     """The number of terms with the least `series_error`, at most `most`.
 
-    Parameters as for `series_error`. For n epsilon large this is ``(2 gamma C^2 n)^(1 / (2 gamma + 1))``, the published
-    n^(1 / (2 gamma + 1)) with its constant; where noise prevails it is of order (C n epsilon)^(1 / (gamma + 3/2)).
+    Parameters: see `series_error`. For large n epsilon it is ``(2 gamma C^2 n)^(1 / (2 gamma + 1))``, the published
+    n^(1 / (2 gamma + 1)) with its constant; if the noise dominates, it is of order (C n epsilon)^(1 / (gamma + 3/2)).
 
     References
     ----------
@@ -194,28 +194,28 @@ def series_terms(
 def series_published_loss(
     terms: int, epsilon: float, *, mechanism: str = "perturbation", basis: str = "cosine"
 ) -> float:
-    """The privacy loss of the series mechanisms with the constants of the slides, where epsilon was meant.
+    """Privacy loss of the series mechanisms with the constants of the slides, which claim epsilon.
 
     Parameters
     ----------
     terms : int
         m, at least 1.
     epsilon : float
-        What the slides claim, positive.
+        The loss that the slides claim, positive.
     mechanism : {"perturbation", "exponential"}
     basis : {"cosine", "trigonometric"}
 
     Returns
     -------
     float
-        Perturbation, Laplace noise of scale c0 m / (n epsilon): the exact loss ``epsilon S1 / (c0 m)``, 2 epsilon for
-        one term (with the bound that `series_sensitivity` gives for the trigonometric basis). Exponential mechanism
+        For "perturbation", Laplace noise of scale c0 m / (n epsilon): the exact loss ``epsilon S1 / (c0 m)``, 2 epsilon
+        for one term (for the trigonometric basis, with the bound of `series_sensitivity`). For "exponential", mechanism
         (17), exp(-epsilon xi / Delta) with Delta = 2 c0^2 m / n and without the 2 of (8): the provable loss ``epsilon
-        S2 / (2 m)``, sqrt(2) epsilon for one term, below epsilon from two on.
+        S2 / (2 m)``, sqrt(2) epsilon for one term, and below epsilon for two or more.
 
     Notes
     -----
-    `SeriesCoefficients` uses S1 / (n epsilon). The right exponential mechanism has exp(-n epsilon xi / (2 S2)).
+    `SeriesCoefficients` uses S1 / (n epsilon). The correct exponential mechanism has exp(-n epsilon xi / (2 S2)).
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""Other libraries, data formats, the C level and the command line. What is not installed is skipped."""
+"""Other libraries, data formats, the C level and the command line. Tests of missing libraries are skipped."""

@@ -1,4 +1,4 @@
-"""The C level: another package's Cython module is compiled and run, and user functions that are pointers."""
+"""The C level: compiling and running another package's Cython module, and user functions given as pointers."""
 
 import ctypes
 import ctypes.util
@@ -140,7 +140,7 @@ class TestPsi:
 
     @pytest.mark.parametrize("function", [libm.pow, ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(int)])
     def test_wrong_signature(self, function):
-        with pytest.raises(ValueError, match=r"function must be of signature 'double \(double\)' or .* here, not '"):
+        with pytest.raises(ValueError, match=r"function must have the signature 'double \(double\)' or .* here, not '"):
             dpf.MEstimator(LowLevelCallable(function), grid=GRID, epsilon=1.0)
 
     @pytest.mark.parametrize("wrong", [3, (1.0, 2.0), None])
@@ -245,9 +245,9 @@ class TestScore:
 
     def test_wrong_signature(self, library):
         rows = LowLevelCallable(library.distance_from_one)
-        with pytest.raises(ValueError, match=r"score must be of signature 'double \(double\)'"):
+        with pytest.raises(ValueError, match=r"score must have the signature 'double \(double\)'"):
             dpf.robust.reduce(rows, [1.0], epsilon=1.0)
-        with pytest.raises(ValueError, match=r"score must be of signature 'double \(int, double \*\)'"):
+        with pytest.raises(ValueError, match=r"score must have the signature 'double \(int, double \*\)'"):
             dpf.robust.reduce(LowLevelCallable(libm.tanh), [[1.0]], epsilon=1.0)
         with pytest.raises(ValueError, match="no function of arrays"):
             dpf.robust.reduce(rows, [[[1.0]]], epsilon=1.0)

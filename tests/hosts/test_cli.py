@@ -47,7 +47,7 @@ def test_median(capsys, file):
     assert out.startswith("median = ")
     assert "2,000 records, read in " in out
     assert ", released in " in out
-    assert out.endswith("(read as type number; cells that are empty or no number count as 0 (--missing))\n")
+    assert out.endswith("(read as type number; empty or non-numeric cells count as 0 (--missing))\n")
     assert "epsilon = 1 (pure differential privacy) for one record replaced" in out
     assert 19_000 < float(out.split()[2]) < 25_000
 
@@ -199,7 +199,7 @@ def test_verify(capsys):
 
 
 def test_verify_reports_a_broken_mechanism(capsys, monkeypatch):
-    """Positive control of the exit code: a mechanism that claims half of what it spends."""
+    """Positive control of the exit code: a mechanism that claims half of its epsilon."""
     claim = property(lambda self: dpfast.Privacy(self.epsilon / 2))
     monkeypatch.setattr(dpfast.InverseSensitivity, "privacy", claim)
     code, out, _ = run(capsys, "verify", "median")

@@ -67,7 +67,7 @@ def test_plot(file, tmp_path, capsys):
         assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_bytes().startswith(start)
     capsys.readouterr()
-    for name, message in (("x.exe", "cannot draw"), ("nowhere/x.png", "cannot write")):
+    for name, message in (("x.exe", "cannot plot to"), ("nowhere/x.png", "cannot write")):
         assert main(["histogram", file, "--column", "age", *PUBLIC, "--plot", str(tmp_path / name)]) == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
@@ -91,7 +91,7 @@ def test_synthesize(file, x, tmp_path, capsys, method):
 def test_a_name_of_two_words_and_a_comma(tmp_path):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text('"age, years",x\n30,1\n40,2\n')
-    for file in (source, out):  # what is written can be read
+    for file in (source, out):  # the output is valid input
         options = ["--column", "age, years", *PUBLIC, "-k", "9", "-o", str(out), "--seed", "1"]
         assert main(["synthesize", str(file), *options]) == 0
     assert out.read_text().startswith('"age, years"\n')

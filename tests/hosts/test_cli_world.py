@@ -1,4 +1,4 @@
-"""The command line and the world around it: types, names, streams that are closed, full or broken, interruptions."""
+"""The command line and its surroundings: types, names, streams that are closed, full or broken, interruptions."""
 
 import json
 import os
@@ -21,7 +21,7 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device
 
 
 def arguments(command, file, tmp_path, column="age"):
-    """A command on a file; that one releases whatever the column holds."""
+    """A command on a file, which makes a release for any column."""
     more = {"synthesize": ["-k", "3", "-o", str(tmp_path / "twins.csv")]}.get(command, [])
     public = ["--family", "normal", "--bounds", "mean=0,100", "--epsilon", "1"] if command == "mle" else PUBLIC
     return [command, str(file), "--column", column, *public, *more]
@@ -59,7 +59,7 @@ def test_the_reading_of_cells_is_stated_for_all_values(command, column, file, tm
     code, out, err = run(capsys, arguments(command, file, tmp_path, column))
     assert (code, err) == (0, "")
     last = out.splitlines()[-1]
-    assert last.startswith("(read as type number; cells that are empty or no number")
+    assert last.startswith("(read as type number; empty or non-numeric cells")
     assert last.endswith("count as 0 (--missing))" if command != "mle" else "are left out)")
     code, out, _ = run(capsys, [*arguments(command, file, tmp_path, column), "--json"])
     assert f"({json.loads(out)['reading']})" == last
@@ -96,7 +96,7 @@ def test_the_schema_of_parquet_declares_the_type(tmp_path, capsys):
         "born": arrow.array([1, 2], arrow.timestamp("s")),
         "none": arrow.nulls(2),
     }
-    for n in (2, 0):  # without a record, too: cells do not say what they are
+    for n in (2, 0):  # also without a record: cells do not show their type
         file = tmp_path / f"{n}.parquet"
         parquet.write_table(arrow.table(columns).slice(0, n), file)
         for command in COMMANDS:
@@ -121,7 +121,7 @@ def test_a_name_of_two_columns_is_refused(command, tmp_path, capsys):
     assert run(capsys, arguments(command, file, tmp_path, "name"))[0] == 0
 
 
-# ---- what is wrong is told in words ----
+# ---- messages ----
 
 WRONG = {
     "--bounds": ["x", "y"],
@@ -304,11 +304,22 @@ def test_an_interruption_is_one_line(tmp_path):
     os.mkfifo(pipe)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "dpfast", *arguments("median", pipe, tmp_path)]
-    waiting = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with open(pipe, "w"):  # opens when the command does
-        time.sleep(0.2)
-        waiting.send_signal(signal.SIGINT)
-        out, err = waiting.communicate(timeout=60)
+    waiting = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
+    )
+    try:
+        with open(pipe, "w"):  # opens when the command does
+            time.sleep(0.2)
+            waiting.send_signal(signal.SIGINT)
+            out, err = waiting.communicate(timeout=60)
+    finally:
+        waiting.kill()
+        waiting.wait()
     assert (waiting.returncode, out) == (130, "")
     assert err == "dpfast: interrupted: if a release was made, it is lost and its epsilon is spent\n"
 

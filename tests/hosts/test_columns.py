@@ -1,4 +1,4 @@
-"""Columns of pandas, polars and Arrow: no copies where that can be, nulls by rule, nothing that depends on values."""
+"""Columns of pandas, polars and Arrow: copies only where needed, nulls by rule, outcomes independent of values."""
 
 import array
 import collections
@@ -21,7 +21,7 @@ X = np.random.default_rng(0).normal(5, 2, 1000)
 
 
 class Exported:
-    """An array of another Arrow library: nothing but the C data interface."""
+    """An array of another Arrow library: the C data interface only."""
 
     def __init__(self, x, method="__arrow_c_array__"):
         setattr(type(self), method, lambda self, requested_schema=None: getattr(x, method)(requested_schema))
@@ -232,7 +232,7 @@ class Odd(Exception):
 
 
 class Hostile:
-    """A cell that raises whatever is done with it."""
+    """A cell that raises an error on every use."""
 
     def __init__(self, error):
         self.error = error
@@ -256,7 +256,7 @@ class Row:
         return self.cells[i]
 
 
-# Cells of a sequence, and what they count as.
+# Cells of a sequence and their values.
 CELLS = [
     (2.5, 2.5),
     (None, math.nan),

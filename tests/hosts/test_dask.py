@@ -1,4 +1,4 @@
-"""Releases of Dask collections are those of the same records in memory, on threads, processes and a cluster."""
+"""Releases of Dask collections equal those of the same records in memory, on threads, processes and a cluster."""
 
 import dataclasses
 import os
@@ -177,7 +177,7 @@ def test_a_worker_is_killed_in_the_middle(tmp_path):
         killer.start()
         release = dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1))
         killer.join()
-        assert len(list(folder.iterdir())) > 20  # two passes over ten chunks, and what was lost
+        assert len(list(folder.iterdir())) > 20  # two passes over ten chunks, and the lost ones
     assert release == MECHANISMS[0](RECORDS, rng=PCG(1))
 
 

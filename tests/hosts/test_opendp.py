@@ -1,4 +1,4 @@
-"""Measurements in OpenDP: what is released, what is promised, and what a release refuses."""
+"""Measurements in OpenDP: releases, guarantees and refusals."""
 
 import math
 import threading
@@ -131,7 +131,7 @@ class TestDomains:
         with pytest.raises((dp.OpenDPException, TypeError)) as caught:
             measurement(x)
         if isinstance(caught.value, dp.OpenDPException):
-            assert "not in the input domain: an array of n=1000, dtype=float64 is needed" in str(caught.value)
+            assert "not in the input domain: they must be an array of n=1000, dtype=float64" in str(caught.value)
         for secret in ("999", "1001", "secret", repr(X[0])):
             assert secret not in str(caught.value)
 
@@ -163,7 +163,7 @@ class TestDomains:
     def test_wrong_parameters(self):
         with pytest.raises(TypeError, match="n must be an integer"):
             adapter.array_domain(1.5)
-        with pytest.raises(TypeError, match="dtype must be one of numbers"):
+        with pytest.raises(TypeError, match="dtype must be numeric"):
             adapter.array_domain(5, dtype=str)
         with pytest.raises(TypeError, match=r"mechanism must be a dpfast\.Mechanism"):
             adapter.make_measurement(SIZED, CHANGE, dpf.median)
@@ -222,7 +222,7 @@ class TestOpenDP:
             domain=SIZED,
         )
         query = context.query().dpfast_quantile(q=0.5, bounds=(0, 100))
-        assert query.param() == 1.0  # what half of the budget buys
+        assert query.param() == 1.0  # from half of the budget
         for _ in range(2):
             assert abs(context.query().dpfast_mean(1.0, bounds=(0, 100)).release() - 50) < 10
         with pytest.raises(ValueError, match="allowance has been exhausted"):

@@ -1,4 +1,4 @@
-"""The example service under load, over the loopback: no spend is lost, none is made twice."""
+"""The example service under load, over the loopback: each charge is made exactly once."""
 
 import asyncio
 import http.client

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn: its own checks, what a fit spends, and what it shows."""
+"""Estimators of scikit-learn: its own checks, charges of fits, and fitted attributes."""
 
 import math
 import pickle
@@ -73,7 +73,7 @@ def test_checks_of_scikit_learn(estimator, check):
 
 @pytest.fixture
 def processes():
-    """Ends what loky has started."""
+    """End the processes that loky started."""
     yield
     from joblib.externals.loky import get_reusable_executor
 
@@ -82,7 +82,7 @@ def processes():
 
 @pytest.mark.usefixtures("processes")
 class TestLedgersOfWorkers:
-    """A fit charges the ledger in whose block it was begun, whoever runs it, or is refused."""
+    """A fit charges the ledger that was active at its start, in any worker, or is refused."""
 
     MODEL = PrivateHistogramDensity(bounds=(-100, 100), bins=3)
 
@@ -113,7 +113,7 @@ class TestLedgersOfWorkers:
 
     @pytest.mark.parametrize("made", [lambda model: model, clone], ids=["outside", "inside"])
     def test_clones_that_are_made_in_other_threads(self, made):
-        """joblib makes those of later folds in threads of its own."""
+        """joblib starts later folds in its own threads."""
         ledger = dpf.Ledger(100.0)
         with ledger, parallel_config("threading", n_jobs=2):
             cross_val_score(made(self.MODEL), X[:300, :1], cv=9)
@@ -164,7 +164,7 @@ class TestAll:
         assert 0.999 < ledger.spent.epsilon <= 1.0
         assert [charge.times for charge in ledger.charges] == [3]  # all columns at once
         assert fitted.privacy_ == dpf.Privacy(1.0)
-        with ledger:  # what comes after a fit is free
+        with ledger:  # calls after a fit are free
             if hasattr(fitted, "transform"):
                 fitted.inverse_transform(fitted.transform(X))
             else:
@@ -217,7 +217,7 @@ class TestAll:
                 assert getattr(first, name).shape == getattr(second, name).shape
         with pytest.raises(TypeError, match="X must hold numbers, not dtype object"):
             make(bounds=BOUNDS).fit(X.astype(object))
-        with pytest.raises(TypeError, match="which entries are stored would tell"):
+        with pytest.raises(TypeError, match="pattern of stored entries would depend"):
             make(bounds=BOUNDS).fit(pytest.importorskip("scipy.sparse").csr_array(X))
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])

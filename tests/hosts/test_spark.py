@@ -1,4 +1,4 @@
-"""The Spark example: a release of a column is that of the same records in one array."""
+"""The Spark example: a release of a column equals that of the same records in one array."""
 
 import importlib.util
 import os
@@ -96,7 +96,7 @@ def test_a_release_is_charged(session):
     with dpf.Ledger(1.5) as ledger:
         spark.release(mechanism, frame, "a")
         with pytest.raises(dpf.BudgetError, match="does not fit"):
-            spark.release(mechanism, None, "a")  # before the frame is looked at
+            spark.release(mechanism, None, "a")  # before the frame is read
     assert ledger.spent.epsilon == 1.0
 
 

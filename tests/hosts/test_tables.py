@@ -1,4 +1,4 @@
-"""Columns of files: what is a record, what is missing, and errors of one line without data."""
+"""Columns of files: records, missing cells, and errors of one line without data."""
 
 import csv
 import gzip

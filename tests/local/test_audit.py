@@ -101,7 +101,7 @@ class TestVerify:
     @pytest.mark.parametrize("method", ["majority", "subset"])
     @pytest.mark.parametrize("d", range(1, 13))
     def test_cubes_up_to_12_in_rationals(self, d, method):
-        """T9: P(report) of a corner is that of the mask: all sum to 1; the ratio is at most e^epsilon, certified."""
+        """T9: P(report) of a corner equals that of the mask: all sum to 1; the ratio is certified at most e^epsilon."""
         for epsilon in (0.3, 1.0, 5.0):
             cube = local.Hypercube(d, epsilon, method=method)
             weights = _mask_weights(cube._coin, cube.k, cube.tau)
@@ -182,7 +182,7 @@ class TestVerifyControls:
         assert audit.verify(Claimed(1.0, [Grid(0, 6, step=1.0)], lookup(rows)), values=7).holds == holds
 
     def test_reports_of_64_bits_are_not_confused(self):
-        """2**60 and 2**60 + 1 are one double: the law that tells records by them must not pass."""
+        """2**60 and 2**60 + 1 are one double: a law that separates records by them must not pass."""
         reports, p = np.array([2**60, 2**60 + 1], np.uint64), coin(3.0).probability
         rows = [(p, 1 - p), (1 - p, p)]
         claim = Claimed(1.0, [Grid(0, 1, step=1.0)], lambda x: local.FiniteLaw(reports, rows[int(x[0])]))
@@ -217,7 +217,7 @@ def bits_seen(mechanism, x, n=3000):
 
 
 class TestT9:
-    """T9: every bit of a report flips both ways whatever the record, or is the same whatever the record."""
+    """T9: every bit of a report takes both values for all records, or is constant over all records."""
 
     @every
     def test_bits(self, make):

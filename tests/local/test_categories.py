@@ -74,7 +74,7 @@ def test_binary_is_private_and_unbiased_exactly(epsilon):
 
 @pytest.mark.parametrize(("prime", "edge"), [(7, 2), (11, 5), (5, 1)])
 def test_lines_over_a_small_field(prime, edge):
-    """The family of "olh": the ratio is that of the coin; another category is below the edge with probability q."""
+    """The family of "olh": the ratio equals that of the coin; another category is below the edge with probability q."""
     made = coin(1.0, Fraction(edge, prime - edge))
     laws = [reference.line_law(x, prime, edge, made.probability) for x in range(prime)]
     assert reference.largest_ratio([law.values() for law in laws]) == made.ratio
@@ -305,13 +305,13 @@ def test_auto_is_subset_selection_or_its_case_of_one():
             assert survey.method == ("k-rr" if local.Categorical(k, epsilon, "subset")._method.width == 1 else "subset")
 
 
-# ---- what enters, what leaves ----
+# ---- input and output ----
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("k", [2, 3, 64, 100, 257])
 def test_every_bit_flips_both_ways(method, k):
-    """T9: whatever the record, each bit that a report can have takes both values."""
+    """T9: for every record, each possible bit of a report takes both values."""
     survey = local.Categorical(k, 2.0, method)
     seen = []
     for x in (0, k - 1, k // 2):

@@ -59,7 +59,7 @@ def test_aggregates_add_and_travel_as_bytes():
     assert Aggregate.from_bytes(total.to_bytes()) == total
     means = Aggregate(2, np.array([0.5, -1.25]))
     assert Aggregate.from_bytes(means.to_bytes()) == means
-    with pytest.raises(ValueError, match="different"):
+    with pytest.raises(ValueError, match="of the same randomiser"):
         one + Aggregate(1, np.array([1]))
     for wrong in (b"", total.to_bytes()[:-1], b"x" + total.to_bytes()[1:]):
         with pytest.raises(ValueError, match="data"):
@@ -67,5 +67,5 @@ def test_aggregates_add_and_travel_as_bytes():
 
 
 def test_an_epsilon_beyond_all_use():
-    """e**epsilon would overflow a ball: the threshold is that of an epsilon that is large enough."""
+    """e**epsilon would overflow a ball: the threshold is taken at a large enough epsilon."""
     assert coin(1e300).threshold == coin(1e6).threshold

@@ -58,7 +58,7 @@ def beta_coefficients(terms=60):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("directions", [4, 8, 16, 64])
 def test_the_circle_is_private_and_unbiased_by_enumeration(directions, epsilon):
-    """All directions, and angles between them: the ratio over all pairs is that of the coin, exactly."""
+    """All directions, and angles between them: the ratio over all pairs equals that of the coin, exactly."""
     window = Circle(epsilon, directions)
     p = window.coin.probability
     parts = (Fraction(0), Fraction(1, 2**20), Fraction(1, 2), Fraction(7, 8))
@@ -307,7 +307,7 @@ AWKWARD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.0, 0.3]
 
 @every
 def test_shape_and_type_depend_on_public_things_only(survey):
-    """T10, and nothing warns."""
+    """T10, without warnings."""
     seen = set()
     for value in AWKWARD:
         reports = survey.randomize([0.1, value, 0.2], rng=PCG64(1))
@@ -494,7 +494,7 @@ def test_parameters():
         ({"epsilon": 0.0}, ValueError, "epsilon"),
     ):
         with pytest.raises(error, match=match):
-            local.density([["not looked at"]], **{**ok, **wrong})
+            local.density([["not read"]], **{**ok, **wrong})
     with pytest.raises(ValueError, match="empty"):
         local.density([], **ok)
 

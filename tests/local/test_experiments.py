@@ -1,4 +1,4 @@
-"""The experiments on pay and on shares run without data files, and say what the paper says."""
+"""The experiments on pay and on shares run without data files and agree with the paper."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from scipy.stats import chi2, norm
 from dpfast import local
 from dpfast._kernels import _bits, _directions, _gradient
 from dpfast.coin import coin
-from dpfast.local import regression as room
+from dpfast.local import regression
 from tests.reference import glm as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA
@@ -58,7 +58,7 @@ def reports_about(protocol, theta, X, y, source, push=None):
     n, theta = len(X), np.array(theta, float)[None]
     reports = np.empty((n, *protocol.randomizer.row[0]), np.uint64)
     push = np.zeros(n) if push is None else push
-    public = room._MODELS.index(protocol.model), protocol.clip, 1 / protocol.radius, protocol.bound
+    public = regression._MODELS.index(protocol.model), protocol.clip, 1 / protocol.radius, protocol.bound
     data = np.ascontiguousarray(X, float), np.ascontiguousarray(y, float), push, theta, np.zeros_like(theta), reports
     if protocol.norm == "l2":
         _gradient.descend_halfspace(source, coin(protocol.epsilon).threshold, *public, *data)
@@ -122,7 +122,7 @@ def test_neither_blocks_nor_repetitions_change_a_run(protocol, monkeypatch):
     X, y = people(150, protocol.d, seed=2)
     whole = protocol.release(X, y, size=(2, 3), rng=PCG64(1))
     assert whole.shape == (2, 3, protocol.d + protocol.intercept)
-    monkeypatch.setattr(room, "_BLOCK", 7 * protocol.d)
+    monkeypatch.setattr(regression, "_BLOCK", 7 * protocol.d)
     np.testing.assert_array_equal(protocol.release(X, y, size=(2, 3), rng=PCG64(1)), whole)
     monkeypatch.undo()
     np.testing.assert_array_equal(protocol.release(X, y, size=1, rng=PCG64(4))[0], protocol(X, y, rng=PCG64(4)))
@@ -249,7 +249,7 @@ TWO = [([1.0, 1.0], 1.0), ([-1.0, 1.0], 1.0), ([0.0, math.nan], 0.0), ([0.5, -0.
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_privacy_of_the_transcript_by_enumeration(epsilon):
-    """d = 2: every sequence of two reports, every neighbour: the ratio is that of the coin, exactly."""
+    """d = 2: every sequence of two reports, every neighbour: the ratio equals that of the coin, exactly."""
     protocol = reference.linear(2, epsilon)
     ratio = coin(epsilon).ratio if protocol.randomizer.k == 1 else protocol.randomizer._coin.ratio
     worst = max(
@@ -271,7 +271,7 @@ def test_controls_of_the_enumeration():
 
 @every
 def test_every_bit_of_a_report_flips_both_ways(protocol):
-    """T9, for records at the edges of what is possible."""
+    """T9, for records at the edges of their range."""
     seeds = protocol.norm == "linf" and protocol.randomizer.k < protocol.randomizer.d
     for row, y in ((0.0, 0.0), (1.0, 5.0), (math.nan, math.nan), (-math.inf, -math.inf)):
         X = np.full((20_000, protocol.d), row)
@@ -373,7 +373,7 @@ def test_acceptance(epsilon, expected, error, limit):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_standard_errors_cover(kind):
-    """Estimates spread as promised, within what 120 runs tell: half or twice the promise would be refuted."""
+    """Estimates spread as promised, as far as 120 runs show: half or twice the promise would be refuted."""
     n, runs, rng = 40_000, 120, np.random.default_rng(5)
     protocol = local.GradientDescent(2, 4.0, model="linear", norm=kind, intercept=True, steps=(1.0, 0.55))
     X = rng.uniform(-0.7, 0.7, (n, 2))
@@ -407,7 +407,7 @@ def test_the_estimate_tends_to_the_clipped_target(model, clip, kind):
 
 
 def test_what_residuals_are_expected_to_be():
-    """`covariance` knows the mean slope and square of clipped residuals: against simulation."""
+    """`covariance` uses the mean slope and square of clipped residuals: against simulation."""
     rng, n = np.random.default_rng(0), 400_000
     for model, clip, t in itertools.product(("logistic", "linear", "poisson"), (0.6, 0.9, 2.5), (-1.2, 0.4, 1.5)):
         if model == "logistic" and clip > 1:
@@ -420,7 +420,7 @@ def test_what_residuals_are_expected_to_be():
         }[model]()
         slope = {"logistic": mean * (1 - mean), "linear": 1.0, "poisson": mean}[model]
         inside = np.abs(mean - y) < clip
-        found = room._moments(model, np.array([t]), clip, 0.8)
+        found = regression._moments(model, np.array([t]), clip, 0.8)
         assert found[0][0] == pytest.approx(slope * inside.mean(), abs=0.01)
         assert found[1][0] == pytest.approx(np.mean(np.clip(mean - y, -clip, clip) ** 2), abs=0.02)
 
@@ -562,7 +562,7 @@ def test_a_state_of_another_protocol_is_refused(kind):
 
 
 def test_hardly_noisy_labels():
-    """A deviation that is nothing beside the clip counts as 0, without 0 times infinity."""
+    """A deviation far below the clip counts as 0, without 0 times infinity."""
     protocol = local.GradientDescent(1, 1.0, model="linear")
     tiny, none = (protocol.covariance(100, [[1.0]], [0.0], deviation=s) for s in (1e-200, 0.0))
     np.testing.assert_array_equal(tiny, none)

@@ -1,4 +1,4 @@
-"""Interval: exact laws, tables of the specification, the linear programme, kernels against slow twins, what enters."""
+"""Interval: exact laws, tables of the specification, the linear programme, kernels against slow twins, input."""
 
 import doctest
 import importlib
@@ -65,7 +65,7 @@ def test_laws_are_private_and_unbiased(method, epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_codebooks_in_rationals(shape, epsilon):
-    """Windows of every shape: unbiased without any rounding, the ratio that of the coin."""
+    """Windows of every shape: exactly unbiased, with the ratio of the coin."""
     book = Codebook(*shape, epsilon)
     pmfs = [book.pmf(s) for s in range(book.size - book.width + 1)]
     for pmf, mean in zip(pmfs, book.means, strict=True):
@@ -248,7 +248,7 @@ def test_means_and_variances(method):
     assert margin < 0.05 * expected  # a tenth more or less would show
 
 
-# ---- what enters, what leaves ----
+# ---- input and output ----
 
 SPECIAL = (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308, -1e308, None, 10**400, True, Fraction(1, 3))
 
@@ -289,7 +289,7 @@ def test_shapes_and_types_are_public(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_bit_flips_both_ways(method):
-    """T9: whatever the record, every symbol is sent; for Laplace noise, every bit takes both values."""
+    """T9: for every record, every symbol is sent; for Laplace noise, every bit takes both values."""
     survey = interval(2.0, (0.0, 1.0), method)
     for x in (0.0, 0.4, 1.0):
         reports = survey.randomize(np.full(500_000, x), rng=PCG64(2))
@@ -329,7 +329,7 @@ def test_laplace_adds_up_exactly():
 
 
 def test_laplace_is_cut_at_the_same_place_for_every_record(monkeypatch):
-    """Noise that no test will ever see: the report is that of the other end, too."""
+    """Noise too large to occur in a test: the report matches that of the other end."""
     reach = 64 * 4096
     for noise, cut in ((2**63 - 1, reach + 4096), (-(2**63) + 1, -reach), (reach, None), (4096 - reach, None)):
         monkeypatch.setattr(_samplers, "fill_rounded_laplace", lambda source, scale, out, noise=noise: out.fill(noise))
@@ -377,7 +377,7 @@ def test_other_arrays_are_not_reports():
 
 
 def test_bounds_close_to_each_other():
-    """One unit in the last place apart: nothing fails, and the guarantee does not depend on it."""
+    """One unit in the last place apart: there is no error, and the guarantee does not depend on it."""
     survey = local.Interval(1.0, bounds=(1.0, math.nextafter(1.0, 2.0)), method="piecewise")
     assert survey.randomize([1.0, math.nan, 7.0]).shape == (3,)
 
@@ -422,7 +422,7 @@ FAR = (1e16, 1e16 + 64.0)  # doubles are 2 apart here: knots and values that are
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bounds", [FAR, (-FAR[1], -FAR[0]), (1e-140, 3e-140), (2.0**60, 2.0**60 + 2048.0)])
 def test_bounds_far_from_zero_stay_exact(method, bounds):
-    """The estimate is that of the same records counted from the lower bound."""
+    """The estimate equals that of the same records shifted by the lower bound."""
     lower, upper = bounds
     x = np.array([lower, (lower + upper) / 2, upper])[np.arange(200_000) % 3]
     near = interval(3.0, (0.0, upper - lower), method)

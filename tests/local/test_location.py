@@ -121,7 +121,7 @@ def test_the_array_and_the_conversation_are_the_same():
 
 
 class ScriptedRaw(PCG64):
-    """A bit generator that numpy knows as one, with the given words."""
+    """A bit generator that numpy accepts, with the given words."""
 
     def __init__(self, *words):
         super().__init__(1)
@@ -174,7 +174,7 @@ def test_the_sign_of_zero_is_refuted():
 
 
 def test_a_coin_rounded_up_is_refuted():
-    """Control: the threshold above, and the ratio exceeds e**epsilon; so does telling nothing but the truth."""
+    """Control: with the threshold above, and with truthful reports, the ratio exceeds e**epsilon."""
     e = Fraction(math.exp(0.7)) * (1 + Fraction(1, 2**50))
     assert PROTOCOL.coin.ratio < e
     up = Coin(PROTOCOL.coin.threshold + 2**16)

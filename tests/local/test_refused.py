@@ -1,4 +1,4 @@
-"""Servers take only what a randomiser can send: one person more moves an estimate no more than an honest one could."""
+"""Servers accept only possible reports: one more person moves an estimate no more than an honest one could."""
 
 import math
 from itertools import combinations
@@ -31,7 +31,7 @@ def off(survey, factor):
     return report
 
 
-# Each randomiser, one honest record, and what no randomiser of it sends.
+# Each randomiser, one honest record, and impossible reports.
 EVERY = {
     "binary": (local.Binary(1.0), 1, [2, 255]),
     "k-rr": (local.Categorical(5, 1.0, "k-rr"), 3, [5, 255]),
@@ -109,7 +109,7 @@ def test_what_is_refused_decodes_to_nan(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_wrong_reports_travel_as_bytes_and_are_refused_then(name):
-    """One person's bytes do not stop the server from reading those of all."""
+    """One person's bad bytes do not stop the server from reading the others."""
     survey, x, wrong = EVERY[name]
     hostile = np.array(wrong, survey.randomize(x).dtype)
     total = survey.aggregate(survey.from_bytes(survey.to_bytes(hostile)))
@@ -176,7 +176,7 @@ def test_no_honest_vector_is_refused(method, d, radius):
 
 
 def test_a_direction_along_the_record_is_drawn_again():
-    """In the plane a record may be a direction that a seed stands for: what is left of it across decides nothing."""
+    """In the plane a record may be a direction that a seed stands for: its component across does not matter."""
     survey = local.L2Ball(2, 1.0, method="privunit")
     source = PCG64(3)
     words = np.empty(4, np.uint64)
@@ -189,7 +189,7 @@ def test_a_direction_along_the_record_is_drawn_again():
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "k-rr, 32 bits"])
 def test_any_bytes_are_reports_or_refused(name):
-    """Garbage raises nothing and warns of nothing: the estimate is the mean of what decodes."""
+    """Garbage raises neither errors nor warnings: the estimate is the mean of the valid reports."""
     survey, x, _ = EVERY[name]
     honest = survey.randomize(np.broadcast_to(x, (2_000, *np.shape(x))), rng=PCG64(1))
     garbage = survey.from_bytes(Generator(PCG64(2)).bytes(200 * len(survey.to_bytes(honest[:1]))))

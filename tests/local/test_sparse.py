@@ -38,7 +38,7 @@ def test_the_threshold_covers_as_often_as_it_says(method, n, d):
 
 
 def test_the_threshold_is_not_far_from_the_quantile():
-    """A bound, but no loose one: within a factor of 1.4 of what is exceeded once in ten."""
+    """A tight bound: within a factor of 1.4 of the 90 % quantile."""
     errors = np.abs(means("subset", 2000, 20, 300)).max(axis=1)
     assert threshold(2000, 20, epsilon=1.0, confidence=0.9, method="subset") < 1.4 * np.quantile(errors, 0.9)
 
@@ -115,7 +115,7 @@ AWKWARD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.3]
 
 
 def test_shape_and_type_depend_on_public_things_only():
-    """T10, and nothing warns."""
+    """T10, without warnings."""
     for value in AWKWARD:
         x = np.full((4, 3), 0.1)
         x[1, 2] = value
@@ -162,7 +162,7 @@ def test_parameters_are_told_before_data_are_looked_at():
     ]
     for options, error, match in wrong:
         with pytest.raises(error, match=match):
-            local.sparse_mean("not looked at", **{"epsilon": 1.0, **options})
+            local.sparse_mean("not read", **{"epsilon": 1.0, **options})
     with pytest.raises(ValueError, match="empty"):
         local.sparse_mean(np.empty((0, 3)), epsilon=1.0)
     with pytest.raises(ValueError, match="two-dimensional"):

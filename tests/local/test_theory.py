@@ -1,4 +1,4 @@
-"""The calculators of local privacy: the contraction against random and extremal channels; bounds in their order."""
+"""The calculators of local privacy: the contraction against random and extremal channels, and the order of bounds."""
 
 import itertools
 import math
@@ -67,7 +67,7 @@ def test_the_sharp_constant_is_attained_and_no_smaller_one_holds():
     t = 0.01
     one, other = reference.divergences(channel, np.array([1 - t, t, 0]), np.array([1 - t, 0, t]))
     assert one + other == pytest.approx(theory.local_contraction(t, epsilon=2.0), rel=1e-12)
-    assert one + other > 1.5 * (e - 1) ** 2 / e * t * t  # what randomised response on two answers would allow
+    assert one + other > 1.5 * (e - 1) ** 2 / e * t * t  # the value for randomised response on two answers
 
 
 def test_extremes_of_the_contraction():
@@ -111,7 +111,7 @@ def test_fano_and_assouad_are_below_attained_errors():
     information = (1 - 2 * math.log(2) / math.log(2**d)) * 0.5
     assert theory.local_fano(1.0, 2**d, delta**2 / d, epsilon=epsilon, n=n) > information
     assert theory.local_fano(1.0, 2**d, 1.0, epsilon=3.0, n=n) == 0
-    for i in (1, 4, 8):  # more of anything tells more
+    for i in (1, 4, 8):  # more of each gives more information
         assert theory.local_fano(1.0, 2**d, 1e-3, epsilon=0.5, n=i * n) >= theory.local_fano(
             1.0, 2**d, 1e-3, epsilon=0.5, n=(i + 1) * n
         )
@@ -139,7 +139,7 @@ def test_information_is_below_fanos_bound():
 
 
 def test_corollary_1():
-    """Mechanisms-b 9; the upper bounds there are those of Laplace noise."""
+    """Mechanisms-b 9; its upper bounds are for Laplace noise."""
     for n, epsilon, lower, upper in ((100_000, 0.5, 7.39e-4, 8.95e-3), (1000, 1.0, 2.30e-3, 4.57e-2)):
         assumed = {"epsilon": epsilon, "moment": 2}
         assert theory.local_mean_lower_bound(n, **assumed, form="published") == pytest.approx(lower, rel=3e-3)

@@ -55,7 +55,7 @@ def test_every_threshold_is_unbiased_with_that_ratio_exactly(d, ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("d", [2, 4, 6])
 def test_controls_of_the_same_check(d, ratio):
-    """F1: the published even majority loses log(1 + e^epsilon). F2: so do ties on one side with the coin unchanged."""
+    """F1: the published even majority loses log(1 + e^epsilon). F2: ties on one side of the same coin lose as much."""
     weights, scale = reference.published_even(d, ratio)
     assert reference.is_unbiased(d, weights, scale)
     assert reference.loss_ratio(weights) == 1 + ratio
@@ -242,7 +242,7 @@ def test_halfspace_twin(d):
 
 
 def test_directions_are_uniform():
-    """Along any axis u_1 has the law of a sphere, coordinates do not correlate; fourth moments are right, too."""
+    """Along any axis u_1 has the law of a sphere, coordinates do not correlate, and fourth moments are right."""
     n, d = 100_000, 3
     out = np.empty((n, d))
     _directions.expand(PCG64(5).random_raw(n), 1.0, out)  # the last bit is a fair sign
@@ -318,7 +318,7 @@ AWKWARD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.0, 0.3]
 
 @every
 def test_shape_and_type_depend_on_public_things_only(mechanism):
-    """T10, and nothing warns (warnings are errors)."""
+    """T10, without warnings (they are errors)."""
     seen = set()
     for value in AWKWARD:
         x = np.full((3, mechanism.d), 0.1)
@@ -335,7 +335,7 @@ def test_shape_and_type_depend_on_public_things_only(mechanism):
 
 @pytest.mark.parametrize("d", [1, 2, 9])
 def test_only_one_bit_depends_on_the_record_and_the_coin_decides_it(d):
-    """Lemma R in the code: whatever the record, the coin keeps or flips the one bit, and the seed is the word's."""
+    """Lemma R in the code: for every record, the coin keeps or flips the one bit, and the seed is the word's."""
     threshold, words = coin(1.0).threshold, PCG64(1).random_raw((len(AWKWARD), 3))
     x = np.zeros((len(AWKWARD), d))
     x[:, 0] = AWKWARD
@@ -379,7 +379,7 @@ def test_one_dimension_is_two_point_response():
 
 
 class Projected:
-    """What the first coordinates of reports tell an auditor."""
+    """The first coordinates of reports, for an auditor."""
 
     def __init__(self, mechanism, claim=None):
         self.mechanism, self.privacy = mechanism, (claim or mechanism).privacy
@@ -446,7 +446,7 @@ def test_aggregates_merge_and_bytes_come_back(mechanism):
     assert mechanism.from_bytes(b"").shape == (0, *reports.shape[1:])
     with pytest.raises(ValueError, match="bytes"):
         mechanism.from_bytes(data + b"x")
-    with pytest.raises(ValueError, match="no reports"):
+    with pytest.raises(ValueError, match="at least one report"):
         mechanism.estimate(reports[:0])
     with pytest.raises(TypeError, match="dtype"):
         mechanism.decode(reports.astype(np.float32))

@@ -1,1 +1,1 @@
-"""What the library promises across its modules: guarantees, outcomes, threats, documentation."""
+"""Promises across modules: guarantees, outcomes, threats, documentation."""

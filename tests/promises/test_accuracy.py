@@ -1,4 +1,4 @@
-"""What ``bench.accuracy`` publishes is computed from exact laws: those expectations, and the choice of sizes."""
+"""The expectations that ``bench.accuracy`` computes from exact laws, and its choice of sizes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The audit certifies what holds and rejects what does not: every guarantee here has a control that fails."""
+"""The audit certifies true guarantees and rejects false ones: every guarantee here has a control that fails."""
 
 import itertools
 import math
@@ -12,13 +12,7 @@ from scipy.stats import binom, binomtest
 import dpfast
 from dpfast import GlobalSensitivity, Grid, InverseSensitivity, Privacy, SmoothSensitivity, audit
 from dpfast.laws import NestedIntervals, ScalarLaw
-from dpfast.statistics import (
-    Mean,
-    Median,
-    Quantile,
-    Sum,
-    Variance,
-)
+from dpfast.statistics import Mean, Median, Quantile, Sum, Variance
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import ALPHA
 
@@ -233,7 +227,7 @@ class TestRejects:
         assert certificate.epsilon == math.inf
 
     def test_repeated_values_are_one_outcome(self):
-        """Two codes of one value: only their sum is seen, and here it says nothing about the data."""
+        """Two codes of one value: only their sum is visible, and here it does not depend on the data."""
         split = lambda x, g: Table([0.5 if x[0] else 0.1, 0.5 if x[0] else 0.9], [3.0, 3.0])  # noqa: E731
         certificate = audit.verify(Broken(split), n=1, values=2)
         assert certificate.epsilon == pytest.approx(0, abs=1e-12)
@@ -242,7 +236,7 @@ class TestRejects:
 class TestDelta:
     @staticmethod
     def leak(chance):
-        """Randomised response that tells the truth with this chance, in the clear."""
+        """Randomised response that reports the truth with this chance, without noise."""
         return lambda x, g: Table([1 - chance, chance * (x[0] == 0), chance * (x[0] != 0)], [0.5, 0.0, 20.0])
 
     @pytest.mark.parametrize(("delta", "holds"), [(0.01, True), (0.0099, False)])

@@ -1,4 +1,4 @@
-"""What every central mechanism promises, found by the library's own classes: a new one is tested here, or fails here.
+"""Promises of every central mechanism. Mechanisms are found by class: a new one is tested here, or fails here.
 
 Streams are arrays, bit for bit; T5 (order and machine arithmetic), T10, T15 and T25 of the threats.
 """
@@ -41,7 +41,7 @@ GRID = dpf.Grid(0, 100)  # two passes
 FINE = dpf.Grid(-(2.0**17), 2.0**17, step=2.0**-30)  # three
 INTEGERS = dpf.Grid(0, 100, step=1)  # one
 EVERY = list(central(GRID))
-FEW = {Median(), TrimmedMean(0.2), InterquartileRange(), None}  # one stretch of ranks, two and what is between, two
+FEW = {Median(), TrimmedMean(0.2), InterquartileRange(), None}  # one stretch of ranks, two with the sum between, two
 RANKED = {dpf.InverseSensitivity, dpf.SmoothSensitivity, dpf.NestedBoxes, dpf.Quantiles}
 ALSO = [
     mechanism
@@ -272,7 +272,7 @@ ADVERSARIAL = [2.0**53, -(2.0**53), 0.5, 1 / 3, 100.0, 0.0, -0.0, 1e-300, 1e308,
 
 
 def losses(mechanism, x, y):
-    """The log-ratios of the two laws at what they draw."""
+    """The log-ratios of the two laws at values drawn from both."""
     laws = [mechanism.law(data) for data in (x, y)]
     points = np.concatenate([np.atleast_1d(law.sample(40, PCG64(i))) for i, law in enumerate(laws)])
     p, q = (law.logpmf(points) for law in laws)
@@ -281,7 +281,7 @@ def losses(mechanism, x, y):
 
 @each
 def test_the_loss_at_drawn_values(mechanism):
-    """T5 in machine arithmetic, for neighbours with hard numbers: of pure mechanisms no loss is above epsilon."""
+    """T5 in machine arithmetic, for neighbours with hard numbers: the loss of a pure mechanism is at most epsilon."""
     if mechanism.privacy.delta or getattr(mechanism, "combine", "") == "winsorized":
         return  # its law is a sum over all pairs of quartiles, on small grids only: tests/units/test_aggregate.py
     rng = np.random.default_rng(10)
@@ -309,7 +309,7 @@ def test_the_loss_of_half_the_noise_is_seen():
 
 @each
 def test_only_the_release_depends_on_data(mechanism):
-    """T10 and T15: type, shape, dtype, errors, charges and warnings (none) are those of any data of as many records."""
+    """T10 and T15: type, shape, dtype, errors and charges depend only on the number of records; no warnings."""
     seen = set()
     for x in strange(31):
         ledger = dpf.Ledger(10_000.0, 0.9, neighbors=mechanism.privacy.neighbors)
@@ -332,7 +332,7 @@ def test_only_the_release_depends_on_data(mechanism):
     assert len(seen) == 1
 
 
-# How many words a draw takes depends on what is drawn there; their docstrings say that timing is outside.
+# Their draws take a number of words that depends on the result; their docstrings exclude timing.
 VARYING = {dpf.MEstimator, dpf.Quantiles, KolmogorovSmirnov}
 
 
@@ -361,7 +361,7 @@ def drawn(mechanisms, seed=None):
 
 
 def test_many_threads_share_every_mechanism():
-    """With a generator each, they draw what one thread does; what mechanisms keep to themselves is the same."""
+    """With a generator each, threads draw the same as one thread; the private caches of mechanisms agree."""
     fresh = list(central(GRID))
     found = in_threads(lambda i: drawn(fresh, seed=1000 * i), 6)
     assert found == [drawn(EVERY, seed=1000 * i) for i in range(6)]

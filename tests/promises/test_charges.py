@@ -47,7 +47,7 @@ EXACT = {
     "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
     "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
 }
-# What is PRIVATE and allowed: states, what they are made of, and `dpfast.dask.release`, which says that they are.
+# Private and allowed: states and their parts, and `dpfast.dask.release`, which documents it.
 ON_THE_WAY = {
     "aggregate.SampleAndAggregate.block_sums",
     "dask._block_sums",
@@ -65,7 +65,7 @@ def packages():
 
 def all_subclasses(cls):
     for name in packages():
-        with suppress(ImportError):  # what needs another library, which is not installed
+        with suppress(ImportError):  # a missing optional library
             import_module(name)
     found = []
     for sub in cls.__subclasses__():
@@ -224,12 +224,12 @@ class TestEverythingIsCharged:
             def __getattr__(self, name):
                 raise AssertionError(f"the data were asked for {name}")
 
-        @refused("no budget pays for it")
+        @refused("no budget covers it")
         def first(x):
             return x[0]
 
         assert first(Odd([1.0, 2.0])) == 1.0
-        with Ledger(1.0), pytest.raises(BudgetError, match="no budget pays for it"):
+        with Ledger(1.0), pytest.raises(BudgetError, match="no budget covers it"):
             first(Odd([1.0, 2.0]))
 
     @pytest.mark.parametrize("draw", NOISE)
@@ -240,7 +240,7 @@ class TestEverythingIsCharged:
             draw()
         with ledger.spend(Privacy(0.5), label="my sum"):
             draw()
-            dpf.median(X, **B)  # part of what was declared
+            dpf.median(X, **B)  # part of the declared cost
             with ledger:
                 pass
             draw()
@@ -249,7 +249,7 @@ class TestEverythingIsCharged:
     def test_a_mechanism_of_somebody_else(self):
         @dataclass(frozen=True)
         class Both(Mechanism):
-            """Releases two medians, declared at what they cost together."""
+            """Releases two medians and declares their total cost."""
 
             @property
             def privacy(self):
@@ -270,7 +270,7 @@ class TestEverythingIsCharged:
 
     @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
     def test_charges_do_not_depend_on_the_data(self, mechanism):
-        """T15: what is recorded for two neighbours is the same, and adds up to what was declared."""
+        """T15: the records of two neighbours agree, and add up to the declared cost."""
         charges = []
         for changed in (0.0, 100.0):
             x = shaped(mechanism, X).copy()

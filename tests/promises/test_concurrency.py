@@ -31,7 +31,7 @@ THREADS, CALLS = 8, 40
 @pytest.mark.parametrize("mechanism", SCALARS, ids=repr)
 class TestThreads:
     def test_one_mechanism(self, mechanism):
-        """Each thread draws by itself: on 2**32 points hardly any two releases are equal."""
+        """Each thread draws its own words: on 2**32 points hardly any two releases are equal."""
         before = pickle.dumps(mechanism)
         parts = in_threads(lambda i: [mechanism(X) for _ in range(CALLS)])
         releases = [value for part in parts for value in part]
@@ -40,7 +40,7 @@ class TestThreads:
         assert pickle.dumps(mechanism) == before
 
     def test_one_generator(self, mechanism):
-        """A release takes its words in one piece: many threads together make what one makes alone, in some order."""
+        """A release takes its words in one piece: many threads make the releases of one thread, in some order."""
         shared = Generator(PCG64(3))
         parts = in_threads(lambda i: [mechanism(X, rng=shared) for _ in range(CALLS)])
         alone = Generator(PCG64(3))
@@ -95,7 +95,7 @@ def test_secure_generator_handed_to_other_threads():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_forks_while_threads_draw():
-    """Children of a process that is drawing draw on, each something else, and none of them hangs."""
+    """Children forked while threads draw make further draws, all different, and do not hang."""
     mechanism, stop, drawn = SCALARS[0], threading.Event(), []
     mechanism(X)  # the generator of this thread has words left when it forks
 

@@ -1,4 +1,4 @@
-"""What families tell of the estimates of blocks, and whether the stated errors of releases hold."""
+"""Simulations of the bias and skewness of block estimates that families state, and of the coverage of stated errors."""
 
 import math
 
@@ -43,9 +43,9 @@ DRAWS = {
 
 
 def bias(family, theta, name, b, blocks, rng):
-    """Of the corrected estimates of simulated blocks, and its standard error.
+    """Bias of the corrected estimates of simulated blocks, and its standard error.
 
-    The mean of what is left of the estimates beside their regression on the scores of blocks and products of these,
+    The mean residual of the estimates after regression on the scores of blocks and products of these,
     less their known expectations.
     """
     draw, scores = DRAWS[type(family)]
@@ -101,7 +101,7 @@ PARAMETERS = [(case, parameter) for case in coverage.CASES for parameter in case
 def test_stated_errors_hold(case, parameter):
     """Six random settings of up to 20,000 records; `bench.pages.coverage` has more, and larger ones.
 
-    The error of a coefficient grows with its size: at releases that are far out more is told than is true.
+    The error of a coefficient grows with its size: at far-out releases the stated error is larger than the true one.
     """
     rng, chance = np.random.default_rng(coverage.SEED), 0.02  # of 60 data sets and 4,000 releases
     least, greatest = coverage.extremes(coverage.survey(case, parameter, rng, 6, (200, 20_000), 10**5))

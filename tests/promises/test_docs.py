@@ -1,4 +1,4 @@
-"""The examples in docstrings, README and CONTRIBUTING run as they stand."""
+"""The examples in docstrings, README, CONTRIBUTING and docs run unchanged."""
 
 import doctest
 import importlib
@@ -16,7 +16,7 @@ FOUND = [m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.")]
 MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and name != "dpfast.__main__")]
 
 
-# What a module is the road from, if it is not required.
+# Modules that need an optional library.
 HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn"}
 
 
@@ -36,7 +36,7 @@ def test_examples_in(page):
     assert result.failed == 0
 
 
-# Abstract, an error, a result: nothing to call.
+# Abstract classes, errors and results: not called by users.
 NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
 
 

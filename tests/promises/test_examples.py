@@ -1,4 +1,4 @@
-"""The commands of the README for the examples name what exists, and the examples run."""
+"""The README's commands for the examples name existing files and extras, and the examples run."""
 
 import http.client
 import importlib.util

@@ -23,7 +23,7 @@ N = 101
 
 
 def datasets(lower, upper):
-    """Nasty ones: both ends, each end, nothing but missing."""
+    """Nasty records: both ends, each end, all missing."""
     ends = np.where(np.arange(N) % 2, lower, upper)
     return [ends, np.full(N, float(lower)), np.full(N, float(upper)), np.full(N, np.nan)]
 

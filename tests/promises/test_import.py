@@ -1,4 +1,4 @@
-"""What the import of the library costs."""
+"""The modules that an import of the library loads."""
 
 import subprocess
 import sys

@@ -55,7 +55,7 @@ class TestT1:
             assert off_the_lattice([mechanism([x] * 9, rng=PCG64(seed)) for seed in range(50)], self.GRID.step) == 0
 
     def test_control(self):
-        """Numpy's Laplace on floats: the share off the lattice of 2**-53 tells 0 from 1."""
+        """Numpy's Laplace on floats: the share off the lattice of 2**-53 separates 0 from 1."""
         draws = Generator(PCG64(1)).laplace(size=4000)
         assert off_the_lattice(0.0 + draws, 2.0**-53) > 0.2
         assert off_the_lattice(1.0 + draws, 2.0**-53) == 0
@@ -158,7 +158,7 @@ class TestT4:
 
 
 class TestT6:
-    """T6: words per draw: two whatever the data; the rare further ones are documented."""
+    """T6: a draw takes two words for all data; the rare further ones are documented."""
 
     def test_words(self):
         used = set()
@@ -280,7 +280,7 @@ class TestT10:
 
 
 class TestT11:
-    """T11: the law of two candidates is that of the declared mechanism; epsilon**2 / 8 for the exponential one only."""
+    """T11: the law of two candidates matches the declared mechanism; epsilon**2 / 8 for the exponential one only."""
 
     GAPS = range(-6, 7)
 
@@ -347,7 +347,7 @@ class TestT14:
 
 
 def traced(mechanism, x, seed=1):
-    """Everything about a run that is not private: what the kernels are asked for, and the words they draw."""
+    """All public parts of a run: the arguments of the kernels, and the words they draw."""
     source = ScriptedBits(rest=PCG64(seed))
     grid = mechanism.grid
     window = mechanism._window(np.asarray(x, dtype=float), 1)
@@ -362,7 +362,7 @@ def traced(mechanism, x, seed=1):
 class TestT15:
     """T15: run D and D' with the same words: all metadata equal; budgets add up to the declared one.
 
-    Here the median in detail; every central mechanism, for T5, T10 and T25, too, in test_central.py.
+    Here the median in detail; test_central.py tests every central mechanism, also for T5, T10 and T25.
     """
 
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
@@ -422,7 +422,7 @@ class TestT17:
 
 
 class TestT21:
-    """T21: what a release of two neighbours shows differs in the released value only."""
+    """T21: the outcomes of two neighbours differ in the released value only."""
 
     def test_the_result_is_a_plain_float(self):
         for x in ([0.1] * 5, [0.9] * 5, [math.nan] * 5):

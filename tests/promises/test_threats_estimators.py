@@ -77,7 +77,7 @@ class TestT24:
         return int(lower[0])
 
     def test_every_statistic(self):
-        """The attack range at one replacement is what a record at a corner makes of the statistic, and no more."""
+        """The attack range at one replacement is the range of the statistic with one record at a corner."""
         monotone = {name: case for name, case in RANK_CASES.items() if case.monotone}
         for statistic in (*one_of_each(monotone), Huber(self.K)):
             for data in self.DATASETS:

@@ -1,1 +1,1 @@
-"""Slow twins: what every kernel means, in plain Python, Fractions and mpmath. Obviously right, never fast."""
+"""Slow twins: the meaning of every kernel in plain Python, Fractions and mpmath. Obviously right, never fast."""

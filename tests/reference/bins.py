@@ -43,7 +43,7 @@ def nearest_with_sum(noisy, n):
 
 
 def smoothed(records, cuts, k, delta):
-    """Probabilities of all k-tuples of codes: each of a uniform bin, or that of a record, then uniform inside."""
+    """Probabilities of all k-tuples of codes: each from a uniform bin or the bin of a record, then uniform inside."""
     bins, last = len(cuts) - 1, cuts[-1]
     held = Counter(bin_of(record, cuts) for record in records)
     sizes = [cuts[i + 1] - cuts[i] + (i == bins - 1) for i in range(bins)]

@@ -16,7 +16,7 @@ def coins(threshold, count, words):
 
 
 def descend(x, pushes, kept, lower, upper, start):
-    """The thetas that each person is asked with, and the last; x already clipped."""
+    """The theta sent to each person, and the last one; x is already clipped."""
     thetas = [start]
     for value, push, keep in zip(x, pushes, kept, strict=True):
         g = 1 if thetas[-1] >= value else -1

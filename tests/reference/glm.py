@@ -48,7 +48,7 @@ def moved(protocol, theta, vector, i):
 
 
 def descend(protocol, X, y, report):
-    """The thetas that people are asked with, then the last; `report(gradient)` is what the device sends."""
+    """The thetas sent to people, then the last one; the device sends `report(gradient)`."""
     thetas = [np.zeros(protocol.d + protocol.intercept)]
     for i, (row, label) in enumerate(zip(X, y, strict=True), 1):
         z = protocol.randomizer.decode(report(gradient(protocol, thetas[-1], row, label)))
@@ -91,7 +91,7 @@ def published_even_law(randomizer, g):
 
 
 def silent_law(randomizer, g):
-    """Control: whoever has the gradient 0 sends nothing but zeros."""
+    """Control: a person with gradient 0 sends zeros only."""
     return {(0,) * randomizer.d: Fraction(1)} if not np.any(g) else signs_law(randomizer, g)
 
 
@@ -109,7 +109,7 @@ def largest_ratio(laws):
 
 
 def clipped_target(model, X, y, clip):
-    """The root of the mean clipped gradient: what many people's descent tends to. Rows inside the unit ball."""
+    """The root of the mean clipped gradient, the limit of the descent for many people. Rows inside the unit ball."""
     theta = np.zeros(X.shape[1])
     for _ in range(1000):
         t = X @ theta

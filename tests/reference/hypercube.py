@@ -8,7 +8,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 WORD = 2**64
 
 
-# ---- laws: the probability of each mask of 0, ..., d disagreements, and what a sign is multiplied by ----
+# ---- laws: the probability of each mask of 0, ..., d disagreements, and the factor of a sign ----
 
 
 def threshold(d, tau, ratio):

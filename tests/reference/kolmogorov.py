@@ -89,7 +89,7 @@ def has_preimage(value, data):
 
 
 def small_ball(k, radius):
-    """P(|F - G| <= radius everywhere), G that of k draws from F: Steck's determinant, in rationals."""
+    """P(|F - G| <= radius everywhere) for G of k draws from F: Steck's determinant, in rationals."""
     low = [max(Fraction(i + 1, k) - radius, Fraction(0)) for i in range(k)]  # of the order statistics of uniform draws
     high = [min(Fraction(i, k) + radius, Fraction(1)) for i in range(k)]
     if any(a > b for a, b in zip(low, high, strict=True)):

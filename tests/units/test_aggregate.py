@@ -1,4 +1,4 @@
-"""Sample and aggregate: privacy of the release on tiny cases, blocks by position, efficiency, every bad input."""
+"""Sample and aggregate: privacy on tiny cases, blocks by position, laws, bad input."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ from tests.statistical import chi_square_rejects
 
 
 class Claiming:
-    """A mechanism whose laws are those of another, under a claim of its own."""
+    """The laws of another mechanism under a separate claim."""
 
     def __init__(self, mechanism, epsilon):
         self.law, self.privacy = mechanism.law, dpf.Privacy(epsilon)
@@ -106,7 +106,7 @@ class TestPrivacy:
         assert (grid.lower, grid.upper) == (0.0, 1.0)  # no estimate is beyond
         certain = SampleAndAggregate(families.LogisticRegression(columns=1), bounds={"x0": (-32, 32)}, epsilon=1.0)
         [grid] = certain.grids(10**5)
-        assert (grid.lower, grid.upper) == (-48.0, 48.0)  # at the ends a label tells next to nothing: a quarter
+        assert (grid.lower, grid.upper) == (-48.0, 48.0)  # at the ends a label has little information: a quarter
 
     def test_a_callable(self):
         """Whatever it does: this one fails, or returns junk, on some blocks."""
@@ -212,7 +212,7 @@ class TestT22:
 
     @pytest.mark.parametrize("correction", [fitted.deviation, lambda m: _blocks.normal_corrections(m + 1.0)])
     def test_a_correction_is_of_one_block(self, correction):
-        """As a function of the numbers of records, wherever in a vector it stands and whatever is beside it."""
+        """A function of the number of records alone: neither its place in a vector nor its neighbours matter."""
         counts = np.random.default_rng(0).integers(2, 2 * 10**4, 300)
         alone = np.array([correction(counts[i : i + 1])[0] for i in range(300)])
         for start in range(9):
@@ -242,7 +242,7 @@ class TestT22:
         assert (before != after).sum() > 5
 
     def test_a_shuffle_is_public(self):
-        """The permutation depends on the seed and n only; it mends sorted data."""
+        """The permutation depends on the seed and n only; with it sorted data give accurate releases."""
         x = np.sort(np.random.default_rng(0).exponential(size=20_000))
         mechanism = SampleAndAggregate("exponential", bounds=(0.1, 10), epsilon=10.0, blocks=200, shuffle=1)
         assert mechanism(x) == pytest.approx(1.0, abs=0.1)
@@ -261,7 +261,7 @@ class TestLaw:
         assert [law.value(k) for k in (0, 5, 8)] == [0.0, 0.625, 1.0]
 
     def test_shares(self):
-        """Each of two parameters has noise for half of epsilon; the draws of the two are not the same."""
+        """Each of two parameters has noise for half of epsilon; their draws differ."""
         mechanism = SampleAndAggregate("normal", bounds={"sd": (0, 2), "mean": (0, 4)}, epsilon=1.0, blocks=2, step=0.5)
         law = mechanism.law(np.arange(8.0) / 2)
         assert isinstance(law, IndependentLaws)
@@ -331,7 +331,7 @@ class TestLaw:
         streamed = mechanism.law_of(left)
         assert [law.center for law in streamed.laws] == [law.center for law in whole.laws]
         np.testing.assert_array_equal(mechanism.finish(left, rng=PCG64(5)), mechanism(x, rng=PCG64(5)))
-        with pytest.raises(ValueError, match="the state has seen 6667 of 10000 records"):
+        with pytest.raises(ValueError, match="the state has read 6667 of 10000 records"):
             mechanism.finish(right)
 
     @pytest.mark.parametrize("cuts", [[], [0, 1, 9_999], list(range(0, 10_000, 37))])
@@ -392,7 +392,7 @@ class TestLaw:
                 state.update(wrong)
         with pytest.raises(ValueError, match="workers must be"):
             state.update(np.zeros(3), workers=0)
-        with pytest.raises(TypeError, match="merged with another, not with int"):
+        with pytest.raises(TypeError, match="merges with a BlockState, not with int"):
             state.merge(3)
         assert state.seen == 0
 
@@ -436,7 +436,7 @@ class TestInput:
         with pytest.raises(ValueError, match='blocks="auto" needs at least 40 records, two blocks of 20, not 39'):
             mechanism(np.zeros(39))
         assert 0 <= mechanism(np.zeros(40)) <= 9
-        with pytest.raises(ValueError, match="blocks=3 need as many records at least, not 2"):
+        with pytest.raises(ValueError, match="blocks=3 need at least 3 records, not 2"):
             SampleAndAggregate("poisson", bounds=(0, 9), epsilon=1.0, blocks=3)([1, 2])
         with pytest.raises(ValueError, match="x is empty"):
             mechanism([])
@@ -489,7 +489,7 @@ class TestInput:
     )
     @pytest.mark.filterwarnings("error")
     def test_extreme_bounds(self, family, options):
-        """A ValueError tells so when the mechanism is made, with the guess, and saying how many blocks helps."""
+        """A ValueError says so when the mechanism is made, with the guess; giving the number of blocks helps."""
         with pytest.raises(ValueError, match="too extreme to compute an error at") as caught:
             SampleAndAggregate(family, epsilon=1.0, **options)
         assert all(repr(name) in str(caught.value) for name in options.get("guess", {}))
@@ -497,7 +497,7 @@ class TestInput:
         assert mechanism.block_count(100) == 3
 
     def test_sample_size_sums_once(self):
-        """The sums over the distribution, of as many terms as the bounds allow, are made once for each theta."""
+        """The sums over the distribution, with as many terms as the bounds allow, are computed once for each theta."""
         mechanism = SampleAndAggregate("negativebinomial", bounds=(1, 1000), epsilon=1.0)
         fitted._binomial.cache_clear()
         assert mechanism.sample_size(5.0, theta=30.0) > 100

@@ -141,11 +141,11 @@ class TestEfficiency:
         rng = np.random.default_rng(2)
         hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound for _ in range(400)]
         assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue > 1e-6
-        for factor in (0.7, 1.4):  # the power: a bound this far off is told
+        for factor in (0.7, 1.4):  # the power: a bound this far off is detected
             hits = [abs(mechanism(rng.exponential(size=20_000), rng=rng) - 1) <= bound * factor for _ in range(400)]
             assert scipy.stats.binomtest(sum(hits), 400, 0.8).pvalue < 1e-6
 
-    ALIKE: ClassVar = [  # family, all its parameters at two points, what determines them, draws
+    ALIKE: ClassVar = [  # family, all its parameters at two points, the determining ones, draws
         ("exponential", [{"rate": 0.5, "mean": 2.0}, {"rate": 4.0, "mean": 0.25}], [("rate",), ("mean",)]),
         (
             "normal",
@@ -176,7 +176,7 @@ class TestEfficiency:
         ("name", "thetas", "ways"), ALIKE, ids=lambda value: value if isinstance(value, str) else ""
     )
     def test_error_is_that_of_theta(self, name, thetas, ways):
-        """As simulated at both of two points, whatever is released, and however they are told."""
+        """As simulated at both of two points, for all released parameters and all forms of the guess."""
         more = {
             "negativebinomial": lambda rng, n, r, p, mean: rng.negative_binomial(r, p, n),
             "weibull": lambda rng, n, shape, scale: scale * rng.weibull(shape, n),
@@ -225,7 +225,7 @@ class TestEfficiency:
     @pytest.mark.parametrize("margin", [0, "auto"])
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_the_best_number_of_blocks(self, combine, margin, epsilon):
-        """By the theory that knows of the clamp, tried at all numbers of blocks."""
+        """By the theory that includes the clamp, evaluated at all numbers of blocks."""
         for name, bounds in [("gamma", {"shape": (0.5, 5)}), ("exponential", {"rate": (0.9, 1.3)})]:
             for guess in (None, "worst"):
                 options = {"bounds": bounds, "epsilon": epsilon, "margin": margin, "combine": combine, "guess": guess}
@@ -251,7 +251,7 @@ class TestEfficiency:
         assert proportion.error(10**9, 0.5) < 1.001 * 1.96 / math.sqrt(4 * 10**9)  # efficient in the end
 
     def test_ends_of_the_bounds_and_another_parametrisation(self):
-        """The deviations at the ends are those of the ends, whatever is guessed."""
+        """The deviations at the ends do not depend on the guess."""
         options = {"bounds": {"variance": (0.1, 10)}, "combine": "mean", "epsilon": 1.0, "blocks": 5000}
         guesses = ({"sd": 1.0}, {"variance": 1.0}, {"variance": 1.0, "mean": 3.0})
         scales = [SampleAndAggregate("normal", guess=guess, **options)._scales for guess in guesses]
@@ -299,7 +299,7 @@ class TestEfficiency:
         assert certain.block_count(n) > 1000
 
     def test_which_mean(self):
-        """Geometric where a family knows how, the bounds are positive and its noise is less at the guess."""
+        """Geometric where a family supports it, the bounds are positive and its noise is less at the guess."""
 
         def logs(name, bounds, **options):
             return SampleAndAggregate(name, bounds=bounds, epsilon=1.0, **options).box.logs
@@ -318,7 +318,7 @@ class TestEfficiency:
                 logs(name, bounds, combine="geometric")
 
     def test_a_wide_range_of_a_scale(self):
-        """20 times as wide each way: noise of a geometric mean is for its logarithm, whatever the rate is."""
+        """20 times as wide each way: the noise of a geometric mean is on its logarithm, for all rates."""
         n, rng = 10**6, np.random.default_rng(18)
         mechanism = SampleAndAggregate("exponential", bounds=(0.01, 100), epsilon=1.0)
         for rate in (0.05, 1.0, 20.0):
@@ -339,7 +339,7 @@ class TestEfficiency:
         assert theory.clamp_margin(0.4, 1.0) == 0.0
 
     def test_blocks_where_the_clamp_biases(self):
-        """The best number of blocks is near the best of all; far ends change nothing; at an end there are few."""
+        """The chosen number of blocks is near the best; far ends do not change it; at an end it is small."""
         terms = {"width": 2.0, "epsilon": 0.5, "v2": 3.0, "deviation": 1.0, "above": 1.0}
         n, counts = 10**5, []
         for below in (0.0, 0.02, 0.1, 0.5, 1.0):

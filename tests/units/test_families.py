@@ -211,7 +211,7 @@ class TestEstimates:
     @pytest.mark.slow
     @pytest.mark.parametrize(("name", "theta"), THETAS, ids=lambda value: value if isinstance(value, str) else "")
     def test_bias_and_information(self, name, theta):
-        """Blocks of 24: raw bias as told, to its next order; corrected, |bias| b**2 is bounded; variance 1 / (b I)."""
+        """Blocks of 24: raw bias as stated, to its next order; corrected, |bias| b**2 is bounded; variance 1/(b I)."""
         family, box, b, k = family_of(name), box_of(theta), 24, 60_000
         x = draws(name, theta, k * b, np.random.default_rng(7))
         raw, corrected = (family.estimates((x,), k, box, corrected=c, workers=1) for c in (False, True))
@@ -223,7 +223,7 @@ class TestEstimates:
             second = 5 * value / b**2
             assert abs(raw[:, i].mean() - value - b1 / b) < noise + 9 * abs(b1) / b**2 + second
             assert abs(corrected[:, i].mean() - value) < noise + second
-            if b1:  # the control: what is not corrected fails the same test
+            if b1:  # the control: uncorrected estimates fail the same test
                 assert abs(raw[:, i].mean() - value) > noise + second
             times = corrected[:, i].var() * b * family.information(parameter, known)
             assert 0.95 < times < 1.15 + 2 * v2 * family.information(parameter, known) / b
@@ -245,7 +245,7 @@ class TestEstimates:
 
     @pytest.mark.parametrize(("family", "name", "value", "draw"), LOGARITHMS)
     def test_logarithms(self, family, name, value, draw):
-        """Their bias is taken off to the second order, and they vary as is told; the raw ones fail."""
+        """Their bias is removed to the second order, and their variance is as stated; the raw ones fail."""
         family, b, k = family_of(family), 24, 80_000
         data = draw(np.random.default_rng(9), k * b)
         data = data if isinstance(data, tuple) else (data,)
@@ -264,7 +264,7 @@ class TestEstimates:
         assert logs.var() == pytest.approx((1 / relative + v2 / b) / b, rel=0.05)
 
     def test_logarithms_of_junk(self):
-        """The least normal number and below are as 0; the others as a scalar loop has them, each by itself."""
+        """The least normal number and below act as 0; the others match a scalar loop."""
         x = np.array([0.0, -1.0, 5e-324, 2.0**-1022, 1.0, LARGEST, np.inf, np.nan])
         logs = logarithms(x)
         assert logs[:3].tolist() == [-np.inf] * 3
@@ -302,7 +302,7 @@ class TestEstimates:
             assert logpdf(x, *moved).sum() < best
 
     def test_normal_far_away(self):
-        """Timestamps: the deviation of records at 1.7e9 is right, and where a center is told, at 1e15 too."""
+        """Timestamps: the deviation of records at 1.7e9 is right, and with a given center also at 1e15."""
         noise = np.random.default_rng(0).normal(size=1000)
         box = Box(("sd",), (0.1,), (5.0,))
         for center, family in ((1.7e9, families.Normal()), (2.0**50, families.Normal(center=2.0**50))):
@@ -332,7 +332,7 @@ class TestEstimates:
 
     @pytest.mark.parametrize("constant", [0.0, 1.0, 2.0**-1074, 1e308])
     def test_constant_records(self, constant):
-        """No warning, no exception; whatever comes out is a number, an infinity or NaN."""
+        """No warning and no exception: the result is a number, an infinity or NaN."""
         for name, theta in THETAS:
             for corrected in (False, True):
                 x = np.full(60, constant)
@@ -375,7 +375,7 @@ class TestBlockFamily:
         assert np.delete(got, 2).tolist() == [2, 7, 17, 22, 27, 32, 37]
 
     class Slip(BlockFamily):
-        """Forgets the blocks: by default it is told one block only, and with `many` its result has a wrong shape."""
+        """Ignores the blocks: by default it gets one block, and with `many` its result has a wrong shape."""
 
         names = ("location",)
 
@@ -394,12 +394,12 @@ class TestBlockFamily:
     @pytest.mark.parametrize("many", [False, True])
     @pytest.mark.parametrize("result", [lambda x: x.mean(), lambda x: [x.mean()], lambda x: [[[x.mean()]]]])
     def test_estimates_of_a_wrong_shape_are_refused(self, result, many):
-        """None is broadcast: one number would be that of all blocks."""
+        """Results are not broadcast: one number would stand for all blocks."""
         family = type("Wrong", (self.Slip,), {"many": many, "result": lambda self, x: result(x)})()
         assert np.isnan(family.estimates((np.arange(40.0),), 8, self.BOX, corrected=True, workers=1)).all()
 
     def test_a_fit_sees_its_blocks_only(self):
-        """With `many` those of its thread; and it cannot write to the records of the caller."""
+        """With `many`, it gets the records of its thread, and it cannot write to those of the caller."""
         seen = []
 
         class Looks(BlockFamily):
@@ -532,7 +532,7 @@ def test_an_estimate_is_one_number_for_each_block(estimate):
 
 
 def test_estimates_are_copied():
-    """Blocks without an estimate are NaN in an array of our own, whatever a family returns."""
+    """Blocks without an estimate are NaN in a new array, for any result of a family."""
     kept = np.arange(10)
     kept.setflags(write=False)
 

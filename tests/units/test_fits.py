@@ -1,4 +1,4 @@
-"""Estimates of blocks: the kernels beside slow optimisers, biases by simulation, junk of every kind."""
+"""Estimates of blocks: the kernels against slow optimisers, biases by simulation, invalid input."""
 
 import itertools
 import math

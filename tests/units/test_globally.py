@@ -1,4 +1,4 @@
-"""GlobalSensitivity: exact sums, sensitivities by brute force, laws by definition, and what no row order can change."""
+"""GlobalSensitivity: exact sums, sensitivities by brute force, laws by definition, independence of the row order."""
 
 import copy
 import math
@@ -114,7 +114,7 @@ class TestSensitivity:
 
     @given(st.integers(2, 10**9), st.integers(1, 2**52 - 1))
     def test_coarseness_of_the_variance(self, n, last):
-        """Codes fit 62 bits, and rounding adds next to nothing to the sensitivity."""
+        """Codes fit 62 bits, and rounding adds at most the stated part to the sensitivity."""
         grid, statistic = Grid(0, last, step=1), Variance()
         unit, sensitivity = statistic.coarseness(grid, n), statistic.sensitivity(grid, n)
         assert statistic.last(grid, n) <= 2**62

@@ -1,4 +1,4 @@
-"""The door: values to codes exactly, one record at a time, whatever holds them."""
+"""Grids: values of every container become codes exactly, one record at a time."""
 
 import copy
 import datetime
@@ -89,7 +89,7 @@ def test_sixty_four_bit_extremes(shift, dtype):
 
 
 def test_a_conversion_to_float64_would_round_twice():
-    """Positive control: what the exact path for 64-bit integers is for."""
+    """Positive control: the reason for the exact path of 64-bit integers."""
     grid = Grid(0, 2.0**54, step=8)
     x = np.array([2**53 + 8 + 3, 2**53 + 24 + 3])
     assert grid.encode(x).tolist() == reference.encode(x.tolist(), grid)
@@ -161,7 +161,7 @@ def test_lists():
 
 
 def test_a_huge_integer_in_a_list_is_beyond_a_bound():
-    """It is data: no error may tell that it is there (T10)."""
+    """It is data: no error may reveal it (T10)."""
     assert Grid(0, 10, step=1).encode([10**400, -(10**400), 3, None, Fraction(10**400)]).tolist() == [10, 0, 3, 0, 10]
     assert Grid(0, 10, step=1).encode([Decimal("sNaN"), 3, Decimal("-sNaN7"), Decimal("NaN")]).tolist() == [0, 3, 0, 0]
 

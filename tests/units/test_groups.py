@@ -1,4 +1,4 @@
-"""A release for each group: the same as one by one from the same streams, whatever the road in."""
+"""A release for each group equals releases one by one from the same streams, for every way to give groups."""
 
 import collections
 import contextlib
@@ -111,7 +111,7 @@ class TestQuantiles:
     @pytest.mark.parametrize("level", [0, 1])
     @pytest.mark.parametrize("change", [-1, 0, 1])
     def test_words_on_the_edge_are_decided_exactly(self, level, change):
-        """A word next to the end of a level, which doubles cannot tell: the draw is that of the single median."""
+        """A word next to the end of a level, which doubles cannot decide: the draw equals that of the single median."""
         weights = [(1 - math.exp(-0.35)), (1 - math.exp(-0.35)) * math.exp(-0.35) * 3, math.exp(-0.7) * 5]
         word = int(sum(weights[: level + 1]) / sum(weights) * 2**64) + change
         x, grid = np.array([1.0, 2.0, 3.0]), Grid(0, 4, step=1)
@@ -238,7 +238,7 @@ class TestOtherMechanisms:
 
 
 def private_labels():
-    """Labels of six records, and the group that each is in; none of them changes with what is missing."""
+    """Labels of six records and their groups; missing labels do not change the other groups."""
     nan, inf = math.nan, math.inf
     yield np.array([0, 2**64 - 1, 2**63, 1, 7, 2**40], np.uint64), [0, None, None, 1, None, None]
     yield np.array([0, -1, -(2**63), 1, 2**63 - 1, 2]), [0, None, None, 1, None, None]
@@ -279,7 +279,7 @@ def kind(labels):
 
 
 class TestPrivateLabels:
-    """With a record added or removed labels are private: what is none of the public groups is no group."""
+    """With a record added or removed labels are private: a label outside the public groups is in no group."""
 
     X = np.array([3.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 
@@ -377,7 +377,7 @@ class TestArguments:
     ("mechanism", "message"),
     [
         (dpf.Selection(epsilon=1.0), "takes scores"),
-        (dpf.densities.PerturbedHistogram(3, grid=GRID, epsilon=1.0), "releases no numbers"),
+        (dpf.densities.PerturbedHistogram(3, grid=GRID, epsilon=1.0), "does not release numbers"),
     ],
     ids=lambda p: type(p).__name__,
 )

@@ -205,7 +205,7 @@ class TestDraws:
 
 
 class Windowed:
-    """A mechanism that releases noisy counts, on a window of them; what is claimed is one record replaced."""
+    """A mechanism that releases noisy counts, on a window of them; the claim is for one replaced record."""
 
     def __init__(self, mechanism, reach):
         self.grid, self.privacy = mechanism.grid, Privacy(mechanism.epsilon)
@@ -244,7 +244,7 @@ class TestPerturbed:
 
     @staticmethod
     def losses(laws, pairs, reach=8):
-        """The largest log-ratio of every pair on a window; beyond it the ratio is that of its border."""
+        """The largest log-ratio of every pair on a window; beyond the window the ratio is constant."""
         cells = next(iter(laws.values())).center.size
         window = np.array(list(itertools.product(range(-reach, reach + 1), repeat=cells)))
         logs = {data: law.logpmf(window) for data, law in laws.items()}
@@ -471,7 +471,7 @@ def test_bad_parameters_of_one_function():
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
         ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),
-        ({"neighbors": "add-remove", "bins": "auto"}, "needs a public number"),
+        ({"neighbors": "add-remove", "bins": "auto"}, "requires a public n"),
     ):
         with pytest.raises(ValueError, match=message):
             dpf.histogram([0.5], bounds=(0, 1), epsilon=1.0, **{"bins": 2, **options})
@@ -516,7 +516,7 @@ def test_mechanisms_are_frozen_hashable_and_picklable():
 
 @pytest.mark.parametrize("special", SPECIAL)
 def test_a_special_record_is_its_clamped_twin(special):
-    """T14, and T10: shapes and types are the same whatever the data."""
+    """T14, and T10: shapes and types are the same for all data."""
     grid = Grid(0, 1, step=2.0**-10, missing=0.25)
     twin = 0.25 if math.isnan(special) else min(max(special, 0.0), 1.0)
     rest = np.random.default_rng(1).random(50)

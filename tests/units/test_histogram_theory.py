@@ -136,7 +136,7 @@ class TestTheory:
             (lambda t: t.smoothed_optimum(norm.cdf, 1.0, n=3, epsilon=1.0, bins=[]), "bins must not be empty"),
             (lambda t: t.perturbed_mise(3, 0, epsilon=1.0, roughness=1.0), "bins must be at least 1"),
             (lambda t: t.noise_variance(1.0, neighbors="local"), "neighbors must be"),
-            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "there is a rate of"),
+            (lambda t: t.density_rate("series", 9, distance="kolmogorov-smirnov"), "the paper gives rates for"),
             (lambda t: t.density_rate("series", 9, dimensions=2), "dimensions must be 1"),
             (lambda t: t.density_rate("series", 9, smoothness=0.5), "smoothness must be above"),
         ],

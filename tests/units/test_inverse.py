@@ -1,4 +1,4 @@
-"""InverseSensitivity: the contract of a mechanism, parameters, extremes, what it is better at than the rank utility."""
+"""InverseSensitivity: the contract of a mechanism, parameters, extremes, and its gain over the rank utility."""
 
 import copy
 import dataclasses
@@ -192,7 +192,7 @@ def rank_utility(x, grid, epsilon):
 
 
 def test_ties_do_not_drown():
-    """100 equal values: the score finds them, the rank utility cannot tell them from any other point."""
+    """100 equal values: the score finds them; the rank utility is the same at every other point."""
     x = np.full(100, 37.0)
     assert mechanism(1.0).law(x).pmf(37) > 0.999999
     assert rank_utility(x, GRID, 1.0)[37] == pytest.approx(0.0099, abs=1e-4)

@@ -176,7 +176,7 @@ class TestLaw:
 
 
 def largest_loss(law, n, k, size):
-    """The largest log-ratio of any vector between neighbours; laws are told apart by sorted data only."""
+    """The largest log-ratio of any vector between neighbours; laws depend on sorted data only."""
     z = reference.vectors(size, k)
     tables = {data: law(data).logpmf(z) for data in itertools.combinations_with_replacement(range(size), n)}
     loss = 0.0
@@ -235,7 +235,7 @@ class TestPrivacy:
             assert max(moves) == 1
 
     def test_every_vector_is_possible(self):
-        """T3: what comes out under [0.1] can come out under [0.3], at most e times less likely."""
+        """T3: a value released under [0.1] can be released under [0.3], at most e times less likely."""
         mechanism = KolmogorovSmirnov(2, grid=dpf.Grid(0, 1), epsilon=1.0)
         one, other = mechanism.law([0.1]), mechanism.law([0.3])
         z = one.sample(300, PCG64(1))
@@ -375,7 +375,7 @@ class TestExactness:
                 assert coin <= 1
 
     def test_a_path_far_below_the_likeliest(self):
-        """Steps of 2**-6000 of the likeliest are proposed, more often than is their due; the coin knows."""
+        """Steps of 2**-6000 of the likeliest are proposed too often; the coin corrects for it."""
         law = KolmogorovSmirnov(300, grid=dpf.Grid(0, 1, step=2.0**-51), epsilon=1.0).law(np.full(9, 0.5))
         block = law._planned()[-1]
         band = law._band(law.last - 1, keep=True)

@@ -1,4 +1,4 @@
-"""The search for the least number that is enough."""
+"""The search for the least sufficient number."""
 
 import pytest
 

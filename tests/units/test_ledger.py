@@ -1,4 +1,4 @@
-"""Ledgers: what a release spends, what is refused, and the JSON form."""
+"""Ledgers: charges, refusals and the JSON form."""
 
 import inspect
 import json

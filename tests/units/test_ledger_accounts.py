@@ -14,13 +14,7 @@ from scipy.special import logsumexp
 import dpfast as dpf
 from dpfast import BudgetError, Grid, Ledger, Privacy, PrivacyProfile
 from dpfast.densities import PerturbedHistogram
-from tests.releases import (
-    GRID,
-    MEAN,
-    MECHANISMS,
-    MEDIAN,
-    X,
-)
+from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.host

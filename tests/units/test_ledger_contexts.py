@@ -1,4 +1,4 @@
-"""Ledgers in threads, tasks, processes and copies: what is charged where."""
+"""Ledgers in threads, tasks, processes and copies."""
 
 import asyncio
 import contextvars
@@ -20,14 +20,7 @@ import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, local, noise
 from dpfast.local import Randomizer
 from dpfast.spending import known
-from tests.releases import (
-    GRID,
-    MEAN,
-    MEDIAN,
-    B,
-    X,
-    in_thread,
-)
+from tests.releases import GRID, MEAN, MEDIAN, B, X, in_thread
 from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.host

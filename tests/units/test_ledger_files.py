@@ -28,7 +28,7 @@ def open_ledger(path, epsilon=10.0):
 
 
 def spend_all(path):
-    """In another process: release until nothing is left."""
+    """In another process: release until the budget is spent."""
     ledger, done = open_ledger(path), 0
     try:
         while True:
@@ -110,7 +110,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="version 2"):
             open_ledger(path)
         path.write_text("notes\n")
-        with pytest.raises(ValueError, match="no ledger"):
+        with pytest.raises(ValueError, match="not a ledger"):
             open_ledger(path)
 
     def test_a_missing_or_truncated_file_is_refused(self, tmp_path):
@@ -156,12 +156,12 @@ class TestFiles:
             ledger.release(MEDIAN, X)
             text = ledger.to_json()
         path.write_text(text)
-        with pytest.raises(ValueError, match="no ledger"):
+        with pytest.raises(ValueError, match="not a ledger"):
             open_ledger(path, 11.0)
         assert path.read_text() == text
         reopened = pickle.loads(pickle.dumps(open_ledger(tmp_path / "sound")))
         os.replace(path, tmp_path / "sound")
-        with pytest.raises(ValueError, match="no ledger"):
+        with pytest.raises(ValueError, match="not a ledger"):
             reopened.release(MEDIAN, Untouchable())
         assert (tmp_path / "sound").read_text() == text
 

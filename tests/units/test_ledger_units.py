@@ -169,7 +169,7 @@ class TestUnits:
         assert again.to_json() == ledger.to_json()
         with pytest.raises(ValueError, match="damaged"):
             Ledger.from_json(ledger.to_json().replace('"times": 3', '"times": 30'))
-        with pytest.raises(ValueError, match="no ledge"):
+        with pytest.raises(ValueError, match="not a ledger"):
             Ledger.from_json(ledger.to_json().replace(f'"{unit}": {BUDGETS[unit][unit]}, "delta"', '"delta"'))
 
     def test_steps_are_kept(self):

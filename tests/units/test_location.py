@@ -1,4 +1,4 @@
-"""``dpfast.median`` and ``dpfast.quantile``: bounds or grid, one line on a mechanism."""
+"""``dpfast.median`` and ``dpfast.quantile``: bounds or grid, and equality with the mechanism."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,8 @@ def test_declared_integers_have_step_one():
         ({"bounds": (0, 1), "grid": Grid(0, 1)}, TypeError, "give either bounds="),
         ({"bounds": 3}, TypeError, r"bounds must be a pair \(lower, upper\)"),
         ({"bounds": (0, 1, 2)}, TypeError, "bounds must be a pair"),
-        ({"bounds": ("0", 1)}, TypeError, "the lower of bounds must be a real number, not str"),
-        ({"bounds": (0, float("inf"))}, ValueError, "the upper of bounds must be finite, not inf"),
+        ({"bounds": ("0", 1)}, TypeError, "the lower end of bounds must be a real number, not str"),
+        ({"bounds": (0, float("inf"))}, ValueError, "the upper end of bounds must be finite, not inf"),
         ({"bounds": (1, 1)}, ValueError, "lower must be below upper"),
         ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, not tuple"),
         ({"bounds": (0, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='inverse-sensitivity'"),

@@ -428,7 +428,7 @@ class TestPsi:
             (lambda: psis.Logistic(-1), ValueError, "scale must be positive"),
             (lambda: psis.Table([0, 0], [-1, 1]), ValueError, "strictly ascending"),
             (lambda: psis.Table([0, 1], [1, -1]), ValueError, "must not decrease"),
-            (lambda: psis.Table([0], [1]), ValueError, "two or more"),
+            (lambda: psis.Table([0], [1]), ValueError, "the same length, at least 2"),
             (lambda: psis.Table(3, [1]), TypeError, "knots must be a sequence"),
             (lambda: psis.Function(3), TypeError, "function must be callable"),
             (lambda: Cauchy(0, 0), ValueError, "width must be positive"),

@@ -1,4 +1,4 @@
-"""Noise on arrays: shapes, streams, grids, what enters it; the laws are in test_samplers.py."""
+"""Noise on arrays: shapes, streams, grids, input; the laws are in test_samplers.py."""
 
 import math
 from fractions import Fraction

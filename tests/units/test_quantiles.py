@@ -267,7 +267,7 @@ class TestDraws:
             assert 1 - 1e-14 < ratio < 1 + 4 * law._chain.margin + 1e-14
 
     def test_choice_is_exact(self):
-        """The smallest weights count as they are, which no double cumulative sum could keep."""
+        """The smallest weights count exactly; a cumulative sum of doubles would lose them."""
         weights = np.array([1.0, 2.0**-70, 1.0])
         half = 2**63  # U = 1/2 starts inside the middle weight's share of 2**-71 around
         assert _balls.choose_weight(half, iter([0]).__next__, weights) == 1

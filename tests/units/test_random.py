@@ -287,7 +287,7 @@ def test_an_interrupt_in_a_refill_stays_an_interrupt(monkeypatch):
 
 
 def test_a_nested_exit_does_not_take_the_error_of_the_outer_one(monkeypatch):
-    """What draws in a refill may swallow the error it meets; the loop around it holds placeholders all the same."""
+    """Code that draws in a refill may swallow its error; the loop around it holds placeholders all the same."""
     source = at_the_end_of_its_key()
     urandom = os.urandom
     calls = []

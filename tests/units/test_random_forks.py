@@ -124,7 +124,7 @@ CHILD_WITHOUT_ENTROPY = """
 FORK_IN_A_REFILL = """
     urandom = os.urandom
 
-    def interrupted(size):  # what a signal handler that forks would do, at the worst moment
+    def interrupted(size):  # as a signal handler that forks at the worst moment
         seed = urandom(size)
         if not child:
             child.append(None)

@@ -1,4 +1,4 @@
-"""Nested boxes: laws against plain loops, draws against laws, guarantees by enumeration, inputs, parameters."""
+"""Nested boxes: laws against plain loops, draws against laws, inputs, parameters."""
 
 import copy
 import dataclasses
@@ -104,7 +104,7 @@ class TestDraws:
     @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
     @pytest.mark.parametrize("kept", [0, 3, 10**9])
     def test_a_call_is_a_draw_of_the_law(self, statistic, kept, monkeypatch):
-        """The same words give the same release, whichever boxes were kept and whoever reads the columns."""
+        """The same words give the same release, for any kept boxes and any reader of the columns."""
         monkeypatch.setattr(boxes, "_KEPT", 4 * kept)
         x = normal(40, 4)
         if not kept:
@@ -117,7 +117,7 @@ class TestDraws:
             np.testing.assert_array_equal(m(x, rng=PCG64(seed), workers=3), expected)
 
     def test_anywhere(self):
-        """At a small epsilon the last level is drawn: uniform, whatever was kept."""
+        """At a small epsilon the last level is drawn: uniform, for any kept boxes."""
         x = normal(9, 3)
         releases = np.array([mechanism(1e-9)(x, rng=PCG64(seed)) for seed in range(3000)])
         assert not chi_square_rejects(np.bincount(releases.reshape(-1).astype(int), minlength=101), [1 / 101] * 101)
@@ -246,7 +246,7 @@ class TestInputs:
 
     @pytest.mark.parametrize("grid", [GRID, Grid(0, 100, step=1, missing=50)])
     def test_bad_values_are_public_codes(self, grid):
-        """T10, T14: NaN, infinities and values beyond the bounds are as good as their codes; nothing else shows."""
+        """T10, T14: NaN, infinities and values beyond the bounds act through their codes only."""
         x = self.X.astype(float)
         x[:6, 1] = [np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e300]
         y = self.X.astype(float)
@@ -286,7 +286,7 @@ class TestInputs:
 
 class TestTransform:
     def test_is_the_mechanism_on_transformed_records(self):
-        """Where the products are exact: every step is that of the transformed records, and the inverse at the end."""
+        """With exact products, every step works on the transformed records, and the inverse comes last."""
         x = default_rng(1).integers(-20, 20, (50, 3))
         matrix = np.array([[1, 2, 0], [0, 1, -1], [1, 0, 1]])
         plain, m = mechanism(), mechanism(transform=matrix)
@@ -385,7 +385,7 @@ class TestContract:
 
     def test_columns(self):
         for options in ({"scale": [1, 2]}, {"transform": np.eye(2)}, {"grid": [GRID] * 2}):
-            with pytest.raises(ValueError, match=f"X must have 2 columns, as many as {next(iter(options))}, not 3"):
+            with pytest.raises(ValueError, match=f"X must have 2 columns, like {next(iter(options))}, not 3"):
                 mechanism(**options)(np.zeros((4, 3)))
 
     @pytest.mark.parametrize("workers", [2, 3, 8])
@@ -400,7 +400,7 @@ class TestContract:
             np.testing.assert_array_equal(one.upper, several.upper)
 
     def test_least_epsilon(self):
-        """Half of it is 0 in doubles: all boxes but the last weigh nothing."""
+        """Half of it is 0 in doubles: all boxes but the last have weight 0."""
         law = mechanism(epsilon=5e-324).law(np.full((5, 2), 3.0))
         assert law.logpmf([3, 3]) == law.logpmf([0, 0]) == pytest.approx(-2 * math.log(GRID.size))
 

@@ -54,7 +54,7 @@ class Summed(NestedBoxes):
 
 
 class Truncated(NestedBoxes):
-    """A control: nothing outside the box before the last."""
+    """A control: no mass outside the box before the last."""
 
     def law(self, X, *, workers=1):
         law = super().law(X)
@@ -99,7 +99,7 @@ class TestPrivacy:
         assert divergence(NestedBoxes(grid=grids, epsilon=1.0), n, grids).holds
 
     def test_score_changes_by_one(self):
-        """T12: the sensitivity, by enumeration; and the score is at most that of the slides, over rows at once."""
+        """T12: the sensitivity, by enumeration; and the score is at most that of the slides, for many rows at once."""
         rows, lasts = list(itertools.product(range(3), repeat=2)), (2, 2)
         points, n = rows, 3
         score = {x: [reference.score(x, g, lasts) for g in points] for x in itertools.product(rows, repeat=n)}
@@ -187,7 +187,7 @@ class TestWithoutBounds:
         assert 0 < np.isnan(values).mean() < 1
 
     def test_failure_is_none(self):
-        """Nothing but failure: data of too wide a spread, on two scales, cannot be told apart by it."""
+        """Always a failure: data of too wide a spread, on two scales, have the same law."""
         m = RangeFreeBoxes(step=2.0**-10, width=1, epsilon=1.0, delta=1e-9)
         x = normal(600, 2)
         for scale in (1e3, 1e9):

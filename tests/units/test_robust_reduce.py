@@ -81,7 +81,7 @@ class TestReduce:
             robust.reduce([0, 1], [0, 1], epsilon=1)
 
     def test_scores_count_exactly(self):
-        """A score that changes by 1 must not change by more on its way; as doubles these do."""
+        """A score that changes by 1 must not change by more in the conversion; as doubles these do."""
         low, high = Fraction(2, 3), Fraction(5, 3)
         assert reduction._distance(high) - reduction._distance(low) == 1
         assert Fraction(float(high)) - Fraction(float(low)) > 1
@@ -103,7 +103,7 @@ class TestError:
 
     @pytest.mark.slow
     def test_covers_normal_records(self):
-        """In data units, contaminated or not; the bound is at most six times what happens."""
+        """In data units, contaminated or not; the bound is at most six times the error."""
         rng = np.random.default_rng(3)
         for n, d, deviation in ((2000, 2, 3.0), (8000, 5, 0.5)):
             bound = self.MECHANISM.error(n, deviation=deviation, dimension=d)

@@ -249,7 +249,7 @@ class TestLarge:
 
     @pytest.mark.parametrize("missing", [-1.0, 2e4, 1e9])
     def test_missing_unseen_by_the_sample(self, missing):
-        """NaN everywhere but where the sample looks: no room for them is foreseen."""
+        """NaN everywhere except in the sample: the buffer is sized without them."""
         x = np.full(LARGE, np.nan)
         sampled = _select.sample_positions(LARGE, SECRET)
         x[sampled] = ORDERS["random"][sampled]
@@ -289,7 +289,7 @@ class TestSample:
         assert len(set(np.array(_select.sample_positions(LARGE, SECRET)) % width)) == width
 
     def test_places_depend_on_the_secret(self):
-        """Each place of a stratum is as likely as any other, whatever the place in the stratum before it."""
+        """Each place of a stratum is equally likely, given the place in the stratum before it."""
         width, secrets = stratum_width(5000), np.random.default_rng(0).integers(0, 2**64, 20_000, np.uint64)
         found = np.array([_select.sample_positions(5000, int(secret))[7:9] for secret in secrets]) % width
         counts = np.bincount(found[:, 0] * width + found[:, 1], minlength=width**2)
@@ -315,7 +315,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("name", RELEASES)
 class TestSecret:
-    """Where a selection looks first is secret, and anew for each: no order of records can be made to take its time."""
+    """The first places of a selection are secret and drawn for each call: no order of records can slow it down."""
 
     X = np.random.default_rng(4).gamma(2.0, 15.0, 20_000)
 
@@ -439,7 +439,7 @@ class TestWindows:
     @pytest.mark.parametrize("zeros", [0, 1, 4000, 4001, 5105, 5106, 6000, 9999])
     @pytest.mark.parametrize("n", [2000, 10_000])
     def test_sums_of_any_size(self, zeros, n):
-        """Of both sides together they exceed 64 bits, whatever the sum between: as Python's integers have it."""
+        """The sums of both sides exceed 64 bits: the result matches Python's integers."""
         x = np.where(np.arange(n) < zeros, 0.0, 2.0**52)
         grid = Grid(0, 2**52 - 1, step=1)
         assert_windows(x, (n // 5, n // 5 + 9), (n - n // 5, n - n // 5 + 9), grid=grid)

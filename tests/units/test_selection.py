@@ -1,4 +1,4 @@
-"""Selection: exact laws, the same choice on the fast and the slow path, privacy by enumeration, every kind of score."""
+"""Selection: exact laws, equal choices on the fast and the slow path, privacy by enumeration, kinds of scores."""
 
 import itertools
 import math
@@ -316,7 +316,7 @@ def test_permute_and_flip_is_never_worse(method):
         assert flip >= plain - 1e-12
 
 
-# ---- what scores may be ----
+# ---- types of scores ----
 
 VALUES = [3, 0, 1, 3, 2]
 KINDS = {
@@ -389,7 +389,7 @@ def test_booleans():
     ids=["int64", "uint64", "list", "longdouble"],
 )
 def test_no_score_is_rounded(scores):
-    """Doubles would not tell these apart, or would tell them apart by 2."""
+    """As doubles these would be equal, or differ by 2."""
     unit = Fraction(*np.finfo(np.longdouble).eps.as_integer_ratio()) if np.asarray(scores).dtype.kind == "f" else 1
     law = Selection(epsilon=2.0, sensitivity=unit).law(scores)
     assert law.pmf(1) == pytest.approx(1 / (1 + math.exp(-1)), rel=1e-13)
@@ -408,7 +408,7 @@ def test_a_law_keeps_its_scores():
 @pytest.mark.parametrize("special", [0.5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1.8e308, 1e308, -1e308])
 @pytest.mark.parametrize("method", METHODS)
 def test_only_the_index_depends_on_scores(method, special):
-    """No warning, error, type, shape or number of words tells of a score."""
+    """No warning, error, type, shape or number of words depends on a score."""
     for scores in ([special] * 4, np.array([special, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0, special])):
         index = dpf.select(scores, epsilon=1.0, method=method)
         assert type(index) is int
@@ -518,5 +518,5 @@ def test_lipschitz_errors():
         audit.lipschitz(len, [1], 2)
     with pytest.raises(ValueError, match="at most 2\\*\\*20"):
         audit.lipschitz(len, range(100), 4)
-    with pytest.raises(ValueError, match="as many entries"):
+    with pytest.raises(ValueError, match="the same number of entries"):
         audit.lipschitz(lambda data: [0] * sum(data), [1, 2], 2)

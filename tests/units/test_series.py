@@ -20,11 +20,7 @@ from dpfast.densities import basis as basis_tables
 from dpfast.densities import series
 from dpfast.laws import NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
-from dpfast.theory import (
-    series_error,
-    series_sensitivity,
-    series_terms,
-)
+from dpfast.theory import series_error, series_sensitivity, series_terms
 from tests.reference import series as reference
 from tests.statistical import chi_square_rejects, kolmogorov_rejects
 
@@ -53,7 +49,7 @@ def phi(terms, basis, nodes, bits=20):
 class TestTable:
     @pytest.mark.parametrize("nodes", [2, 3, 101, 1000, 2**14])
     def test_is_the_rounded_cosine(self, nodes):
-        """Within 2**-10 of half a unit everywhere: what the slack of the sensitivity allows for."""
+        """Within 2**-10 of half a unit everywhere, as the slack of the sensitivity allows."""
         table = basis_tables.cosine_table(nodes, 20)
         assert table.shape == (4 * nodes,)
         with mp.workdps(30):
@@ -167,7 +163,7 @@ class TestSums:
 
 
 class Flat(ScalarLaw):
-    """A vector law with every coordinate clamped to +-radius, its outcomes numbered: what the audit can enumerate."""
+    """A vector law with every coordinate clamped to +-radius and numbered outcomes, for the audit to enumerate."""
 
     def __init__(self, law, radius):
         self.side = 2 * radius + 1

@@ -8,12 +8,7 @@ from numpy.testing import assert_allclose
 
 import dpfast as dpf
 from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity
-from dpfast.theory import (
-    series_error,
-    series_published_loss,
-    series_sensitivity,
-    series_terms,
-)
+from dpfast.theory import series_error, series_published_loss, series_sensitivity, series_terms
 
 pytestmark = pytest.mark.kernel
 

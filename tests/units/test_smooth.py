@@ -14,16 +14,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast import audit, smooth
 from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedStudent3
-from dpfast.statistics import (
-    Gaps,
-    Huber,
-    Median,
-    Quantile,
-    RankStatistic,
-    Sum,
-    TrimmedMean,
-    WinsorizedMean,
-)
+from dpfast.statistics import Gaps, Huber, Median, Quantile, RankStatistic, Sum, TrimmedMean, WinsorizedMean
 from tests.reference import gaps, laws
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
 from tests.statistical import chi_square_rejects
@@ -33,7 +24,7 @@ SLACK = 2.0**-38
 
 @dataclasses.dataclass(frozen=True)
 class RankSum(RankStatistic):
-    """The sum of the order statistics from rank L to rank H: what means and trimmed means are made of."""
+    """The sum of the order statistics from rank L to rank H, as in means and trimmed means."""
 
     low: int
     high: int
@@ -407,7 +398,7 @@ class WorstCase:
 
 
 class DiscreteLaplace(RoundedLaplace):
-    """P(z) = tanh(1/2s) e**(-|z|/s): its normaliser, too, tells the scale."""
+    """P(z) = tanh(1/2s) e**(-|z|/s): its normaliser also depends on the scale."""
 
     def log_tail(self, z):
         return -z / self.scale - np.log1p(np.exp(-1 / self.scale))

@@ -1,4 +1,4 @@
-"""Streams: a release of chunks is that of one array, and states merge in any order."""
+"""Streams: a release of chunks equals that of one array, and states merge in any order."""
 
 import pickle
 
@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.densities import SmoothedHistogram
-from dpfast.statistics import (
-    InterquartileRange,
-    Median,
-    Quantile,
-    Sum,
-    TrimmedMean,
-)
+from dpfast.statistics import InterquartileRange, Median, Quantile, Sum, TrimmedMean
 from dpfast.streaming import State, ranks
 from tests.central import KINDS, outcome, same
 from tests.streams import ALL, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states
@@ -274,7 +268,7 @@ def test_tables_of_several_columns_in_chunks():
         lambda x: dpf.synthesize(x, 5, rng=PCG(1), **options),
     ):
         assert np.array_equal(function(chunks), function(X))
-    with pytest.raises(ValueError, match="2 columns as the first has"):
+    with pytest.raises(ValueError, match="2 columns like the first one"):
         dpf.robust_mean(dpf.Chunks([X, X[:, :1]]), **options)
 
 
@@ -283,7 +277,7 @@ def test_tables_of_several_columns_in_chunks():
 
 def test_chunks_can_be_visited_again():
     for source in (iter([[1.0]]), (x for x in [[1.0]])):
-        with pytest.raises(TypeError, match="can be read once"):
+        with pytest.raises(TypeError, match="can be read only once"):
             dpf.Chunks(source)
     with pytest.raises(TypeError, match="iterable of arrays or a function"):
         dpf.Chunks(3)

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
-from dpfast.statistics import (
-    Median,
-    Sum,
-)
+from dpfast.statistics import Median, Sum
 from dpfast.streaming import State
 from tests.central import outcome, same
 from tests.streams import ALL, DEFAULT, INTEGERS, PCG, name, records
@@ -182,7 +179,7 @@ def test_deep_json(depth, brackets):
     ids=name,
 )
 def test_few_bytes_do_not_stand_for_much_memory(mechanism, n):
-    """As many zeros as a header says there are."""
+    """As many zeros as the header states."""
 
     def change(header):
         return {**header, "n": n, "held": [{"size": n, "entries": 0}]}

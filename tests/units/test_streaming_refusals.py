@@ -1,4 +1,4 @@
-"""Streams and states that a release refuses, and what a refusal costs."""
+"""Streams and states that a release refuses, without a charge."""
 
 import pickle
 
@@ -8,11 +8,7 @@ import pytest
 import dpfast as dpf
 from dpfast.densities import PerturbedHistogram
 from dpfast.robust import RangeFreeBoxes
-from dpfast.statistics import (
-    InterquartileRange,
-    Median,
-    TrimmedMean,
-)
+from dpfast.statistics import InterquartileRange, Median, TrimmedMean
 from dpfast.streaming import State
 from dpfast.streaming.wire import fingerprint
 from tests.streams import ALL, DEFAULT, FINE, INTEGERS, PCG

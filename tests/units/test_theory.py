@@ -7,16 +7,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import (
-    Huber,
-    Mean,
-    Median,
-    Quantile,
-    RankStatistic,
-    Statistic,
-    Sum,
-    Variance,
-)
+from dpfast.statistics import Huber, Mean, Median, Quantile, RankStatistic, Statistic, Sum, Variance
 from tests.reference.statistics import CASES, RANK_CASES
 
 ETA = 0.05
@@ -86,7 +77,7 @@ TWINS = {case.statistic: case.twin for case in RANK_CASES.values()}
 
 
 def records_of(points):
-    """Masses as numbers of equal records: a sample whose distribution this is, of a size that every trim divides."""
+    """A sample with this distribution: masses as numbers of equal records, of a size that every trim divides."""
     size = math.lcm(20, *(mass.denominator for _, mass in points))
     return sorted(value for value, mass in points for _ in range(int(mass * size)))
 
@@ -126,7 +117,7 @@ def test_influence_of_every_statistic_is_exact(name, rho):
 @pytest.mark.parametrize("rho", [0.1, Fraction(1, 3), 0.6, 1.0])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_gross_error_sensitivity_of_every_statistic_is_the_supremum(name, rho):
-    """No place of a mesh, nor any data point, does more, and some place does as much; ends alone are not enough."""
+    """The supremum over a mesh and the data points is attained; the ends alone do not attain it."""
     statistic = STATISTICS[name]
     for data in DATASETS:
         x = np.array(data)

@@ -8,9 +8,7 @@ import pytest
 
 import dpfast as dpf
 from dpfast import theory
-from dpfast.statistics import (
-    Median,
-)
+from dpfast.statistics import Median
 
 
 class TestRobust:
@@ -81,7 +79,7 @@ class TestRobust:
 
     def test_a_step_bounds_what_an_adversary_can_do(self):
         options = {"dimension": 2, "epsilon": 1.0, "width": 100.0, "contamination": 0.1}
-        with pytest.raises(ValueError, match="error must be more than contamination and step cause"):
+        with pytest.raises(ValueError, match="error must be larger than the error caused by contamination and step"):
             theory.gaussian_mean_sample_size(0.4, **options)
         n = theory.gaussian_mean_sample_size(0.4, step=2.0**-20, **options)
         assert theory.gaussian_mean_error(n, step=2.0**-20, **options) <= 0.4
@@ -96,7 +94,7 @@ class TestRobust:
         ("options", "message"),
         [
             ({"error": 0.0}, "error must be strictly between 0 and"),
-            ({"error": 0.1, "contamination": 0.2}, "error must be more than contamination and step cause"),
+            ({"error": 0.1, "contamination": 0.2}, "error must be larger than the error caused"),
             ({"error": 0.1, "epsilon": 0}, "epsilon must be positive"),
             ({"error": 0.1, "dimension": 0}, "dimension must be at least 1"),
         ],
