@@ -25,7 +25,7 @@ _precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
 _LARGEST = 2**63 - 1
-_MOST_BITS = 2**14  # of a formula: a double has at most 1074 behind the point, and a difference cancels twice that
+_MOST_BITS = 2**14  # of a formula; a double has at most 1074 bits after the point, and few formulas cancel all
 
 
 @contextmanager
@@ -357,7 +357,7 @@ def tested_threshold(epsilon: float, delta: float) -> int:
 
 
 def upper(formula: Callable[[], arb]) -> float:
-    """The value of a formula as a double, rounded up: infinity where no working precision gives digits of it."""
+    """The value of a formula as a double, rounded up; infinity if no working precision gives digits of it."""
     precision = 128
     while True:
         with _bits(precision):

@@ -191,7 +191,8 @@ class Ledger:
     def spent(self) -> Privacy:
         """The sums of the epsilons and deltas so far, rounded up; for "renyi" and plans the true loss is smaller.
 
-        For a budget of rho or mu, the rho or mu so far; ``ledger.spent.delta_up(epsilon)`` is the delta at an epsilon.
+        For a budget of rho or mu, the rho or mu so far. ``ledger.spent.delta_up(epsilon)`` is the delta at an epsilon,
+        if the costs were not chosen after seeing answers; the budget holds in any case.
         """
         with self._current():
             return self._account.spent()

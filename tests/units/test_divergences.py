@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -15,6 +16,7 @@ from scipy.special import logsumexp
 
 import dpfast as dpf
 from dpfast import Grid, Privacy, PrivacyProfile, Selection
+from dpfast._kernels import _balls
 from dpfast.densities import PerturbedHistogram
 from dpfast.laws import ClampedNoise, NoisyIntegers, RoundedLaplace
 from dpfast.rounding import root_down, root_up
@@ -126,6 +128,21 @@ def test_divergences_are_below_rho_at_every_order(case, epsilon, exponent, times
     assert profile.renyi_up(order) <= profile.rho * order * (1 + 2.0**-50)
     assert profile.rho <= more.rho
     assert profile.renyi_up(order) <= more.renyi_up(order)
+
+
+def test_formulas_are_rounded_up():
+    """To the least double that is not below, also where digits cancel; to infinity where there are none."""
+    for formula, value in (
+        (lambda: arb(0.25), 0.25),
+        (lambda: arb(0), 0.0),
+        (lambda: arb(1) / 3, math.nextafter(1 / 3, 1)),
+        (lambda: -arb(1) / 3, -1 / 3),
+        (lambda: (1 + arb(2) ** -2000).log() * arb(2) ** 2000, 1.0),
+        (lambda: arb(10) ** -400, 5e-324),
+        (lambda: arb(10) ** 400, math.inf),
+        (lambda: arb("nan"), math.inf),
+    ):
+        assert _balls.upper(formula) == value
 
 
 class TestMechanisms:
