@@ -1,0 +1,109 @@
+/* The inverse normal in doubles with a proved error bound, and its rounded draws. docs/proofs/rounded-gaussian.md
+ *
+ * z(U) >= 0 is where P(|Z| > z) = U, Z standard normal. As in certified.h every machine computes the same bits: only
+ * + - * / and sqrt, each correctly rounded, and integer operations.
+ */
+#ifndef DPFAST_NORMAL_H
+#define DPFAST_NORMAL_H
+
+#include "certified.h"
+
+/* z / (1 - U) as a polynomial in t = -log(U (2 - U)), for 2^-8 <= U <= 1: 0 <= t < 4.854. Even and odd powers apart: the
+ * processor works on both at once. */
+static inline double dpfast_normal_center(double t)
+{
+    double s = t - 2.5, v = s * s;
+    double even = 0x1.1f569dfe6720dp-58, odd = 0x1.cbd46bfc47d48p-62;
+
+    even = even * v - 0x1.5e38af5e3f513p-53, odd = odd * v - 0x1.85cf1eb25a323p-55;
+    even = even * v - 0x1.3c7cf4b0138fcp-48, odd = odd * v + 0x1.8a4e3bee5fe39p-49;
+    even = even * v + 0x1.ab4ac13ba61dbp-41, odd = odd * v - 0x1.e688141fb1823p-44;
+    even = even * v - 0x1.82f236fe47c18p-35, odd = odd * v + 0x1.6b4edc5096feep-40;
+    even = even * v + 0x1.60b44808ef9cp-30, odd = odd * v + 0x1.73f481ccb049cp-33;
+    even = even * v + 0x1.45f979f27a906p-26, odd = odd * v - 0x1.07e20498c42a4p-26;
+    even = even * v - 0x1.444234075c8f1p-18, odd = odd * v + 0x1.6b78e0abc280fp-21;
+    even = even * v + 0x1.43a5452e7f445p-12, odd = odd * v - 0x1.da28c514eb868p-18;
+    even = even * v - 0x1.83296808f72f1p-8, odd = odd * v - 0x1.d069d456ba9e9p-10;
+    even = even * v + 0x1.0fc8bc55fe004p1, odd = odd * v + 0x1.652c5b9e4a462p-2;
+    return even + s * odd;
+}
+
+/* z / sqrt(-log U) as a polynomial in y = 1 / sqrt(-log U), for 2^-52 <= U <= 2^-8: 0.166 < y < 0.425. */
+static inline double dpfast_normal_tail(double y)
+{
+    double s = y - 0x1.3p-2;
+    double p = -0x1.8846f55f2c34cp20;
+
+    p = p * s + 0x1.df53207967f78p18;
+    p = p * s - 0x1.ea034469fdc8ep14;
+    p = p * s + 0x1.0944a23aeef93p14;
+    p = p * s - 0x1.67a9928178fa3p13;
+    p = p * s + 0x1.f47cb4c45a7e4p11;
+    p = p * s - 0x1.56cd3d47b9fefp10;
+    p = p * s + 0x1.0537525755508p9;
+    p = p * s - 0x1.96d83953f462p7;
+    p = p * s + 0x1.42a9ad3c7bfe1p6;
+    p = p * s - 0x1.0836682670ca7p5;
+    p = p * s + 0x1.c18ada7fb4775p3;
+    p = p * s - 0x1.8ea53b1a7aa7dp2;
+    p = p * s + 0x1.6ea443a2ba5f4p1;
+    p = p * s - 0x1.62000fdf715d6p0;
+    p = p * s + 0x1.a61e9a8474472p-1;
+    p = p * s - 0x1.7b4e5b9b69d75p-1;
+    p = p * s + 0x1.6548a2fb96552p-1;
+    p = p * s - 0x1.1d44347bacf22p-2;
+    p = p * s - 0x1.202f912bde4f6p-1;
+    return p * s + 0x1.4cf4bc944e81p0;
+}
+
+/* z(u) for 2^-8 <= u <= 1. */
+static inline double dpfast_normal_of_center(double u)
+{
+    double x = 1.0 - u;
+    return x * dpfast_normal_center(-dpfast_log(u * (1.0 + x)));
+}
+
+/* z(m 2^-64) for 2^12 <= m <= 2^56, with the 2^-k of m = 2^k f, f in [sqrt(1/2), sqrt(2)). */
+static inline double dpfast_normal_of_tail(uint64_t m, double *two_to_minus_k)
+{
+    double r = __builtin_sqrt(dpfast_neg_log_word(m, two_to_minus_k));
+    return r * dpfast_normal_tail(1.0 / r);
+}
+
+/* z(m 2^-64) for the odd m = word | 1, word >= 2^12, as the draws below compute it. */
+static inline double dpfast_normal_of_word(uint64_t word)
+{
+    double unused;
+    if (word >> 56 != 0)
+        return dpfast_normal_of_center(dpfast_from_word(word | 1) * 0x1p-64);
+    return dpfast_normal_of_tail(word | 1, &unused);
+}
+
+/* The integer nearest to sigma z, with the sign of the word's last bit, or undecided. */
+static inline int64_t dpfast_round_normal(uint64_t word, double z, double margin, double sigma, uint64_t valid)
+{
+    double y = sigma * z;
+    double nearest = (y + 0x1.8p52) - 0x1.8p52;
+    /* masks instead of branches, so that the loop below vectorises */
+    uint64_t decided = -(uint64_t)(__builtin_fabs(y - nearest) < 0.5 - (y * 0x1.8p-50 + margin)) & valid;
+    uint64_t sign = -(word & 1), magnitude = (uint64_t)dpfast_to_int(nearest);
+    return (int64_t)((((magnitude ^ sign) - sign) & decided) | ((uint64_t)DPFAST_UNDECIDED & ~decided));
+}
+
+DPFAST_CLONES static void dpfast_rounded_gaussian(const uint64_t *words, int64_t *out, ptrdiff_t n, double sigma)
+{
+    double margin = sigma * 0x1p-51 + 0x1p-50;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double u = dpfast_from_word(words[i] | 1) * 0x1p-64;
+        uint64_t valid = -(uint64_t)(u >= 0x1p-8);
+        out[i] = dpfast_round_normal(words[i], dpfast_normal_of_center(u), margin, sigma, valid);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if (out[i] == DPFAST_UNDECIDED && words[i] >> 56 == 0 && words[i] >> 12 != 0) {
+            double two_to_minus_k, z = dpfast_normal_of_tail(words[i] | 1, &two_to_minus_k);
+            out[i] = dpfast_round_normal(words[i], z, sigma * two_to_minus_k + 0x1p-50, sigma, ~UINT64_C(0));
+        }
+    }
+}
+
+#endif
