@@ -8,8 +8,8 @@
 
 #include "certified.h"
 
-/* z / (1 - U) as a polynomial in t = -log(U (2 - U)), for 2^-8 <= U <= 1: 0 <= t < 4.854. Even and odd powers apart: the
- * processor works on both at once. */
+/* z / (1 - U) as a polynomial in t = -log(U (2 - U)), for 2^-8 <= U <= 1, 0 <= t < 4.854. Even and odd powers are
+ * summed apart, at the same time. */
 static inline double dpfast_normal_center(double t)
 {
     double s = t - 2.5, v = s * s;
@@ -56,14 +56,16 @@ static inline double dpfast_normal_tail(double y)
     return p * s + 0x1.4cf4bc944e81p0;
 }
 
-/* z(u) for 2^-8 <= u <= 1. */
+/* z(u) for u the double nearest to m 2^-64, m odd and > 2^56 - 4. Bound: within (9.5 z + 8) 2^-53 of the z of every
+ * number within 2^-64 of m 2^-64. */
 static inline double dpfast_normal_of_center(double u)
 {
     double x = 1.0 - u;
     return x * dpfast_normal_center(-dpfast_log(u * (1.0 + x)));
 }
 
-/* z(m 2^-64) for 2^12 <= m <= 2^56, with the 2^-k of m = 2^k f, f in [sqrt(1/2), sqrt(2)). */
+/* z(m 2^-64) for m odd, 2^12 < m < 2^56, with the 2^-k of m = 2^k f, f in [sqrt(1/2), sqrt(2)). Bound: within
+ * 16 z 2^-53 + 2^-k of the z of every number within 2^-64 of m 2^-64. */
 static inline double dpfast_normal_of_tail(uint64_t m, double *two_to_minus_k)
 {
     double r = __builtin_sqrt(dpfast_neg_log_word(m, two_to_minus_k));
@@ -79,30 +81,38 @@ static inline double dpfast_normal_of_word(uint64_t word)
     return dpfast_normal_of_tail(word | 1, &unused);
 }
 
-/* The integer nearest to sigma z, with the sign of the word's last bit, or undecided. */
-static inline int64_t dpfast_round_normal(uint64_t word, double z, double margin, double sigma, uint64_t valid)
+/* All bits set if x < 0, without a comparison: SSE2 has none whose result fits into a vector of 64-bit integers. */
+static inline uint64_t dpfast_negative(double x)
 {
-    double y = sigma * z;
-    double nearest = (y + 0x1.8p52) - 0x1.8p52;
-    /* masks instead of branches, so that the loop below vectorises */
-    uint64_t decided = -(uint64_t)(__builtin_fabs(y - nearest) < 0.5 - (y * 0x1.8p-50 + margin)) & valid;
-    uint64_t sign = -(word & 1), magnitude = (uint64_t)dpfast_to_int(nearest);
-    return (int64_t)((((magnitude ^ sign) - sign) & decided) | ((uint64_t)DPFAST_UNDECIDED & ~decided));
+    return -(dpfast_bits(x) >> 63);
 }
 
+/* The integer nearest to sigma z with the sign of the word's last bit, or undecided, always so for a `usable` of 0.
+ *
+ * Assumes: z is within `error` - z 2^-52 of z(U) for every U of the word, and `sigma` within 2^-53 of the real one. */
+static inline int64_t dpfast_round_normal(uint64_t word, double z, double error, double sigma, uint64_t usable)
+{
+    double y = sigma * z, margin = sigma * error + 0x1p-50;
+    double nearest = (y + 0x1.8p52) - 0x1.8p52;
+    uint64_t decided = dpfast_negative(__builtin_fabs(y - nearest) - (0.5 - margin)) & usable;
+    uint64_t sign = -(word & 1), signed_nearest = ((uint64_t)dpfast_to_int(nearest) ^ sign) - sign;
+    return (int64_t)((signed_nearest & decided) | ((uint64_t)DPFAST_UNDECIDED & ~decided));
+}
+
+/* Law, over uniform words and exact completion of the undecided: round(sigma Z). The magnitude is the k with
+ * P(|Z| > (k + 1/2) / sigma) <= U < P(|Z| > (k - 1/2) / sigma), U the uniform whose first 63 bits are the word's; the
+ * word's last bit is the sign. The second loop decides the words of the tail, about one in 256. */
 DPFAST_CLONES static void dpfast_rounded_gaussian(const uint64_t *words, int64_t *out, ptrdiff_t n, double sigma)
 {
-    double margin = sigma * 0x1p-51 + 0x1p-50;
     for (ptrdiff_t i = 0; i < n; i++) {
-        double u = dpfast_from_word(words[i] | 1) * 0x1p-64;
-        uint64_t valid = -(uint64_t)(u >= 0x1p-8);
-        out[i] = dpfast_round_normal(words[i], dpfast_normal_of_center(u), margin, sigma, valid);
+        double u = dpfast_from_word(words[i] | 1) * 0x1p-64, z = dpfast_normal_of_center(u);
+        out[i] = dpfast_round_normal(words[i], z, z * 0x1.8p-50 + 0x1p-50, sigma, ~dpfast_negative(u - 0x1p-8));
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        if (out[i] == DPFAST_UNDECIDED && words[i] >> 56 == 0 && words[i] >> 12 != 0) {
-            double two_to_minus_k, z = dpfast_normal_of_tail(words[i] | 1, &two_to_minus_k);
-            out[i] = dpfast_round_normal(words[i], z, sigma * two_to_minus_k + 0x1p-50, sigma, ~UINT64_C(0));
-        }
+        if (out[i] != DPFAST_UNDECIDED || words[i] >> 56 != 0 || words[i] >> 12 == 0)
+            continue;
+        double two_to_minus_k, z = dpfast_normal_of_tail(words[i] | 1, &two_to_minus_k);
+        out[i] = dpfast_round_normal(words[i], z, z * 0x1.4p-49 + two_to_minus_k, sigma, ~UINT64_C(0));
     }
 }
 
