@@ -423,7 +423,7 @@ class RoundedStudent3(RoundedNoise):
 
 
 class RoundedGaussian(RoundedNoise):
-    """round(scale * Z), Z standard normal; probabilities to about 1e-13, relative, out to 40 scales.
+    """round(scale * Z), Z standard normal; probabilities to 1e-12, relative, out to 40 scales.
 
     A cell over which the density changes by a factor of at most e**2 is integrated by Gauss-Legendre quadrature, any
     other is the difference of two tails.

@@ -175,7 +175,7 @@ def gaussian(
     Privacy: a vector of integers of sensitivity D in the l2 norm plus independent noise of this law is the continuous
     Gaussian mechanism, rounded (docs/proofs/rounded-gaussian.md). With mu = D / sigma it is mu-GDP, (mu**2 / 2)-zCDP,
     and (epsilon, delta)-DP for ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``. Cost: about
-    0.6 times ``Generator.standard_normal``. Where the noise falls is decided in doubles with a proved bound, else in
+    0.5 times ``Generator.standard_normal``. Where the noise falls is decided in doubles with a proved bound, else in
     ball arithmetic (about sigma * 2**-48 of the draws), so the time depends on the draws; timing is outside the
     guarantee.
 

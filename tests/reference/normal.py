@@ -1,6 +1,6 @@
 """A proof by computer of the error bounds of the inverse normal in src/normal.h (docs/proofs/rounded-gaussian.md).
 
-Taylor models in ball arithmetic bound the error of the two polynomials over all z of a range, and a forward analysis of
+Taylor models in ball arithmetic bound the error of the approximations over all z of a range, and a forward analysis of
 rounding bounds that of the doubles. Every ball encloses the exact values, so what comes out is a theorem about the
 coefficients in the header.
 """
@@ -23,8 +23,14 @@ def constants(function):
 
 
 def center_coefficients():
+    """Of r**0, r**1, ... above and below, r = square - x**2, and the square, which comes first in the header."""
+    square, *highest_first = constants("dpfast_normal_of_center")
+    return highest_first[0::2][::-1], highest_first[1::2][::-1], square
+
+
+def shoulder_coefficients():
     """Of s**0, s**1, ..., s = t - 2.5; in the header even and odd ones take turns, the highest first."""
-    highest_first = constants("dpfast_normal_center")
+    highest_first = constants("dpfast_normal_shoulder")
     pairs = zip(highest_first[0::2], highest_first[1::2], strict=True)
     return [c for pair in list(pairs)[::-1] for c in pair]
 
@@ -64,6 +70,11 @@ class Rounded:
         error = top(self.exact) * other.error + top(other.exact) * self.error + self.error * other.error
         return self._rounded(self.exact * other.exact, error)
 
+    def __truediv__(self, other):
+        low = abs(other.exact).lower()
+        error = (self.error + top(self.exact / other.exact) * other.error) / (low - other.error)
+        return self._rounded(self.exact / other.exact, error)
+
     def log(self):
         """Minus the logarithm by `dpfast_log`, right to 2**-50 (1 + |exact|)."""
         exact = -self.exact.log()
@@ -72,10 +83,6 @@ class Rounded:
 
     def sqrt(self):
         return self._rounded(self.exact.sqrt(), self.error / (self.exact.lower() - self.error).sqrt())
-
-    def inverse(self):
-        low = self.exact.lower()
-        return self._rounded(1 / self.exact, self.error / (low * (low - self.error)))
 
 
 def horner(coefficients, s):
@@ -156,9 +163,46 @@ def adaptively(low, high, parts, bound):
 def center_errors():
     """(z, bound) over ranges of z: |z - dpfast_normal_of_center| in units of 2**-53, for every U within 2**-64.
 
+    From U = 1 down to 2**-3 - 2**-57; z is the lower end of the range.
+    """
+    above, below, square = center_coefficients()
+
+    def approximation(low, high):
+        def difference(v, g):
+            r = arb(square) - v * g * g
+            return polynomial(above, r) / polynomial(below, r) - 1 / g
+
+        return taylor_bound(low, high, half_widths, difference) / UNIT
+
+    for low, high, approximated in adaptively(arb(0), square_of(arb(2) ** -3 - arb(2) ** -57), 64, approximation):
+        x = Rounded(1) - uniform(low, high)
+        r = Rounded(square) - x * x
+        # The error of r is common to both polynomials: what it does to their quotient is its size times the slope.
+        given = arb(r.exact.mid(), r.exact.rad() + r.error)
+        quotient = horner(above, Rounded(given)) / horner(below, Rounded(given))
+        ctx.cap = 2
+        slope = (polynomial(above, arb_series([given, 1], 2)) / polynomial(below, arb_series([given, 1], 2)))[1]
+        doubles = (x * Rounded(quotient.exact, quotient.error + top(slope) * r.error)).error / UNIT
+        yield low.sqrt(), doubles + top(x.exact) * approximated + width(high)
+
+
+def uniform(low, high):
+    """U as a double, z**2 in [low, high]."""
+    u = hull(*((end.sqrt() / arb(2).sqrt()).erfc() for end in (low, high)))
+    return Rounded(u, UNIT * top(u))
+
+
+def width(square):
+    """By how much z changes with U within 2**-64, in units of 2**-53, z**2 at most this."""
+    return arb(1.001) * arb(2) ** -11 / (2 * density(square.sqrt()))
+
+
+def shoulder_errors():
+    """(z, bound) over ranges of z: |z - dpfast_normal_of_shoulder| in units of 2**-53, for every U within 2**-64.
+
     From U = 1 down to 2**-8 - 2**-62; z is the lower end of the range.
     """
-    coefficients = center_coefficients()
+    coefficients = shoulder_coefficients()
     last = square_of(arb(2) ** -8 - arb(2) ** -62)
 
     def approximation(low, high):
@@ -168,15 +212,13 @@ def center_errors():
         return taylor_bound(low, high, half_widths, difference) / UNIT
 
     for low, high, approximated in adaptively(arb(0), last, 64, approximation):
-        u = hull(*((end.sqrt() / arb(2).sqrt()).erfc() for end in (low, high)))
-        u = Rounded(u, UNIT * top(u))
+        u = uniform(low, high)
         x = Rounded(1) - u
         s = (u * (Rounded(1) + x)).log() - Rounded(2.5)
         square = s * s
         even, odd = horner(coefficients[0::2], square), horner(coefficients[1::2], square)
         doubles = (x * (even + s * odd)).error / UNIT
-        interval = arb(1.001) * arb(2) ** -11 / (2 * density(high.sqrt()))
-        yield low.sqrt(), doubles + top(x.exact) * approximated + interval
+        yield low.sqrt(), doubles + top(x.exact) * approximated + width(high)
 
 
 def erfc_coefficients(z, n):
@@ -203,6 +245,6 @@ def tail_errors():
         u = hull(*((end / arb(2).sqrt()).erfc() for end in (low, high)))
         e = Rounded(u).log()
         r = e.sqrt()
-        y = r.inverse()
+        y = Rounded(1) / r
         p = horner(coefficients, y + Rounded(shift))
         yield low, (r * p).error / UNIT + top(r.exact) * approximated
