@@ -120,13 +120,13 @@ def _down(name: str, value: Any) -> float:
     return double if double <= number else math.nextafter(double, -math.inf)
 
 
-def scale(value: Any, step: float = 1.0) -> float | Fraction:
+def scale(value: Any, step: float = 1.0, name: str = "scale") -> float | Fraction:
     """Check a noise scale in data units and return its exact value in steps; a Fraction remains a Fraction."""
-    real("scale", value)
+    real(name, value)
     steps = value if step == 1 and isinstance(value, float) else exact(value) / Fraction(step)
     if not 0 < steps <= 2**56:
         unit = "" if step == 1 else f" steps of {step!r}"
-        raise ValueError(f"scale must be positive and at most 2**56{unit}, not {value!r}")
+        raise ValueError(f"{name} must be positive and at most 2**56{unit}, not {value!r}")
     return steps
 
 

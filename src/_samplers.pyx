@@ -32,6 +32,10 @@ cdef extern from "draws.h":
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_neg_log_word(uint64_t word, double *two_to_minus_k) noexcept nogil
 
+cdef extern from "normal.h":
+    void dpfast_rounded_gaussian(const uint64_t *words, int64_t *out, Py_ssize_t n, double sigma) noexcept nogil
+    double dpfast_normal_of_word(uint64_t word) noexcept nogil
+
 
 cdef int c_api_version() noexcept nogil:
     return C_API_VERSION
@@ -82,6 +86,17 @@ cdef int64_t draw_rounded_laplace(bitgen_t *source, object bit_generator,
     if out == UNDECIDED:
         with gil:
             out = _completed(bit_generator, word, scale, True)
+    return out
+
+
+cdef int64_t draw_rounded_gaussian(bitgen_t *source, object bit_generator,
+                                   double sigma) except? -0x7FFFFFFFFFFFFFFF nogil:
+    cdef uint64_t word = source.next_uint64(source.state)
+    cdef int64_t out
+    dpfast_rounded_gaussian(&word, &out, 1, sigma)
+    if out == UNDECIDED:
+        with gil:
+            out = _completed_gaussian(bit_generator, word, sigma)
     return out
 
 
@@ -187,6 +202,13 @@ cdef int64_t _completed(object bit_generator, uint64_t word, object scale, bint 
     return -magnitude if symmetric and word & 1 else magnitude
 
 
+cdef int64_t _completed_gaussian(object bit_generator, uint64_t word, object sigma) except? -1:
+    """The value of a word under the rounded Gaussian law, in ball arithmetic."""
+    from dpfast._kernels._balls import round_gaussian
+    magnitude = round_gaussian(word, lambda: next_word(bit_generator), sigma)
+    return -magnitude if word & 1 else magnitude
+
+
 cdef Py_ssize_t _count_undecided(const int64_t[::1] out) noexcept nogil:
     cdef Py_ssize_t i, count = 0
     for i in range(out.shape[0]):
@@ -253,6 +275,26 @@ def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bi
                 out[i] = -magnitude if words[i] & 1 else magnitude
 
 
+def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with round(sigma * Z), Z standard normal: P(|K| >= k) = P(|Z| > (k - 1/2) / sigma), k >= 1.
+
+    **Law** exact, saturated at +-(2**63 - 1); sigma a float or Fraction, with its exact value. **Assumes** 0 < sigma
+    <= 2**56. **Cost** one word each; ball arithmetic with probability about sigma * 2**-48.
+    **Reference** mechanisms-d 1; docs/proofs/rounded-gaussian.md.
+    """
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(sigma)
+    cdef Py_ssize_t i, undecided = 0, n = out.shape[0]
+    if n:
+        with nogil:
+            dpfast_rounded_gaussian(&words[0], &out[0], n, rounded)
+            undecided = _count_undecided(out)
+    if undecided or exact:
+        for i in range(n):
+            if exact or out[i] == UNDECIDED:
+                out[i] = _completed_gaussian(bit_generator, words[i], sigma)
+
+
 def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bint exact=False):
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
@@ -306,4 +348,14 @@ def student_tails(const double[::1] c not None):
     cdef double[::1] view = out
     for i in range(c.shape[0]):
         view[i] = dpfast_student_tail(c[i])
+    return out
+
+
+def normal_of_words(const uint64_t[::1] words not None):
+    """The z with P(|Z| > z) = (w | 1) 2**-64 as the sampler computes it, w >= 2**12, for the test of its bound."""
+    cdef Py_ssize_t i
+    out = np.empty(words.shape[0])
+    cdef double[::1] view = out
+    for i in range(words.shape[0]):
+        view[i] = dpfast_normal_of_word(words[i])
     return out

@@ -244,6 +244,9 @@ FUNCTIONS = {
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
+    "noise.add_gaussian": lambda x, source, epsilon: dpf.noise.add_gaussian(
+        x, sigma=1.0, grid=dpf.Grid(-1, 99), rng=source
+    ),
     "select": lambda x, source, epsilon: dpf.select(x, epsilon=epsilon, rng=source),
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
         x, epsilon=epsilon, method="permute-and-flip", rng=source

@@ -59,12 +59,16 @@ NO_RELEASE = {
     "noise.discrete_laplace",
     "noise.geometric",
     "noise.add_laplace",
+    "noise.gaussian",
+    "noise.add_gaussian",
 }
 NOISE = [
     lambda: noise.laplace(1.0),
     lambda: noise.discrete_laplace(1.0),
     lambda: noise.geometric(1.0),
     lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
+    lambda: noise.gaussian(1.0),
+    lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

@@ -25,6 +25,23 @@ class Laplace:
         self.run()
 
 
+class Gaussian:
+    """Rounded Gaussian noise, from the secure generator and from PCG64, against `Generator.standard_normal`."""
+
+    params = (["secure", "PCG64", "numpy"], [1.0, 1e3, 2.0**20, 2.0**30], [1, 1_000_000])
+    param_names = ("line", "sigma", "n")
+
+    def setup(self, line, sigma, n):
+        self.run = {
+            "secure": partial(dpf.noise.gaussian, sigma, n),
+            "PCG64": partial(dpf.noise.gaussian, sigma, n, rng=np.random.PCG64(1)),
+            "numpy": partial(np.random.default_rng(1).standard_normal, n),
+        }[line]
+
+    def time_gaussian(self, line, sigma, n):
+        self.run()
+
+
 class DiscreteLaplace:
     """The two-sided geometric law; NumPy takes the difference of two geometric draws."""
 
@@ -56,6 +73,23 @@ class Geometric:
         }[line]
 
     def time_geometric(self, line, scale):
+        self.run()
+
+
+class AddGaussian:
+    """Noise on floats of a grid, against adding `Generator.normal`."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, grid, rng = data.pay(1_000_000), dpf.Grid(*data.BOUNDS), np.random.default_rng(1)
+        self.run = {
+            "dpfast": lambda: dpf.noise.add_gaussian(x, sigma=10.0, grid=grid),
+            "numpy": lambda: x + rng.normal(0.0, 10.0, x.size),
+        }[line]
+
+    def time_add_gaussian(self, line):
         self.run()
 
 

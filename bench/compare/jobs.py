@@ -88,6 +88,10 @@ def noise(size) -> Iterator[Job]:
         others = peers.laplaces(scale, 1000) if scale == 1e3 else {}
         run = lambda s=scale: dpf.noise.laplace(s, n)  # noqa: E731
         yield Job(f"rounded Laplace, scale {name}, {power(n)} draws", run, (floor,), others)
+    for sigma, name in ((1.0, "1"), (1e3, "1e3"), (2.0**30, "2**30")):
+        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal(n), 1.0)
+        run = lambda s=sigma: dpf.noise.gaussian(s, n)  # noqa: E731
+        yield Job(f"rounded Gaussian, sigma {name}, {power(n)} draws", run, (floor,))
     scale, p = 1e3, -math.expm1(-1e-3)
     floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
     run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731

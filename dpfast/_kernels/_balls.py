@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import comb, factorial, inf, nextafter, prod
+from statistics import NormalDist
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -112,6 +113,40 @@ def _below_student_tail(u: _Uniform, inverse: fmpq) -> bool:
         with _bits(u.bits + 192):
             y = inverse * arb(3).sqrt()
             edge = 2 * (y.atan() - y / (1 + y * y)) / arb.pi()
+            if u.upper <= edge:
+                return True
+            if u.lower >= edge:
+                return False
+        u.refine()
+
+
+def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) -> int:
+    """The greatest k with k = 0 or U < P(|Z| > (k - 1/2) / sigma), U the number whose first 63 bits are the word's.
+
+    Z is standard normal. Found by bisection of 0..2**63 - 1 between two ends near a candidate in doubles, which proves
+    nothing; each comparison is decided as in `below_exp_neg`.
+    """
+    u, scale = _Uniform(word >> 1, 63, more), _rational(sigma)
+
+    def reached(k: int) -> bool:
+        return k <= 0 or (k <= _LARGEST and _below_normal_tail(u, fmpq(2 * k - 1, 2) / scale))
+
+    low = high = min(round(-NormalDist().inv_cdf(((word >> 1) + 0.5) * 2.0**-64) * Fraction(sigma)), _LARGEST)
+    step = 1
+    while not reached(low):
+        low, high, step = low - step, low, 2 * step
+    while low == high or reached(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reached(middle) else (low, middle)
+    return max(low, 0)
+
+
+def _below_normal_tail(u: _Uniform, z: fmpq) -> bool:
+    while True:
+        with _bits(u.bits + 192):
+            edge = (z / arb(2).sqrt()).erfc()
             if u.upper <= edge:
                 return True
             if u.lower >= edge:

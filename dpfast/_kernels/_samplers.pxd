@@ -30,3 +30,5 @@ cdef int64_t draw_geometric(bitgen_t *source, object bit_generator,
                             double scale) except? -0x7FFFFFFFFFFFFFFF nogil
 cdef int64_t draw_rounded_laplace(bitgen_t *source, object bit_generator,
                                   double scale) except? -0x7FFFFFFFFFFFFFFF nogil
+cdef int64_t draw_rounded_gaussian(bitgen_t *source, object bit_generator,
+                                   double sigma) except? -0x7FFFFFFFFFFFFFFF nogil

@@ -98,6 +98,23 @@ class TestExtension:
             assert code == expected[0]
         assert asked.count("choose_level") == 4
 
+    def test_gaussian(self):
+        """By the address in the capsule, as from Numba: the same words, and those that doubles leave open."""
+        capsule = _samplers.__pyx_capi__["draw_rounded_gaussian"]
+        name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+        name.restype, name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        kind = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.py_object, ctypes.c_double)
+        draw = kind(pointer(capsule, name(capsule)))
+        for script, n in (([], 500), ([1, 2**63], 1), ([2**40 + 1], 1), ([2**63 - 1], 1)):
+            source, expected = ScriptedBits(script, PCG64(1)), np.empty(n, np.int64)
+            got = [draw(pointer(source.capsule, b"BitGenerator"), source, 12.5) for _ in range(n)]
+            again = ScriptedBits(script, PCG64(1))
+            _samplers.fill_rounded_gaussian(again, 12.5, expected)
+            assert got == expected.tolist()
+            assert source.used == again.used
+            assert len(set(got)) > 10 or n == 1
+
     def test_documented_functions_match_the_exported_ones(self):
         exported = {name for kernel in (_choice, _levels, _samplers, _select) for name in kernel.__pyx_capi__}
         [page] = (ROOT / "docs").rglob("c-api.md")

@@ -59,6 +59,20 @@ def rounded_student3(z, scale):
         return (student3_tail((abs(z) - mpf("0.5")) / s) - student3_tail((abs(z) + mpf("0.5")) / s)) / 2
 
 
+def gaussian_tail(z):
+    """P(Z > z), Z standard normal, z >= 0."""
+    with mp.workdps(60):
+        return mp.erfc(mpf(z) / mp.sqrt(2)) / 2
+
+
+def rounded_gaussian(z, sigma):
+    with mp.workdps(60):
+        s = mpf(sigma.numerator) / sigma.denominator if hasattr(sigma, "numerator") else mpf(sigma)
+        if z == 0:
+            return 1 - 2 * gaussian_tail(1 / (2 * s))
+        return gaussian_tail((abs(z) - mpf("0.5")) / s) - gaussian_tail((abs(z) + mpf("0.5")) / s)
+
+
 def laplace_divergence(epsilon, ratio, shift):
     """sup over events of P - e^epsilon Q: P Laplace of scale 1 at 0, Q of scale `ratio` at `shift`; exact by pieces.
 

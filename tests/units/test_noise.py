@@ -20,6 +20,7 @@ KINDS = {
     "laplace": (noise.laplace, _samplers.fill_rounded_laplace, laws.rounded_laplace),
     "discrete_laplace": (noise.discrete_laplace, _samplers.fill_discrete_laplace, laws.discrete_laplace),
     "geometric": (noise.geometric, _samplers.fill_geometric, laws.geometric),
+    "gaussian": (noise.gaussian, _samplers.fill_rounded_gaussian, laws.rounded_gaussian),
 }
 
 
@@ -64,11 +65,12 @@ def test_law_in_blocks_and_threads(kind, secure):
     ],
 )
 def test_bad_scale(scale, error):
-    for draw, *_ in KINDS.values():
-        with pytest.raises(error, match="scale must be"):
+    for kind, (draw, *_) in KINDS.items():
+        with pytest.raises(error, match="sigma must be" if kind == "gaussian" else "scale must be"):
             draw(scale)
-    with pytest.raises(error, match="scale must be"):
-        noise.add_laplace(Untouchable(), scale=scale, grid=Grid(0, 1, step=1))
+    for name, add in (("scale", noise.add_laplace), ("sigma", noise.add_gaussian)):
+        with pytest.raises(error, match=f"{name} must be"):
+            add(Untouchable(), grid=Grid(0, 1, step=1), **{name: scale})
 
 
 @pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 1.0}, {"rng": 3}, {"size": -1}, {"size": (2, -1)}])
@@ -171,3 +173,36 @@ class TestAddLaplace:
         x = np.linspace(0, 9, 3 * BLOCK)
         one, all_cores = (noise.add_laplace(x, scale=1.0, grid=self.GRID, rng=PCG64(1), workers=w) for w in (1, -1))
         np.testing.assert_array_equal(one, all_cores)
+
+
+class TestAddGaussian:
+    """What differs from `add_laplace`, with which it shares all but the kernel."""
+
+    GRID = TestAddLaplace.GRID
+
+    @pytest.mark.parametrize("options", [{"workers": 0}, {"rng": 3}, {"grid": 3}])
+    def test_told_before_data(self, options):
+        with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+            noise.add_gaussian(Untouchable(), **{"sigma": 1.0, "grid": self.GRID, **options})
+
+    def test_values_are_rounded_to_the_grid(self):
+        x = [[math.nan, 0.3], [math.inf, -5]]
+        assert noise.add_gaussian(x, sigma=1e-3, grid=self.GRID).tolist() == [[3, 0.25], [10, -1]]
+
+    def test_law(self):
+        """Integer noise of sigma / step, on the rounded value, not clamped."""
+        values = noise.add_gaussian(np.full(200_000, 9.9), sigma=2.0, grid=self.GRID, rng=PCG64(4))
+        steps = values / 0.25 - 40
+        assert (steps == np.rint(steps)).all()
+        assert values.max() > 10
+        cells = np.arange(-50, 51)
+        counts = [np.count_nonzero(steps == z) for z in cells]
+        for sigma, wrong in ((8.0, False), (7.2, True), (8.8, True)):
+            p = [float(laws.rounded_gaussian(int(z), sigma)) for z in cells]
+            assert chi_square_rejects([*counts, values.size - sum(counts)], [*p, 1 - math.fsum(p)]) == wrong
+
+    def test_sigma_is_limited_in_steps(self):
+        coarse = Grid(0, 2.0**90, step=2.0**60)
+        assert np.abs(noise.add_gaussian(np.zeros(100), sigma=2.0**100, grid=coarse, rng=PCG64(1))).max() > 2.0**100
+        with pytest.raises(ValueError, match=r"sigma must be positive and at most 2\*\*56 steps of 0.25, not"):
+            noise.add_gaussian([0], sigma=2.0**55, grid=self.GRID)

@@ -21,6 +21,7 @@ FILLS = {
     "geometric": (_samplers.fill_geometric, laws.geometric),
     "rounded_laplace": (_samplers.fill_rounded_laplace, laws.rounded_laplace),
     "rounded_student3": (_samplers.fill_rounded_student3, laws.rounded_student3),
+    "rounded_gaussian": (_samplers.fill_rounded_gaussian, laws.rounded_gaussian),
     "discrete_laplace": (_samplers.fill_discrete_laplace, laws.discrete_laplace),
 }
 SCALES = [1e-3, 0.3, 1.0, 12.5, Fraction(10, 3), 2.0**20 / 3]
@@ -127,7 +128,7 @@ def test_undecided_words_ask_for_more_words():
     assert out[0] == int(mp.floor(-mp.log(mpf(2) ** -64)))
 
 
-@pytest.mark.parametrize("name", ["geometric", "rounded_laplace", "rounded_student3"])
+@pytest.mark.parametrize("name", ["geometric", "rounded_laplace", "rounded_student3", "rounded_gaussian"])
 def test_one_word_per_draw(name):
     source = ScriptedBits(rest=PCG64(3))
     FILLS[name][0](source, 100.0, np.empty(5000, np.int64))

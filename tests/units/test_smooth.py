@@ -13,7 +13,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import audit, smooth
-from dpfast.laws import ClampedNoise, RoundedLaplace, RoundedStudent3
+from dpfast.laws import ClampedNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
 from dpfast.statistics import Gaps, Huber, Median, Quantile, RankStatistic, Sum, TrimmedMean, WinsorizedMean
 from tests.reference import gaps, laws
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
@@ -285,7 +285,7 @@ def student_tail(t, s):
     return 1 - 2 / mp.pi * (mp.atan(c) + c / (1 + c * c))
 
 
-@pytest.mark.parametrize("kind", [RoundedLaplace, RoundedStudent3])
+@pytest.mark.parametrize("kind", [RoundedLaplace, RoundedStudent3, RoundedGaussian])
 @pytest.mark.parametrize(("center", "last"), [(0, 20), (20, 20), (7, 20), (0, 1), (1, 1)])
 @pytest.mark.parametrize("scale", [0.2, 3.0, 400.0])
 def test_clamped_law(kind, center, last, scale):
