@@ -24,11 +24,11 @@ from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
 from dpfast.robust import RangeFreeBoxes
-from dpfast.statistics import InterquartileRange
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
 from tests.reference.statistics import PARAMETERS as STATISTIC_PARAMETERS
+from tests.reference.statistics import QUADRATIC
 
 # ---- public parameters ----
 
@@ -148,8 +148,8 @@ def central_jobs(kind, rng, n=None):
         made = mechanism(kind, rng)
         sizes = [n for n in NUMBERS_OF_RECORDS if n <= LARGEST.get(kind, 10_000)]
         statistic = getattr(made, "statistic", None)
-        if isinstance(statistic, InterquartileRange) and made.epsilon < 1e-2:
-            sizes = [n for n in sizes if n <= 500]  # its levels take the square of their number
+        if isinstance(statistic, QUADRATIC) and made.epsilon < 1e-2:
+            sizes = [n for n in sizes if n <= 500]
         if made.privacy.neighbors == "add-remove":
             sizes.append(0)
         size = pick(rng, sizes) if n is None else n
@@ -329,13 +329,16 @@ def parameters(kind):
 
 
 def missing():
-    """Missing entries for parameters and classes that the library defines."""
+    """Missing entries for parameters and classes that the library defines, with their places."""
+    place = "PARAMETERS of tests/outcomes.py"
     for kind in KINDS:
-        yield from (f"PARAMETERS: {name} of {kind.__name__}" for name in parameters(kind) if name not in PARAMETERS)
+        yield from (f"{name} of {kind.__name__} in {place}" for name in parameters(kind) if name not in PARAMETERS)
+    place = "PARAMETERS of tests/reference/statistics.py"
     for kind in STATISTIC_CLASSES:
         names = {field.name for field in dataclasses.fields(kind)} - set(STATISTIC_PARAMETERS)
-        yield from (f"PARAMETERS of tests/reference/statistics.py: {name} of {kind.__name__}" for name in names)
-    yield from (f"RANDOMIZERS: {kind.__name__}" for kind in defined(Randomizer) - set(RANDOMIZERS))
+        yield from (f"{name} of {kind.__name__} in {place}" for name in names)
+    place = "RANDOMIZERS of tests/outcomes.py"
+    yield from (f"{kind.__name__} in {place}" for kind in defined(Randomizer) - set(RANDOMIZERS))
 
 
 # ---- outcomes ----

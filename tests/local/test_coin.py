@@ -1,3 +1,5 @@
+"""The private coin of local reports: its exact ratio, rounding, gain and aggregates."""
+
 import math
 from fractions import Fraction
 

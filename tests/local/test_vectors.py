@@ -1,3 +1,5 @@
+"""Randomisers of vectors, in the ball and on the hypercube: constants, laws, losses, reports and aggregates."""
+
 import copy
 import doctest
 import importlib

@@ -1,3 +1,5 @@
+"""The kernel of order statistics: windows of sorted codes for any dtype, layout, order and number of workers."""
+
 import threading
 
 import numpy as np

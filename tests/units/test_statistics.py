@@ -54,7 +54,7 @@ class TestAttackRange:
         for x in combinations_with_replacement(range(last + 1), n):
             expected = [reference.attack_range(twin, x, t, last) for t in range(statistic.breakdown(n))]
             assert ranges(statistic, x, last) == expected, x
-            assert expected[0] == (twin(x), twin(x))
+            assert expected[0] == (twin(x), twin(x)), x
 
     @EVERY
     def test_public_outputs_do_not_depend_on_data(self, name):
@@ -78,12 +78,11 @@ class TestAttackRange:
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
     def test_the_breakdown_suffices(self, name, n):
         statistic, twin, *_ = CASES[name]
-        datasets = list(combinations_with_replacement(range(3), n))
-        if len({twin(x) for x in datasets}) == 1:
-            return  # a constant, as the interquartile range of one record
-        for x in datasets:
-            t = statistic.breakdown(n)
-            assert reference.attack_range(twin, x, t, 2) == (0, statistic.last(codes(2), n))
+        if reference.is_constant(twin, n, 2):
+            return
+        for x in combinations_with_replacement(range(3), n):
+            t, everything = statistic.breakdown(n), (0, statistic.last(codes(2), n))
+            assert reference.attack_range(twin, x, t, 2) == everything, f"{t} replaced records of {x}"
 
     @EVERY
     @given(st.lists(st.integers(0, 50), min_size=1, max_size=12), st.data())
@@ -157,6 +156,8 @@ class TestLaw:
     def test_equals_definition(self, name, epsilon):
         statistic, twin, *_ = CASES[name]
         n, last = 3, 2
+        if reference.is_constant(twin, n, last):
+            return  # no dataset has a code above 0: any law of a constant is private
         mechanism = InverseSensitivity(statistic, grid=codes(last), epsilon=epsilon)
         for x in product(range(last + 1), repeat=n):
             law = mechanism.law(x)
@@ -329,6 +330,8 @@ class TestRelease:
             return
         last = 3
         for n in (2, 3, 4, 5):
+            if reference.is_constant(twin, n, last):
+                continue
             gaps = statistic.gaps(n)
             for x in combinations_with_replacement(range(last + 1), n):
                 lower, upper = reference.attack_range(twin, x, 1, last)
@@ -341,7 +344,7 @@ class TestRelease:
                     )
                     for a, b in gaps
                 )
-                assert max(upper - twin(x), twin(x) - lower) == bound
+                assert max(upper - twin(x), twin(x) - lower) == bound, (x, gaps)
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if isinstance(FUNCTIONS[name][1], RankStatistic)])

@@ -1,3 +1,5 @@
+"""Influence functions against their definitions, and bounds and sample sizes against simulation."""
+
 import itertools
 import math
 from fractions import Fraction
@@ -127,6 +129,16 @@ def test_gross_error_sensitivity_of_every_statistic_is_the_supremum(name, rho):
             mesh += [min(max(mean, bounds[0]), bounds[1])]
             found = theory.gross_error_sensitivity(statistic, x, rho, bounds=bounds)
             assert found == max(abs(theory.influence_function(statistic, x, at, rho)) for at in mesh)
+
+
+@pytest.mark.parametrize("rho", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_no_place_in_the_middle_is_worse(name, rho):
+    """Among more records than above: the worst place for a statistic that is not monotone may be in the middle."""
+    x = np.arange(20.0)
+    found = theory.gross_error_sensitivity(STATISTICS[name], x, rho, bounds=(0, 19))
+    mesh = [abs(theory.influence_function(STATISTICS[name], x, at, rho)) for at in np.linspace(0, 19, 39)]
+    assert found >= max(mesh), "_turns in dpfast/theory/influence.py needs the places where its influence turns"
 
 
 @pytest.mark.parametrize(("name", "x"), [("variance", [0.0, 19.0]), ("iqr", np.arange(20.0))])
