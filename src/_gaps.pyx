@@ -1,4 +1,4 @@
-"""Smooth-sensitivity maxima over a window of order statistics; serves dpfast/smooth.py. The maximum is in gaps.h."""
+"""Smooth-sensitivity maxima over a window of order statistics; serves dpfast/mechanisms/smooth.py. Loops: gaps.h."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Many windows of order statistics in little more than one pass over the data; serves dpfast/mechanisms/quantiles.py.
+"""Many windows of order statistics in little more than one pass over the data; serves dpfast/streaming/ranks.py.
 
 The loops are in ``windows.h``. This module has the steps between them: it marks buckets and finds the place of each
 rank among the copied keys.

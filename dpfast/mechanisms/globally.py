@@ -73,7 +73,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, MomentStatistic):
-            raise TypeError(f"statistic must be Mean(), Sum(), Variance() or Count(), not {self.statistic!r}")
+            raise TypeError(f"statistic must be a MomentStatistic, such as Mean() or Count(), not {self.statistic!r}")
         check_grid(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -208,6 +209,9 @@ class Variance(MomentStatistic):
 
     def functional(self, distribution: Distribution) -> Any:
         return distribution.variance()
+
+    def turns(self, sample: Distribution, moved: Callable[[float], Distribution]) -> list[Any]:
+        return [sample.between(Fraction(0), Fraction(1))]
 
     def exact(self, n: int, total: int, squares: int) -> int:
         return n * squares - total**2

@@ -352,6 +352,9 @@ class InterquartileRange(RankStatistic):
         low, high = distribution.quantile(Fraction(1, 4)), distribution.quantile(Fraction(3, 4))
         return high - low if high != low else Fraction(0)  # both may be infinite
 
+    def turns(self, sample: Distribution, moved: Callable[[float], Distribution]) -> list[Any]:
+        return [moved(end).quantile(Fraction(k, 4)) for end in (-math.inf, math.inf) for k in (1, 3)]
+
     def ranks(self, n: int) -> tuple[int, ...]:
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
 

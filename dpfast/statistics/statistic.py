@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -40,6 +41,14 @@ class Statistic(ABC):
     def functional(self, distribution: Distribution) -> Any:
         """The value for a distribution: the limit of the statistic for large samples."""
         raise TypeError(f"the {self} is not a functional of a distribution")
+
+    def turns(self, sample: Distribution, moved: Callable[[float], Distribution]) -> list[Any]:
+        """Places, besides the ends of the domain, where a point may influence a statistic that is not monotone most.
+
+        `moved(place)` is the sample after a share of its mass has moved to a place, which may be infinite. A statistic
+        that is monotone in each record has none.
+        """
+        return []
 
     @abstractmethod
     def last(self, grid: Grid, n: int) -> int:

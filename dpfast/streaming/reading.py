@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from dpfast import _containers
 from dpfast._kernels import _select
 from dpfast.grid import Grid
-
-if TYPE_CHECKING:
-    pass
 from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items, read_whole
 
 Array = NDArray[Any]

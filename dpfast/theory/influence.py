@@ -9,6 +9,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.spending import EXACT, refused
-from dpfast.statistics import InterquartileRange, Statistic, Variance
+from dpfast.statistics import Statistic
 
 WeightedStatistic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
@@ -166,7 +167,9 @@ def gross_error_sensitivity(
         raise TypeError("give bounds=(lower, upper), the domain of the records, with a callable")
     places = [lower, upper, *(() if points is None else _containers.vector("points", points).tolist())]
     if isinstance(statistic, Statistic):
-        places += [min(max(turn, lower), upper) for turn in _turns(statistic, _sample(x), _share(rho))]
+        values, share = _sample(x), _share(rho)
+        turns = statistic.turns(_Weighted.empirical(values), partial(_Weighted.mixture, values, share))
+        places += [min(max(turn, lower), upper) for turn in turns]
     return max(abs(influence_function(statistic, x, place, rho)) for place in places)
 
 
@@ -190,16 +193,6 @@ def _sample(x: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(values).all():
         raise ValueError("x must be finite")
     return values
-
-
-def _turns(statistic: Statistic, values: NDArray[np.float64], share: Fraction) -> list[Any]:
-    """Points, besides the ends, at which the influence on a non-monotone statistic can be greatest."""
-    if isinstance(statistic, Variance):
-        return [_Weighted.empirical(values).between(Fraction(0), Fraction(1))]
-    if isinstance(statistic, InterquartileRange):
-        far = [_Weighted.mixture(values, share, place) for place in (-math.inf, math.inf)]
-        return [moved.quantile(Fraction(quarters, 4)) for moved in far for quarters in (1, 3)]
-    return []
 
 
 class _Weighted:

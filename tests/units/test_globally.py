@@ -225,7 +225,7 @@ class TestMechanism:
 
     def test_bad_parameters(self):
         grid = Grid(0, 9, step=1)
-        with pytest.raises(TypeError, match=r"statistic must be Mean\(\), Sum\(\), Variance\(\) or Count\(\), not"):
+        with pytest.raises(TypeError, match="statistic must be a MomentStatistic, such as"):
             GlobalSensitivity(Median(), grid=grid, epsilon=1.0)
         with pytest.raises(TypeError, match=r"grid must be a dpfast\.Grid"):
             GlobalSensitivity(Mean(), grid=(0, 9), epsilon=1.0)

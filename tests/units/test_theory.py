@@ -138,7 +138,7 @@ def test_no_place_in_the_middle_is_worse(name, rho):
     x = np.arange(20.0)
     found = theory.gross_error_sensitivity(STATISTICS[name], x, rho, bounds=(0, 19))
     mesh = [abs(theory.influence_function(STATISTICS[name], x, at, rho)) for at in np.linspace(0, 19, 39)]
-    assert found >= max(mesh), "_turns in dpfast/theory/influence.py needs the places where its influence turns"
+    assert found >= max(mesh), "`turns` of the statistic needs the places where its influence turns"
 
 
 @pytest.mark.parametrize(("name", "x"), [("variance", [0.0, 19.0]), ("iqr", np.arange(20.0))])

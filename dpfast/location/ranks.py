@@ -1,8 +1,7 @@
-"""Location and spread: one function per statistic, each a call of a mechanism."""
+"""Private quantiles, trimmed and Winsorized means, interquartile ranges and Huber's estimate: one call each."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -11,38 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid
-from dpfast.mechanisms import GlobalSensitivity
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.random import RandomSource
 from dpfast.statistics import (
-    Count,
     Huber,
     InterquartileRange,
-    Mean,
     Median,
     Quantile,
-    Sum,
     TrimmedMean,
-    Variance,
     WinsorizedMean,
 )
 from dpfast.streaming import Chunks
 
 __all__ = [
-    "count",
     "huber",
     "iqr",
-    "mean",
     "median",
     "quantile",
-    "std",
-    "sum",
     "trimmed_mean",
-    "variance",
     "winsorized_mean",
 ]
-
-_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 def median(
@@ -349,217 +336,3 @@ def huber(
     True
     """
     return float(mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
-
-
-def mean(
-    x: ArrayLike | Chunks,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
-    delta: float = 0.0,
-    method: str = "global-sensitivity",
-    rng: RandomSource = None,
-    workers: int = 1,
-) -> float:
-    """Release the mean of x, clamped to the bounds, epsilon-differentially private for one replaced record.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,)
-    method : {"global-sensitivity", "inverse-sensitivity"}
-        Laplace noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
-        mechanism, which for records far from both bounds is better only with large epsilon.
-    epsilon, bounds, grid, delta, rng, workers
-        See `median`, also for errors. Raises a ValueError also if the number of records times the number of grid points
-        is 2**63 or more.
-
-    Returns
-    -------
-    float
-        ``lower + k * step / n``, k an integer, within the bounds.
-
-    Notes
-    -----
-    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md). Cost: about 1.3 times ``np.mean(x)``; the sum is
-    an exact sum of integers.
-
-    References
-    ----------
-    Dwork, McSherry, Nissim and Smith 2006.
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
-    >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
-    True
-    """
-    return float(mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
-
-
-def sum(
-    x: ArrayLike | Chunks,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
-    delta: float = 0.0,
-    method: str = "global-sensitivity",
-    rng: RandomSource = None,
-    workers: int = 1,
-) -> float:
-    """Release the sum of x, each record clamped to the bounds, epsilon-differentially private for one replaced record.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,)
-    method : {"global-sensitivity"}
-        Laplace noise of scale width / epsilon, width the distance of the bounds.
-    epsilon, bounds, grid, delta, rng, workers
-        See `mean`, also for errors, privacy, cost and references.
-
-    Returns
-    -------
-    float
-        A multiple of the step (rounded to float64), between ``n * lower`` and ``n * upper``.
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> days = np.random.default_rng(0).integers(0, 30, 10_000)
-    >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
-    True
-    """
-    return float(mechanism_for(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
-
-
-def count(
-    x: ArrayLike | Chunks,
-    *,
-    epsilon: float,
-    within: tuple[float, float] | None = None,
-    rng: RandomSource = None,
-    workers: int = 1,
-) -> int:
-    """Release the number of records, epsilon-differentially private for one record added or removed.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,)
-        Private data, never modified: numbers, where missing ones count, too. n = 0 is allowed. Also `dpfast.Chunks`. To
-        count the records with a property of each record, select them first: ``x[x > limit]``.
-    epsilon : float
-        Positive.
-    within : pair of float, optional
-        Public. Count only x with lower <= x <= upper, compared as float64, which excludes NaN. Bounds may be infinite.
-    rng : numpy.random.Generator or BitGenerator, optional
-        Makes the run reproducible, hence not private. Default: the secure generator.
-    workers : int
-        Threads that read chunks; the result does not depend on it.
-
-    Returns
-    -------
-    int
-        At least 0; exact up to 2**53, rounded to float64 above.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Parameters of a wrong type or out of range, x of a wrong shape or dtype; never because of the values in x.
-
-    Notes
-    -----
-    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: rounded Laplace noise
-    of scale 1 / epsilon, exact, then clamped to 0. For one replaced record the number of all records is public; count
-    the records in a range by `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
-
-    References
-    ----------
-    Dwork, McSherry, Nissim and Smith 2006, "Calibrating noise to sensitivity in private data analysis".
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> ages = np.random.default_rng(0).integers(0, 100, 10_000)
-    >>> 9_950 < dpf.count(ages, epsilon=1.0) < 10_050
-    True
-    >>> 7_900 < dpf.count(ages, within=(18, float("inf")), epsilon=1.0) < 8_500
-    True
-    """
-    mechanism = GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
-    return int(mechanism(x, rng=rng, workers=workers))
-
-
-def variance(
-    x: ArrayLike | Chunks,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
-    delta: float = 0.0,
-    method: str = "global-sensitivity",
-    rng: RandomSource = None,
-    workers: int = 1,
-) -> float:
-    """Release the population variance of x (NumPy's ddof=0), epsilon-differentially private for one replaced record.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,)
-    method : {"global-sensitivity"}
-        Laplace noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
-    epsilon, bounds, grid, delta, rng, workers
-        See `mean`, also for errors, privacy and references.
-
-    Returns
-    -------
-    float
-        At least 0, at most ``width**2 / 4``.
-
-    Notes
-    -----
-    Cost: about 0.8 times ``np.var(x)``; the sums are exact sums of integers.
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> days = np.random.default_rng(0).integers(0, 30, 10_000)
-    >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
-    True
-    """
-    return float(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
-
-
-def std(
-    x: ArrayLike | Chunks,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
-    delta: float = 0.0,
-    method: str = "global-sensitivity",
-    rng: RandomSource = None,
-    workers: int = 1,
-) -> float:
-    """Release the population standard deviation of x, the square root of a release of `variance`.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `variance`, also for errors, privacy, cost and references.
-
-    Returns
-    -------
-    float
-        At least 0, at most half the distance of the bounds.
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> days = np.random.default_rng(0).integers(0, 30, 10_000)
-    >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
-    True
-    """
-    return math.sqrt(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
