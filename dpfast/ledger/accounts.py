@@ -36,7 +36,7 @@ class Account:
     def add(self, profile: PrivacyProfile, times: int) -> None:
         if times:
             cost, delta = self._cost(profile)
-            self._total += times * cost
+            self._total = _plus(self._total, times, cost)
             self._delta += times * delta
 
     def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
@@ -66,6 +66,13 @@ class Account:
         return profile.privacy
 
 
+def _plus(total: Fraction | float, times: int, cost: Fraction | float) -> Fraction | float:
+    """The total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite float."""
+    if not times:
+        return total
+    return Fraction(total) + times * Fraction(cost) if max(total, cost) < math.inf else math.inf
+
+
 def _stated(privacy: Privacy) -> str:
     amount = f"{privacy.unit} = {number_to_json(privacy.amount)}"
     return f"{amount}, delta = {number_to_json(privacy.delta)}" if privacy.delta else amount
@@ -82,7 +89,7 @@ class BasicAccount(Account):
     def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
         cost, delta = self._cost(profile)
-        return self._total + times * cost <= whole and self._delta + times * delta <= deltas
+        return _plus(self._total, times, cost) <= whole and self._delta + times * delta <= deltas
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         """What the two sums must not exceed."""
@@ -90,7 +97,7 @@ class BasicAccount(Account):
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         refusal = super().refusal(profile, times)
-        if not math.isfinite(self._cost(profile)[0]):
+        if self._cost(profile)[0] == math.inf:
             return f"{refusal}. {self._advice()}"
         unit, (whole, deltas) = self._budget.unit, self._limits()
         more = 1 + _ROUNDING
@@ -121,7 +128,8 @@ class ConcentratedAccount(BasicAccount):
         return profile.exact_rho, Fraction(profile.failure)
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
-        return Privacy(rho=profile.rho, delta=profile.failure)
+        rho = profile.rho
+        return Privacy(rho=rho, delta=profile.failure) if rho < math.inf else profile.privacy
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         return Privacy(rho=down(amount), delta=down(delta), neighbors=self._budget.neighbors)
@@ -142,7 +150,8 @@ class GaussianAccount(BasicAccount):
         return Fraction(self._budget.amount) ** 2, Fraction()
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
-        return profile.privacy if profile.mu is None else Privacy(mu=profile.mu)
+        mu = profile.mu
+        return profile.privacy if mu is None or mu == math.inf else Privacy(mu=mu)
 
     def _advice(self) -> str:
         return "It is not Gaussian and has no mu: use Ledger(rho=)"
@@ -165,7 +174,7 @@ class RenyiAccount(Account):
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
         self._half = self._failures = Fraction(budget.delta) / 2  # for the composition; left for releases
-        self._left = Fraction()
+        self._left: Fraction | float = Fraction()
         if down(self._half):
             self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
             self._left = Fraction(self._room(self.order))
@@ -178,8 +187,8 @@ class RenyiAccount(Account):
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
-    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction:
-        return times * Fraction(profile.renyi_up(self.order))
+    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction | float:
+        return _plus(Fraction(), times, profile.renyi_up(self.order))
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)

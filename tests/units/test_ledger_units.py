@@ -25,6 +25,7 @@ pytestmark = pytest.mark.host
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
 BUDGETS = {"rho": {"rho": 0.5}, "mu": {"mu": 1.0}}
+RENYI = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
 # Ten of these are a fifth more than the budget.
 COSTS = {"rho": Privacy(rho=0.0625), "mu": Privacy(mu=math.sqrt(0.125))}
 
@@ -266,6 +267,28 @@ class TestUnits:
     def test_wrong_parameters(self, arguments, error, message):
         with pytest.raises(error, match=message):
             Ledger(**arguments)
+
+    @pytest.mark.parametrize("budget", [*BUDGETS.values(), {"epsilon": 1.0}, RENYI], ids=repr)
+    @pytest.mark.parametrize("cost", [{"mu": 1e300}, {"rho": 1.7e308}, {"mu": 1.7e308}], ids=repr)
+    @pytest.mark.parametrize("times", [1, 3, 10**400], ids=["1", "3", "10**400"])
+    def test_costs_beyond_doubles_are_refused(self, budget, cost, times):
+        """Also sums, squares and divergences that only rationals can state."""
+        ledger, profile = Ledger(**budget), PrivacyProfile(Privacy(**cost))
+        assert ledger.affords(profile, times=0)
+        assert not ledger.affords(profile, times=times)
+        with pytest.raises(BudgetError, match="fit: "):
+            ledger.reserve(profile, times=times)
+        ledger.reserve(profile, times=0)
+        assert ledger.remaining == Ledger(**budget).remaining
+
+    def test_times_beyond_doubles(self):
+        """Of tiny costs they fit; the sum of the infinite epsilons is infinite."""
+        ledger, profile = Ledger(**RENYI), PrivacyProfile(Privacy(mu="1e-400"))
+        for _ in range(2):
+            ledger.reserve(profile, times=10**310)
+        assert [charge.times for charge in ledger.charges] == [10**310] * 2
+        assert ledger.spent.epsilon == math.inf
+        assert 0 < ledger.remaining.epsilon < Ledger(**RENYI).remaining.epsilon
 
     def test_neighbors_do_not_add_up(self):
         with pytest.raises(ValueError, match="do not add up"):
