@@ -255,6 +255,8 @@ class PrivacyProfile:
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(self.privacy).__name__}")
+        if self.privacy.amount == math.inf:
+            raise ValueError("epsilon must be finite in a profile, not inf: state privacy in rho or mu")
         parts = self.parts or ((_DEFAULTS[self.privacy.unit], self.privacy.amount, 1),)
         try:
             checked = tuple(_part(*part) for part in parts)
@@ -278,10 +280,11 @@ class PrivacyProfile:
         """The probability of the event that is set aside.
 
         The delta of `privacy`; 0 where a part is Gaussian or concentrated and `privacy` is stated in epsilon, whose
-        delta is then that of the parts. A release with both states `privacy` in rho.
+        delta is then that of the parts (except parts of parameter 0, or made 0 times). A release with both states
+        `privacy` in rho.
         """
         on_a_curve = self.privacy.unit == "epsilon" and not all(
-            has_epsilon(part.family) for part, _ in self.each_part()
+            has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
         )
         return 0.0 if on_a_curve else self.privacy.delta
 
@@ -318,7 +321,7 @@ class PrivacyProfile:
         return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
 
     def renyi_up(self, order: float) -> float:
-        """The largest Renyi divergence of this order, above 1, between neighbours, rounded up.
+        """The largest Renyi divergence of this order, above 1, between neighbours; both are rounded up.
 
         The sum over the parts; some release of each family attains it. Except for the event of `failure`.
 
@@ -327,10 +330,10 @@ class PrivacyProfile:
         Mironov 2017, "Renyi differential privacy", table II; Dong, Durfee and Rogers 2020 for the two-point laws of
         bounded range.
         """
-        order = _checks.real("order", order)
-        if order <= 1:
-            raise ValueError(f"order must be above 1, not {order!r}")
-        return up(sum((times * renyi_up(part, order) for part, times in self.each_part()), Fraction()))
+        above = up(_checks.rational("order", order))
+        if not 1 < above < math.inf:
+            raise ValueError(f"order must be above 1 and a double, not {order!r}")
+        return up(sum((times * renyi_up(part, above) for part, times in self.each_part()), Fraction()))
 
 
 # The family of a release that states its guarantee only.
