@@ -204,7 +204,7 @@ class RenyiAccount(Account):
         """The largest epsilon of a pure release that fits, by bisection."""
         low, high = 0.0, float(self._budget.epsilon)
         for _ in range(60):
-            middle = (low + high) / 2
+            middle = low + (high - low) / 2
             if self.fits(PrivacyProfile(Privacy(middle)), 1):
                 low = middle
             else:

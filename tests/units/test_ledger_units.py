@@ -281,6 +281,17 @@ class TestUnits:
         ledger.reserve(profile, times=0)
         assert ledger.remaining == Ledger(**budget).remaining
 
+    @pytest.mark.parametrize("amount", [0.05, 1.0, 1.7e308])
+    @pytest.mark.parametrize("budget", [{"mu": 1}, {"rho": 1}, {"epsilon": 1, "delta": 1e-6}, RENYI], ids=repr)
+    def test_what_remains_fits(self, budget, amount):
+        unit = next(iter(budget))
+        ledger = Ledger(**{**budget, unit: amount})
+        assert ledger.affords(ledger.remaining)
+        assert not ledger.affords(Privacy(**{unit: float(ledger.remaining.amount) * (1 + 1e-12)}))
+        ledger.reserve(PrivacyProfile(Privacy(**{unit: amount / 8})))
+        assert 0 < ledger.remaining.amount < amount
+        assert ledger.affords(ledger.remaining)
+
     def test_times_beyond_doubles(self):
         """Of tiny costs they fit; the sum of the infinite epsilons is infinite."""
         ledger, profile = Ledger(**RENYI), PrivacyProfile(Privacy(mu="1e-400"))
