@@ -16,6 +16,7 @@ COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
 _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
+_MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
 _MOST_STEPS = 1000  # of discrete Laplace noise in a plan, which lists its losses: with more it is charged as pure
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
@@ -252,7 +253,10 @@ class PlannedAccount(Account):
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
-    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting."""
+    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
+
+    1 where a loss may exceed 2**20, which would take buckets wider than 1.
+    """
     counts: dict[Part, int] = {}
     delta = Fraction()
     for profile in plan:
@@ -270,14 +274,23 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
     if all(part.family == "gaussian" for part in counts):
         squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
         return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = [float(part.parameter) for part in counts]
-    bucket = min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5))
+    costs = [up(Fraction(part.parameter)) for part in counts]
+    bucket = max(min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5)), max(map(_reach, counts)) / _MOST_BUCKETS)
+    if bucket > 1:
+        return 1.0
     losses = None
     for part, times in counts.items():
-        composed = _loss_distribution(part, bucket).self_compose(times)
+        more = part._replace(parameter=max(up(Fraction(part.parameter)), bucket * 2.0**-40))  # invertible in doubles
+        composed = _loss_distribution(more, bucket).self_compose(times)
         losses = composed if losses is None else losses.compose(composed)
     assert losses is not None
     return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
+
+
+def _reach(part: Part) -> float:
+    """The largest privacy loss of a part; of a Gaussian, one that is beyond 10 standard deviations."""
+    cost = up(Fraction(part.parameter))
+    return cost * (cost / 2 + 10) if part.family == "gaussian" else cost
 
 
 def _loss_distribution(part: Part, bucket: float) -> Any:
@@ -306,10 +319,7 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
     divergences = [
-        max(0.0, math.expm1((epsilon - max(-epsilon, min(i * bucket, epsilon))) / 2)) ** 2
-        * math.exp(max(-epsilon, min(i * bucket, epsilon)))
-        / math.expm1(epsilon)
-        for i in places
+        math.expm1((max(-epsilon, min(i * bucket, epsilon)) - epsilon) / 2) ** 2 / -math.expm1(-epsilon) for i in places
     ]
     return privacy_loss_distribution.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)

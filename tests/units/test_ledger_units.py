@@ -360,6 +360,30 @@ class TestGaussianPartsElsewhere:
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(epsilon, exact * 0.99, plan=plan)
 
+    @pytest.mark.parametrize("least", [("gaussian", 5e-324, 1), ("gaussian", "1e-400", 1), ("laplace", 5e-324, 1)])
+    def test_plans_with_a_cost_near_zero(self, least):
+        """It adds almost nothing to a delta of 0.0256 at 0.05, that of randomised response."""
+        pytest.importorskip("dp_accounting")
+        plan = [PrivacyProfile(Privacy(0.1, 1e-6), [("gaussian", 1e-9, 1)])]
+        plan += [PrivacyProfile(Privacy(0.1)), PrivacyProfile(Privacy(0.1, 1e-6 * (least[0] == "gaussian")), [least])]
+        Ledger(0.05, 0.02561, plan=plan)
+        with pytest.raises(BudgetError, match=r"the plan needs delta = 0\.0256 at epsilon = 0\.05"):
+            Ledger(0.05, 0.0256, plan=plan)
+
+    def test_plans_of_large_costs(self):
+        """Buckets widen with the losses: memory for a few millions, and a delta within 1 % of the exact one."""
+        pytest.importorskip("dp_accounting")
+        truth, plan = 1 / (1 + math.exp(-0.1)), [PrivacyProfile(Privacy(mu=20.0)), PrivacyProfile(Privacy(0.1))]
+        exact = truth * float(gaussian_delta(20.0, 329.9)) + (1 - truth) * float(gaussian_delta(20.0, 330.1))
+        assert exact == pytest.approx(3.02e-11, rel=0.01)
+        with pytest.raises(BudgetError, match=r"the plan needs delta = 3\.02e-11 at"):
+            Ledger(330.0, exact * 0.99, plan=plan)
+        for large in (("gaussian", 1e200, 1), ("gaussian", 1e4, 1), ("bounded-range", 1e300, 1)):
+            with pytest.raises(BudgetError, match="the plan needs delta = 1 at"):
+                Ledger(330.0, 0.9, plan=[*plan, PrivacyProfile(Privacy(1.0), [large])])
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(330.0, 0.9, plan=[PrivacyProfile(Privacy(800.0), [("bounded-range", 800.0, 1)])])
+
     def test_a_plan_needs_distributions(self):
         with pytest.raises(ValueError, match="distributions of losses, which parts stated in rho do not have"):
             Ledger(1.0, 1e-6, plan=[PrivacyProfile(Privacy(rho=1e-3))])
