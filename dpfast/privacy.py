@@ -91,7 +91,8 @@ class Privacy:
         for name in (self.unit, "delta"):
             object.__setattr__(self, name, _checks.rational_or_double(name, getattr(self, name)))
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
-            raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
+            stated = f"not {self.amount!r}, {self.delta!r}"
+            raise ValueError(f"{self.unit} must be at least 0 and delta in [0, 1], {stated}")
         if self.unit != "epsilon" and not 0 <= self.amount < math.inf:
             raise ValueError(f"{self.unit} must be finite and at least 0, not {self.amount!r}")
         if self.mu is not None and self.delta:
@@ -125,20 +126,20 @@ class Privacy:
         """The guarantee for k changed records at once, rounded up.
 
         epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); rho becomes k^2 rho, and
-        mu becomes k mu; all are 0 for k = 0. Raises a ValueError for rho with a positive delta: no group guarantee is
-        known.
+        mu becomes k mu; all are 0 for k = 0. Where rho or mu exceeds the doubles, epsilon is infinite. Raises a
+        ValueError for rho with a positive delta: no group guarantee is known.
         """
         k = _checks.whole("records", records)
         if k == 0:
             return Privacy(0.0, 0.0, self.neighbors)
         if k == 1:
             return self
-        if self.unit == "mu":
-            return Privacy(mu=up(Fraction(self.amount) * k), neighbors=self.neighbors, records=k)
-        if self.unit == "rho":
-            if self.delta:
-                raise ValueError(f"delta must be 0 for the group guarantee of rho, not {self.delta!r}")
-            return Privacy(rho=up(Fraction(self.amount) * k**2), neighbors=self.neighbors, records=k)
+        if self.unit == "rho" and self.delta:
+            raise ValueError(f"delta must be 0 for the group guarantee of rho, not {self.delta!r}")
+        if self.unit != "epsilon":
+            amount = up(Fraction(self.amount) * (k if self.unit == "mu" else k**2))
+            stated: dict[str, Any] = {self.unit: amount} if amount < math.inf else {"epsilon": math.inf}
+            return Privacy(**stated, neighbors=self.neighbors, records=k)
         epsilon = up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
         return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
 
@@ -180,7 +181,7 @@ class Privacy:
         return up(aside + (1 - aside) * Fraction(delta))
 
     def epsilon_up(self, delta: float) -> float:
-        """The least double epsilon whose `delta_up` is at most delta; infinity if there is none.
+        """The least double epsilon whose `delta_up` is at most delta; infinity if it is beyond 2**1000, for mu 2**20.
 
         Examples
         --------
