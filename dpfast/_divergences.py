@@ -7,6 +7,7 @@ divergence of order a is at most rho a at every order: docs/proofs/concentration
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -173,7 +174,7 @@ def concentrated_delta_up(rho: Fraction, epsilon: Fraction) -> float:
 
 def _best_excess(rho: Fraction, epsilon: Fraction) -> float:
     """The a - 1 where the derivative (2 a - 1) rho - epsilon + log(1 - 1/a) of the logarithm is 0, nearly."""
-    r, e = float(rho), float(epsilon)
+    r, e = float(rho), float(min(epsilon, Fraction(sys.float_info.max)))
     low, high = -60.0, 500.0  # of its binary logarithm
     for _ in range(60):
         middle = (low + high) / 2

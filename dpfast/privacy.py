@@ -91,7 +91,8 @@ class Privacy:
         for name in (self.unit, "delta"):
             object.__setattr__(self, name, _checks.rational_or_double(name, getattr(self, name)))
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
-            raise ValueError(f"epsilon must be at least 0 and delta in [0, 1], not {self.epsilon!r}, {self.delta!r}")
+            stated = f"not {self.amount!r}, {self.delta!r}"
+            raise ValueError(f"{self.unit} must be at least 0 and delta in [0, 1], {stated}")
         if self.unit != "epsilon" and not 0 <= self.amount < math.inf:
             raise ValueError(f"{self.unit} must be finite and at least 0, not {self.amount!r}")
         if self.mu is not None and self.delta:
@@ -125,20 +126,20 @@ class Privacy:
         """The guarantee for k changed records at once, rounded up.
 
         epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); rho becomes k^2 rho, and
-        mu becomes k mu; all are 0 for k = 0. Raises a ValueError for rho with a positive delta: no group guarantee is
-        known.
+        mu becomes k mu; all are 0 for k = 0. Where rho or mu exceeds the doubles, epsilon is infinite. Raises a
+        ValueError for rho with a positive delta: no group guarantee is known.
         """
         k = _checks.whole("records", records)
         if k == 0:
             return Privacy(0.0, 0.0, self.neighbors)
         if k == 1:
             return self
-        if self.unit == "mu":
-            return Privacy(mu=up(Fraction(self.amount) * k), neighbors=self.neighbors, records=k)
-        if self.unit == "rho":
-            if self.delta:
-                raise ValueError(f"delta must be 0 for the group guarantee of rho, not {self.delta!r}")
-            return Privacy(rho=up(Fraction(self.amount) * k**2), neighbors=self.neighbors, records=k)
+        if self.unit == "rho" and self.delta:
+            raise ValueError(f"delta must be 0 for the group guarantee of rho, not {self.delta!r}")
+        if self.unit != "epsilon":
+            amount = up(Fraction(self.amount) * (k if self.unit == "mu" else k**2))
+            stated: dict[str, Any] = {self.unit: amount} if amount < math.inf else {"epsilon": math.inf}
+            return Privacy(**stated, neighbors=self.neighbors, records=k)
         epsilon = up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
         return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
 
@@ -180,7 +181,7 @@ class Privacy:
         return up(aside + (1 - aside) * Fraction(delta))
 
     def epsilon_up(self, delta: float) -> float:
-        """The least double epsilon whose `delta_up` is at most delta; infinity if there is none.
+        """The least double epsilon whose `delta_up` is at most delta; infinity if it is beyond 2**1000, for mu 2**20.
 
         Examples
         --------
@@ -255,6 +256,8 @@ class PrivacyProfile:
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(self.privacy).__name__}")
+        if self.privacy.amount == math.inf:
+            raise ValueError("epsilon must be finite in a profile, not inf: state privacy in rho or mu")
         parts = self.parts or ((_DEFAULTS[self.privacy.unit], self.privacy.amount, 1),)
         try:
             checked = tuple(_part(*part) for part in parts)
@@ -278,10 +281,11 @@ class PrivacyProfile:
         """The probability of the event that is set aside.
 
         The delta of `privacy`; 0 where a part is Gaussian or concentrated and `privacy` is stated in epsilon, whose
-        delta is then that of the parts. A release with both states `privacy` in rho.
+        delta is then that of the parts (except parts of parameter 0, or made 0 times). A release with both states
+        `privacy` in rho.
         """
         on_a_curve = self.privacy.unit == "epsilon" and not all(
-            has_epsilon(part.family) for part, _ in self.each_part()
+            has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
         )
         return 0.0 if on_a_curve else self.privacy.delta
 
@@ -318,7 +322,7 @@ class PrivacyProfile:
         return sum((times * Fraction(part.parameter) ** 2 for part, times in self.each_part()), Fraction())
 
     def renyi_up(self, order: float) -> float:
-        """The largest Renyi divergence of this order, above 1, between neighbours, rounded up.
+        """The largest Renyi divergence of this order, above 1, between neighbours; both are rounded up.
 
         The sum over the parts; some release of each family attains it. Except for the event of `failure`.
 
@@ -327,10 +331,10 @@ class PrivacyProfile:
         Mironov 2017, "Renyi differential privacy", table II; Dong, Durfee and Rogers 2020 for the two-point laws of
         bounded range.
         """
-        order = _checks.real("order", order)
-        if order <= 1:
-            raise ValueError(f"order must be above 1, not {order!r}")
-        return up(sum((times * renyi_up(part, order) for part, times in self.each_part()), Fraction()))
+        above = up(_checks.rational("order", order))
+        if not 1 < above < math.inf:
+            raise ValueError(f"order must be above 1 and a double, not {order!r}")
+        return up(sum((times * renyi_up(part, above) for part, times in self.each_part()), Fraction()))
 
 
 # The family of a release that states its guarantee only.

@@ -16,6 +16,7 @@ COMPOSITIONS = ("basic", "renyi")
 _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
 _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
+_MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
 _MOST_STEPS = 1000  # of discrete Laplace noise in a plan, which lists its losses: with more it is charged as pure
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
@@ -36,7 +37,7 @@ class Account:
     def add(self, profile: PrivacyProfile, times: int) -> None:
         if times:
             cost, delta = self._cost(profile)
-            self._total += times * cost
+            self._total = _plus(self._total, times, cost)
             self._delta += times * delta
 
     def _cost(self, profile: PrivacyProfile) -> tuple[Fraction | float, Fraction]:
@@ -66,6 +67,13 @@ class Account:
         return profile.privacy
 
 
+def _plus(total: Fraction | float, times: int, cost: Fraction | float) -> Fraction | float:
+    """The total and `times` costs, exactly; infinite if one of the two is, without a product of an infinite float."""
+    if not times:
+        return total
+    return Fraction(total) + times * Fraction(cost) if max(total, cost) < math.inf else math.inf
+
+
 def _stated(privacy: Privacy) -> str:
     amount = f"{privacy.unit} = {number_to_json(privacy.amount)}"
     return f"{amount}, delta = {number_to_json(privacy.delta)}" if privacy.delta else amount
@@ -82,7 +90,7 @@ class BasicAccount(Account):
     def _within(self, whole: Fraction, deltas: Fraction, profile: PrivacyProfile, times: int) -> bool:
         """Whether the two sums stay within these limits after the releases."""
         cost, delta = self._cost(profile)
-        return self._total + times * cost <= whole and self._delta + times * delta <= deltas
+        return _plus(self._total, times, cost) <= whole and self._delta + times * delta <= deltas
 
     def _limits(self) -> tuple[Fraction, Fraction]:
         """What the two sums must not exceed."""
@@ -90,7 +98,7 @@ class BasicAccount(Account):
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         refusal = super().refusal(profile, times)
-        if not math.isfinite(self._cost(profile)[0]):
+        if self._cost(profile)[0] == math.inf:
             return f"{refusal}. {self._advice()}"
         unit, (whole, deltas) = self._budget.unit, self._limits()
         more = 1 + _ROUNDING
@@ -121,7 +129,8 @@ class ConcentratedAccount(BasicAccount):
         return profile.exact_rho, Fraction(profile.failure)
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
-        return Privacy(rho=profile.rho, delta=profile.failure)
+        rho = profile.rho
+        return Privacy(rho=rho, delta=profile.failure) if rho < math.inf else profile.privacy
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         return Privacy(rho=down(amount), delta=down(delta), neighbors=self._budget.neighbors)
@@ -142,7 +151,8 @@ class GaussianAccount(BasicAccount):
         return Fraction(self._budget.amount) ** 2, Fraction()
 
     def _price(self, profile: PrivacyProfile) -> Privacy:
-        return profile.privacy if profile.mu is None else Privacy(mu=profile.mu)
+        mu = profile.mu
+        return profile.privacy if mu is None or mu == math.inf else Privacy(mu=mu)
 
     def _advice(self) -> str:
         return "It is not Gaussian and has no mu: use Ledger(rho=)"
@@ -165,7 +175,7 @@ class RenyiAccount(Account):
         if not budget.delta:
             raise ValueError("delta must be positive for composition='renyi', not 0.0")
         self._half = self._failures = Fraction(budget.delta) / 2  # for the composition; left for releases
-        self._left = Fraction()
+        self._left: Fraction | float = Fraction()
         if down(self._half):
             self.order = max(_ORDERS, key=lambda order: self._room(order) / order)
             self._left = Fraction(self._room(self.order))
@@ -178,8 +188,8 @@ class RenyiAccount(Account):
         cost = -(math.log(delta) + math.log(order)) / (order - 1) + math.log1p(-1 / order)
         return epsilon - cost - (epsilon + abs(math.log(delta)) / (order - 1) + 1) * 2.0**-40
 
-    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction:
-        return times * Fraction(profile.renyi_up(self.order))
+    def _divergence(self, profile: PrivacyProfile, times: int) -> Fraction | float:
+        return _plus(Fraction(), times, profile.renyi_up(self.order))
 
     def add(self, profile: PrivacyProfile, times: int) -> None:
         super().add(profile, times)
@@ -195,7 +205,7 @@ class RenyiAccount(Account):
         """The largest epsilon of a pure release that fits, by bisection."""
         low, high = 0.0, float(self._budget.epsilon)
         for _ in range(60):
-            middle = (low + high) / 2
+            middle = low + (high - low) / 2
             if self.fits(PrivacyProfile(Privacy(middle)), 1):
                 low = middle
             else:
@@ -243,7 +253,10 @@ class PlannedAccount(Account):
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
-    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting."""
+    """The delta of the whole plan, rounded up: exact sums, the curve of a Gaussian, or losses by dp-accounting.
+
+    1 where a loss may exceed 2**20, which would take buckets wider than 1.
+    """
     counts: dict[Part, int] = {}
     delta = Fraction()
     for profile in plan:
@@ -261,14 +274,23 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
     if all(part.family == "gaussian" for part in counts):
         squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
         return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = [float(part.parameter) for part in counts]
-    bucket = min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5))
+    costs = [up(Fraction(part.parameter)) for part in counts]
+    bucket = max(min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5)), max(map(_reach, counts)) / _MOST_BUCKETS)
+    if bucket > 1:
+        return 1.0
     losses = None
     for part, times in counts.items():
-        composed = _loss_distribution(part, bucket).self_compose(times)
+        more = part._replace(parameter=max(up(Fraction(part.parameter)), bucket * 2.0**-40))  # invertible in doubles
+        composed = _loss_distribution(more, bucket).self_compose(times)
         losses = composed if losses is None else losses.compose(composed)
     assert losses is not None
     return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
+
+
+def _reach(part: Part) -> float:
+    """The largest privacy loss of a part; of a Gaussian, one that is beyond 10 standard deviations."""
+    cost = up(Fraction(part.parameter))
+    return cost * (cost / 2 + 10) if part.family == "gaussian" else cost
 
 
 def _loss_distribution(part: Part, bucket: float) -> Any:
@@ -297,10 +319,7 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
     divergences = [
-        max(0.0, math.expm1((epsilon - max(-epsilon, min(i * bucket, epsilon))) / 2)) ** 2
-        * math.exp(max(-epsilon, min(i * bucket, epsilon)))
-        / math.expm1(epsilon)
-        for i in places
+        math.expm1((max(-epsilon, min(i * bucket, epsilon)) - epsilon) / 2) ** 2 / -math.expm1(-epsilon) for i in places
     ]
     return privacy_loss_distribution.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)

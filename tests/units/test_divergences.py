@@ -316,6 +316,11 @@ class TestConcentrated:
                 assert found <= min(1, min(bounds)) * (1 + mpf(10) ** -9) + mpf(5e-324)
             assert found >= gaussian_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12)
 
+    @pytest.mark.parametrize("rho", [5e-324, 0.5, 1.7e308, "1e-400"])
+    def test_epsilons_beyond_doubles(self, rho):
+        for epsilon in ("1e400", 10**400):
+            assert Privacy(rho=rho).delta_up(epsilon) == 5e-324
+
     def test_events_that_are_set_aside(self):
         aside = Privacy(rho=0.1, delta=0.25)
         assert aside.delta_up(2.0) == pytest.approx(0.25 + 0.75 * Privacy(rho=0.1).delta_up(2.0), rel=1e-15)

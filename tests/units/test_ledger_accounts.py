@@ -100,8 +100,28 @@ class TestProfiles:
                 PrivacyProfile(Privacy(1.0), parts)
         with pytest.raises(TypeError):
             PrivacyProfile(1.0)
+        for parts in ((), [("pure", 1.0, 1)], [("gaussian", 1.0, 1)]):
+            with pytest.raises(ValueError, match="epsilon must be finite in a profile"):
+                PrivacyProfile(Privacy(math.inf, 0.1), parts)
         with pytest.raises(ValueError, match="order must be above 1"):
             MEDIAN.privacy_profile.renyi_up(1.0)
+        with pytest.raises(ValueError, match="order must be above 1 and a double"):
+            MEDIAN.privacy_profile.renyi_up(10**400)
+
+    def test_orders_are_rounded_up(self):
+        """The divergence increases with the order."""
+        profile = PrivacyProfile(Privacy(rho=1.0))
+        assert profile.renyi_up(1 + Fraction(1, 2**60)) == math.nextafter(1, 2)
+        assert profile.renyi_up(2 + Fraction(1, 2**60)) == math.nextafter(2, 3)
+        assert profile.renyi_up(2) == profile.renyi_up("2") == 2.0
+
+    @pytest.mark.parametrize("none", [("gaussian", 1.0, 0), ("gaussian", 0.0, 1), ("concentrated", 1.0, 0)])
+    def test_parts_that_are_not_made_leave_the_failure(self, none):
+        """A delta is one of a curve only if a part has a curve."""
+        failing = PrivacyProfile(Privacy(1.0, 1e-3), [("pure", 1.0, 1), none])
+        assert failing.failure == 1e-3
+        assert not dpf.Ledger(rho=1.0).affords(failing)
+        assert PrivacyProfile(Privacy(1.0, 1e-3), [("pure", 1.0, 1), (none[0], 1.0, 1)]).failure == 0
 
 
 def response_pair(epsilon):

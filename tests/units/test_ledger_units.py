@@ -25,6 +25,7 @@ pytestmark = pytest.mark.host
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)
 BUDGETS = {"rho": {"rho": 0.5}, "mu": {"mu": 1.0}}
+RENYI = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
 # Ten of these are a fifth more than the budget.
 COSTS = {"rho": Privacy(rho=0.0625), "mu": Privacy(mu=math.sqrt(0.125))}
 
@@ -267,6 +268,39 @@ class TestUnits:
         with pytest.raises(error, match=message):
             Ledger(**arguments)
 
+    @pytest.mark.parametrize("budget", [*BUDGETS.values(), {"epsilon": 1.0}, RENYI], ids=repr)
+    @pytest.mark.parametrize("cost", [{"mu": 1e300}, {"rho": 1.7e308}, {"mu": 1.7e308}], ids=repr)
+    @pytest.mark.parametrize("times", [1, 3, 10**400], ids=["1", "3", "10**400"])
+    def test_costs_beyond_doubles_are_refused(self, budget, cost, times):
+        """Also sums, squares and divergences that only rationals can state."""
+        ledger, profile = Ledger(**budget), PrivacyProfile(Privacy(**cost))
+        assert ledger.affords(profile, times=0)
+        assert not ledger.affords(profile, times=times)
+        with pytest.raises(BudgetError, match="fit: "):
+            ledger.reserve(profile, times=times)
+        ledger.reserve(profile, times=0)
+        assert ledger.remaining == Ledger(**budget).remaining
+
+    @pytest.mark.parametrize("amount", [0.05, 1.0, 1.7e308])
+    @pytest.mark.parametrize("budget", [{"mu": 1}, {"rho": 1}, {"epsilon": 1, "delta": 1e-6}, RENYI], ids=repr)
+    def test_what_remains_fits(self, budget, amount):
+        unit = next(iter(budget))
+        ledger = Ledger(**{**budget, unit: amount})
+        assert ledger.affords(ledger.remaining)
+        assert not ledger.affords(Privacy(**{unit: float(ledger.remaining.amount) * (1 + 1e-12)}))
+        ledger.reserve(PrivacyProfile(Privacy(**{unit: amount / 8})))
+        assert 0 < ledger.remaining.amount < amount
+        assert ledger.affords(ledger.remaining)
+
+    def test_times_beyond_doubles(self):
+        """Of tiny costs they fit; the sum of the infinite epsilons is infinite."""
+        ledger, profile = Ledger(**RENYI), PrivacyProfile(Privacy(mu="1e-400"))
+        for _ in range(2):
+            ledger.reserve(profile, times=10**310)
+        assert [charge.times for charge in ledger.charges] == [10**310] * 2
+        assert ledger.spent.epsilon == math.inf
+        assert 0 < ledger.remaining.epsilon < Ledger(**RENYI).remaining.epsilon
+
     def test_neighbors_do_not_add_up(self):
         with pytest.raises(ValueError, match="do not add up"):
             Ledger(mu=1.0).affords(Privacy(mu=0.5, neighbors="add-remove"))
@@ -325,6 +359,30 @@ class TestGaussianPartsElsewhere:
         Ledger(epsilon, exact * 1.01 + 1e-12, plan=plan)
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(epsilon, exact * 0.99, plan=plan)
+
+    @pytest.mark.parametrize("least", [("gaussian", 5e-324, 1), ("gaussian", "1e-400", 1), ("laplace", 5e-324, 1)])
+    def test_plans_with_a_cost_near_zero(self, least):
+        """It adds almost nothing to a delta of 0.0256 at 0.05, that of randomised response."""
+        pytest.importorskip("dp_accounting")
+        plan = [PrivacyProfile(Privacy(0.1, 1e-6), [("gaussian", 1e-9, 1)])]
+        plan += [PrivacyProfile(Privacy(0.1)), PrivacyProfile(Privacy(0.1, 1e-6 * (least[0] == "gaussian")), [least])]
+        Ledger(0.05, 0.02561, plan=plan)
+        with pytest.raises(BudgetError, match=r"the plan needs delta = 0\.0256 at epsilon = 0\.05"):
+            Ledger(0.05, 0.0256, plan=plan)
+
+    def test_plans_of_large_costs(self):
+        """Buckets widen with the losses: memory for a few millions, and a delta within 1 % of the exact one."""
+        pytest.importorskip("dp_accounting")
+        truth, plan = 1 / (1 + math.exp(-0.1)), [PrivacyProfile(Privacy(mu=20.0)), PrivacyProfile(Privacy(0.1))]
+        exact = truth * float(gaussian_delta(20.0, 329.9)) + (1 - truth) * float(gaussian_delta(20.0, 330.1))
+        assert exact == pytest.approx(3.02e-11, rel=0.01)
+        with pytest.raises(BudgetError, match=r"the plan needs delta = 3\.02e-11 at"):
+            Ledger(330.0, exact * 0.99, plan=plan)
+        for large in (("gaussian", 1e200, 1), ("gaussian", 1e4, 1), ("bounded-range", 1e300, 1)):
+            with pytest.raises(BudgetError, match="the plan needs delta = 1 at"):
+                Ledger(330.0, 0.9, plan=[*plan, PrivacyProfile(Privacy(1.0), [large])])
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(330.0, 0.9, plan=[PrivacyProfile(Privacy(800.0), [("bounded-range", 800.0, 1)])])
 
     def test_a_plan_needs_distributions(self):
         with pytest.raises(ValueError, match="distributions of losses, which parts stated in rho do not have"):

@@ -101,6 +101,22 @@ def test_extremes():
     assert Privacy(1).group_up(10**400) == Privacy(math.inf)
     assert Privacy(1, 1e-9).group_up(10**400) == Privacy(math.inf, 1.0)
     assert Privacy(math.inf, 0.5).group_up(2) == Privacy(math.inf, 1.0)
+    for guarantee in (Privacy(mu=1e308), Privacy(rho=1e308)):
+        assert guarantee.group_up(10) == Privacy(math.inf)
+        assert guarantee.group_up(10).records == 10
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho", "mu"])
+def test_a_wrong_delta_is_named_beside_the_unit(unit):
+    with pytest.raises(ValueError, match=rf"{unit} must be at least 0 and delta in \[0, 1\], not 0\.5, -1\.0"):
+        Privacy(**{unit: 0.5}, delta=-1)
+
+
+def test_epsilons_end_at_a_bound():
+    """Those up to it are found."""
+    assert Privacy(2.0**999).epsilon_up(0.0) == 2.0**999
+    assert Privacy(2.0**1001).epsilon_up(0.0) == math.inf
+    assert Privacy(mu=1440.0).epsilon_up(0.9) < 2**20 < Privacy(mu=1449.0).epsilon_up(0.5) == math.inf
     assert Privacy(0, 1e-9).group_up(10**400).delta == 1.0
     assert Privacy(1e-300, 1e-9).group_up(10**400).delta == 1.0
 
