@@ -251,6 +251,8 @@ class SeriesReports(ScalarRandomizer):
 
 
 # ---- the density ----
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalDensity(SeriesDensity):
     """Density estimated from `SeriesReports`: a `dpfast.SeriesDensity` with the errors of the local model.

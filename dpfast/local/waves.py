@@ -29,6 +29,8 @@ _SQRT2 = math.sqrt(2)
 
 
 # ---- reports ----
+
+
 class Method(ABC):
     """A method and its constants."""
 
@@ -270,6 +272,8 @@ def best_method(terms: int, epsilon: float, basis: str) -> tuple[str, float]:
 
 
 # ---- basis functions ----
+
+
 def turns_of(grid: Grid, x: NDArray[Any]) -> NDArray[np.uint64]:
     """The u of each record in units of 2**-64: the middle of its code's cell, rounded to 2**-53."""
     u = (grid.encode(x) + 0.5) / grid.size
