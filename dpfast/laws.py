@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -413,7 +414,7 @@ class RoundedStudent3(RoundedNoise):
         half = self._width / 2
         center = np.abs(z) * self._width
         total = np.zeros(np.shape(z))
-        for node, weight in zip(self._NODES, self._WEIGHTS, strict=True):
+        for node, weight in zip(*_quadrature(), strict=True):
             total += weight * (np.hypot(1, center) / np.hypot(1, center + node * half)) ** 4
         cell = np.log(total) - 4 * np.log(np.hypot(1, center))
         at_zero = math.log(2 / math.pi * (math.atan(half) + half / (1 + half * half)))
@@ -423,14 +424,19 @@ class RoundedStudent3(RoundedNoise):
         _samplers.fill_rounded_student3(source, self.scale, out)
 
 
+@cache
+def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of Gauss and Legendre, 20 on [-1, 1]; they take milliseconds to compute."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    return nodes, weights
+
+
 class RoundedGaussian(RoundedNoise):
     """round(scale * Z), Z standard normal; probabilities to 1e-12, relative, out to 40 scales.
 
     A cell over which the density changes by a factor of at most e**2 is integrated by Gauss-Legendre quadrature, any
     other is the difference of two tails.
     """
-
-    _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
     def _log_above(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Natural logarithm of the mass above z / scale."""
@@ -449,7 +455,7 @@ class RoundedGaussian(RoundedNoise):
     def _narrow_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         scale = float(self.scale)
         center, total = z / scale, np.zeros(z.shape)
-        for node, weight in zip(self._NODES, self._WEIGHTS, strict=True):
+        for node, weight in zip(*_quadrature(), strict=True):
             offset = node / (2 * scale)
             total += weight / 2 * np.exp(-offset * (center + offset / 2))
         return np.log(total) - center**2 / 2 - math.log(scale * math.sqrt(2 * math.pi))
