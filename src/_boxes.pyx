@@ -1,4 +1,4 @@
-"""The nested-box law in d dimensions, from columns to the draw; serves dpfast/robust/ and dpfast/laws.py.
+"""The nested-box law in d dimensions, from columns to the draw; serves dpfast/robust/ and dpfast/laws/.
 
 Law, kernel side: boxes t = 0..n-1, each inside the next; box t < n - 1 has weight (1 - q) q**t volume(t), the last
 q**(n-1) volume(n-1), q = exp(-epsilon / 2); then a uniform point of the box. So P(g) is proportional to q**score(g) in

@@ -1,4 +1,4 @@
-"""The nested-interval law, from the window to the draw; serves dpfast/mechanisms/inverse.py and dpfast/laws.py.
+"""The nested-interval law, from the window to the draw; serves dpfast/mechanisms/inverse.py and dpfast/laws/.
 
 Law, kernel side: levels t = 0..n-1 with boxes [lower[t], upper[t]], each inside the next, and level n, anywhere in
 0..last; level t has weight (1 - q) q**t (upper[t] - lower[t] + 1), level n has q**n (last + 1), q = exp(-epsilon / 2);

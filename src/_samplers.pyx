@@ -1,4 +1,4 @@
-"""Exact draws and array fills; serves dpfast/noise.py, dpfast/laws.py and every mechanism.
+"""Exact draws and array fills; serves dpfast/noise.py, dpfast/laws/ and every mechanism.
 
 A fill draws one word per entry, decides it in doubles where a proved bound allows (draws.h, certified.h), and passes
 the other entries, about one in 2**20, to ball arithmetic (_balls.py) together with their words. ``exact=True`` sends

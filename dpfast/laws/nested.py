@@ -1,0 +1,246 @@
+"""Laws of selections by score: on nested intervals, on nested boxes, and behind a test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks, _containers
+from dpfast._kernels import _boxes, _levels, _samplers
+from dpfast.grid import Grid
+from dpfast.laws.law import Law, ScalarLaw
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
+
+# The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
+TAIL = 42.0
+
+
+def score_cap(epsilon: float, log_outcomes: float) -> int:
+    """The public cap on scores, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
+
+    All scores from the cap on get the same weight. At most 2**30 + 1, the limit of the error bound of the sums of
+    weights (docs/proofs/certified-choice.md).
+    """
+    return 1 + math.ceil(min(2 / epsilon * (log_outcomes + TAIL), 2.0**30))
+
+
+class NestedIntervals(ScalarLaw):
+    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))``.
+
+    score(k) is the least t with k in [lower[t], upper[t]].
+
+    Parameters
+    ----------
+    lower, upper : ndarray of int64, shape (levels,)
+        Nested intervals of codes inside 0..last: `lower` nonincreasing, `upper` nondecreasing.
+    epsilon : float
+    last : int
+        The support is 0..last.
+    grid : Grid
+    decode : callable, optional
+        Converts codes to values. Default: ``grid.decode``.
+
+    Notes
+    -----
+    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level t with weight
+    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or the whole support with weight ``q**levels (last + 1)``; then draw a
+    uniform point of it.
+    """
+
+    def __init__(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        last: int,
+        grid: Grid,
+        decode: Callable[[ArrayLike], Any] | None = None,
+    ) -> None:
+        self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
+        self._decode = grid.decode if decode is None else decode
+        self.support = (0, last)
+        # The codes at which the score changes, and the probability of each stretch of equal score.
+        edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
+        self._starts, lengths = edges[:-1], np.diff(edges)
+        exponents = -epsilon / 2 * self.score(self._starts)
+        top = exponents.max()
+        masses = np.exp(exponents - top) * lengths
+        self._log_total = float(top + math.log(math.fsum(masses)))
+        self._before = np.concatenate([[0.0], np.cumsum(masses / math.fsum(masses))])
+
+    def score(self, k: ArrayLike) -> NDArray[np.int64]:
+        """The least number of replaced records that moves the statistic to k, capped at the number of levels."""
+        codes = _containers.integers("k", k)
+        too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
+        too_high = np.searchsorted(self.upper, codes, side="left")
+        return np.asarray(np.maximum(too_low, too_high))
+
+    def _inside(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return (codes >= self.support[0]) & (codes <= self.support[1])
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        return np.where(self._inside(codes), -self.epsilon / 2 * self.score(codes) - self._log_total, -np.inf)
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
+        stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
+        inside = codes - self._starts[stretch] + 1
+        below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
+        return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        out = np.empty(math.prod(shape), np.int64)
+        if size is None:
+            self._fill(bit_generator(rng), out)
+            return int(out[0])
+        for source, block in blocks(rng, out):
+            self._fill(source, block)
+        return out.reshape(shape)
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out)
+
+    def value(self, k: ArrayLike) -> Any:
+        values = np.asarray(self._decode(k))
+        return values if values.ndim else float(values)
+
+
+class Boxes(Law):
+    """P(k) proportional to ``exp(-epsilon / 2 * score(k))`` on the vectors k in the last of several nested boxes.
+
+    score(k) is the least t with lower[t] <= k <= upper[t] in every coordinate.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of int64, shape (boxes, d)
+        The least and largest code of each coordinate: `lower` nonincreasing, `upper` nondecreasing down the columns.
+    epsilon : float
+    decode : callable
+        Converts vectors of codes, an array of shape (..., d), to values.
+
+    Notes
+    -----
+    Drawn as a mixture (docs/proofs/nested-boxes.md): with q = exp(-epsilon / 2), draw box t with weight ``(1 - q) q**t
+    volume(t)``, the last box with ``q**t volume(t)``; then draw a uniform point of it.
+    """
+
+    def __init__(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        decode: Callable[[NDArray[np.int64]], Any],
+    ) -> None:
+        self.lower, self.upper, self.epsilon, self._decode = lower, upper, epsilon, decode
+        self._volumes = _boxes.Volumes(len(lower))
+        for low, high in zip(lower.T, upper.T, strict=True):
+            self._volumes.add_ranges(np.ascontiguousarray(low), np.ascontiguousarray(high))
+        logs = np.log(self._volumes.mantissa) + math.log(2) * self._volumes.exponent
+        logs -= epsilon / 2 * np.arange(len(lower))
+        with np.errstate(divide="ignore"):  # if epsilon / 2 is 0 in doubles, only the last box has weight
+            logs[:-1] += np.log(-np.expm1(-epsilon / 2))
+        self._log_total = float(logs.max() + math.log(math.fsum(np.exp(logs - logs.max()))))
+
+    def score(self, k: ArrayLike) -> NDArray[np.int64]:
+        """The least t whose box contains k; the number of boxes for vectors outside all boxes."""
+        codes = _containers.integers("k", k)
+        scores = np.zeros(codes.shape[:-1], np.int64)
+        for low, high, column in zip(self.lower.T, self.upper.T, np.moveaxis(codes, -1, 0), strict=True):
+            too_low = len(low) - np.searchsorted(low[::-1], column, side="right")
+            too_high = np.searchsorted(high, column, side="left")
+            scores = np.maximum(scores, np.maximum(too_low, too_high))
+        return scores
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        scores = self.score(k)
+        return np.where(scores < len(self.lower), -self.epsilon / 2 * scores - self._log_total, -np.inf)
+
+    def outcomes(self) -> NDArray[np.int64]:
+        low, high = self.lower[-1], self.upper[-1]
+        _checks.outcomes(math.prod((high - low + 1).tolist()))
+        axes = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        levels = np.empty(math.prod(shape), np.int64)
+        out = np.empty((levels.size, self.lower.shape[1]), np.int64)
+        if size is None:
+            self._fill(bit_generator(rng), levels, out)
+            return out[0]
+        for i, (source, block) in enumerate(blocks(rng, levels)):
+            self._fill(source, block, out[i * BLOCK : (i + 1) * BLOCK])
+        return out.reshape(*shape, -1) if out.size else out.reshape(*shape, out.shape[1])
+
+    def _fill(self, source: np.random.BitGenerator, levels: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        self._volumes.fill_levels(source, self.epsilon, lambda: (self.upper - self.lower + 1).T, levels)
+        lower, upper = np.ascontiguousarray(self.lower), np.ascontiguousarray(self.upper)
+        _boxes.fill_points(source, lower, upper, levels, out)
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._decode(_containers.integers("k", k))
+
+
+class BehindTest(Law):
+    """A law of vectors behind a noisy test, with `FAILURE` in every coordinate if the test fails.
+
+    The test passes if discrete Laplace noise, P(Z = z) proportional to ``exp(-epsilon |z|)``, is at least `margin`. The
+    value of a failure is None for one draw, and NaN in every coordinate among several.
+
+    Parameters
+    ----------
+    law : Boxes
+        The law given that the test passes.
+    margin : int
+    epsilon : float
+        The epsilon of the test.
+    """
+
+    FAILURE = -(2**63)
+
+    def __init__(self, law: Boxes, *, margin: int, epsilon: float) -> None:
+        self.law, self.margin, self.epsilon = law, margin, epsilon
+        # P(Z >= m) = exp(-epsilon m) / (1 + exp(-epsilon)) for m >= 0, and P(Z >= m) = 1 - P(Z >= 1 - m).
+        log_tail = -epsilon * max(margin, 1 - margin) - math.log1p(math.exp(-epsilon))
+        self._log_pass, self._log_fail = log_tail, math.log1p(-math.exp(log_tail))
+        if margin < 1:
+            self._log_pass, self._log_fail = self._log_fail, self._log_pass
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        return np.where(self._failed(codes), self._log_fail, self._log_pass + self.law.logpmf(codes))
+
+    def _failed(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray(np.all(codes == self.FAILURE, axis=-1))
+
+    def outcomes(self) -> NDArray[np.int64]:
+        inside = self.law.outcomes()
+        return np.concatenate([np.full((1, inside.shape[1]), self.FAILURE), inside])
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        noise = np.empty(math.prod(_checks.shape(size)), np.int64)
+        _samplers.fill_discrete_laplace(bit_generator(rng), 1 / Fraction(self.epsilon), noise)
+        codes = self.law.sample(size, rng)
+        return np.where(noise.reshape(*codes.shape[:-1], 1) >= self.margin, codes, self.FAILURE)
+
+    def value(self, k: ArrayLike) -> Any:
+        codes = _containers.integers("k", k)
+        failed = self._failed(codes)[..., None]
+        values = np.where(failed, np.nan, self.law.value(np.where(failed, 0, codes)))
+        return None if codes.ndim == 1 and failed[0] else values
+
+
+def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
+    """Draw a uniform point of the grid: the release for an empty group."""
+    out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
+    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
+    return grid.value(int(out[0]))

@@ -1,0 +1,135 @@
+"""Laws of integers with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks, _containers
+from dpfast._kernels import _samplers
+from dpfast.laws.law import Law, ScalarLaw
+from dpfast.laws.rounded import RoundedNoise
+from dpfast.random import RandomSource, bit_generator, blocks
+
+
+class NoisyIntegers(Law):
+    """Independent discrete Laplace noise on integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
+
+    The draws are clamped to +-most.
+
+    Parameters
+    ----------
+    center : ndarray of int64, of any shape
+        c, within +-2**61, and strictly within if `most` is 2**62.
+    scale : Fraction
+        s, at most 2**56.
+    most : int
+        Public, at most 2**62.
+    decode : callable
+        Converts integers to released values.
+    """
+
+    def __init__(
+        self,
+        center: NDArray[np.int64],
+        *,
+        scale: Fraction,
+        most: int,
+        decode: Callable[[NDArray[np.int64]], Any],
+    ) -> None:
+        self.center, self.scale, self.most, self._decode = center, scale, most, decode
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """The natural logarithm of P(K = k), k of shape (..., *center.shape), before clamping."""
+        rate = float(1 / self.scale)
+        distance = np.abs(_containers.integers("k", k) - self.center).astype(np.float64)
+        axes = tuple(range(-self.center.ndim, 0))
+        return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        """Draw exactly: int64 of shape (*size, *center.shape)."""
+        shape = (*_checks.shape(size), *self.center.shape)
+        out = np.empty(math.prod(shape), np.int64)
+        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+            _samplers.fill_discrete_laplace(source, self.scale, block)
+        # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
+        # change.
+        np.clip(out, -self.most - 2**61, self.most + 2**61, out=out)
+        draws = out.reshape(shape)
+        draws += self.center
+        return np.clip(draws, -self.most, self.most, out=draws)
+
+    def value(self, k: ArrayLike) -> Any:
+        return self._decode(_containers.integers("k", k))
+
+
+class ClampedNoise(ScalarLaw):
+    """The law of ``clamp(center + Z)`` on 0..last, Z rounded noise, with the mass beyond each end as an atom there.
+
+    Parameters
+    ----------
+    noise : RoundedNoise
+    center : int
+        The exact statistic, in 0..last.
+    last : int
+        The support is 0..last, with both ends included, since clamping follows the noise. 0 for a constant.
+    decode : callable
+        Converts codes to values.
+
+    Notes
+    -----
+    With c = center, ``P(k) = P(Z = k - c)`` for 0 < k < last, ``P(0) = P(Z <= -c)`` and ``P(last) = P(Z >= last - c)``
+    (docs/proofs/global-sensitivity.md).
+    """
+
+    def __init__(self, noise: RoundedNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+        self.noise, self.center, self._decode = noise, center, decode
+        self.support = (0, last)
+
+    def _log_at_least(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The natural logarithm of P(Z >= z), any z."""
+        tail = self.noise.log_tail(np.maximum(np.where(z > 0, z, 1 - z), 1.0))
+        return np.where(z > 0, tail, np.log1p(-np.exp(tail)))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        first, last = self.support
+        if first == last:
+            return np.where(codes == first, 0.0, -np.inf)
+        z = np.asarray(np.clip(codes, first, last) - self.center, dtype=np.float64)
+        ends = np.where(codes == first, self._log_at_least(-z), self._log_at_least(z))
+        return np.select(
+            [(codes < first) | (codes > last), (codes > first) & (codes < last)], [-np.inf, self.noise.logpmf(z)], ends
+        )
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        first, last = self.support
+        inside = np.clip(codes, first, last)
+        below = np.exp(self._log_at_least(np.asarray(self.center - inside, dtype=np.float64)))
+        return np.select([codes < first, codes >= last], [0.0, 1.0], below)
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        shape = _checks.shape(size)
+        out = np.empty(math.prod(shape), np.int64)
+        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+            self._fill(source, block)
+        return int(out[0]) if size is None else out.reshape(shape)
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        first, last = self.support
+        if first == last:
+            out[:] = first
+            return
+        self.noise.fill(source, out)
+        np.clip(out, first - self.center, last - self.center, out=out)  # before the sum, which could overflow
+        out += self.center
+
+    def value(self, k: ArrayLike) -> Any:
+        values = np.asarray(self._decode(k))
+        return values if values.ndim else float(values)

@@ -1,0 +1,146 @@
+"""Laws of symmetric noise on the integers."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from dpfast._kernels import _samplers
+
+
+class RoundedNoise(ABC):
+    """Symmetric noise on the integers: round(scale * X), X of a continuous law.
+
+    Parameters
+    ----------
+    scale : float or Fraction
+        In (0, 2**56], in units of the integers; its exact value is used. Must be a float for Student's t.
+    """
+
+    def __init__(self, scale: float | Fraction) -> None:
+        self.scale = scale
+
+    @abstractmethod
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The natural logarithm of P(Z >= z), z >= 1."""
+
+    @abstractmethod
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The natural logarithm of P(Z = z)."""
+
+    @abstractmethod
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
+
+
+class RoundedLaplace(RoundedNoise):
+    """``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``."""
+
+    def __init__(self, scale: float | Fraction) -> None:
+        super().__init__(scale)
+        self._rate = float(1 / scale)
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (0.5 - z) * self._rate - math.log(2)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        one_cell = math.log(-math.expm1(-self._rate)) - math.log(2)
+        at_zero = math.log(-math.expm1(-self._rate / 2))
+        return np.where(z == 0, at_zero, (0.5 - np.abs(z)) * self._rate + one_cell)
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_laplace(source, self.scale, out)
+
+
+class RoundedStudent3(RoundedNoise):
+    """round(scale * T), T Student's t with 3 degrees of freedom. Probabilities have relative error about 1e-14.
+
+    In units of c = t / sqrt(3) the density of |T| is ``(4 / pi) / (1 + c**2)**2``. A cell z of width h = 1 / (scale
+    sqrt(3)) is far enough from the poles at +-i for Gauss-Legendre quadrature: at least 2 z half-widths.
+    """
+
+    _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+    # atan y - y / (1 + y**2) = y**3 (2/3 - 4/5 y**2 + 6/7 y**4 - ...)
+    _SERIES = tuple((-1) ** n * (2 * n + 2) / (2 * n + 3) for n in range(30, -1, -1))
+
+    def __init__(self, scale: float | Fraction) -> None:
+        super().__init__(float(scale))
+        self._width = 1 / (self.scale * math.sqrt(3))
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        c = (z - 0.5) * self._width
+        near, y, far = np.minimum(c, 1), 1 / np.clip(c, 1, 2), 1 / np.maximum(c, 2)
+        with np.errstate(under="ignore"):
+            series = np.polyval(self._SERIES, far**2)
+        tails = (
+            np.log(math.pi / 2 - np.arctan(near) - near / (1 + near**2)),
+            np.log(np.arctan(y) - y / (1 + y**2)),
+            np.log(series) + 3 * np.log(far),
+        )
+        return np.where(c < 1, tails[0], np.where(c < 2, tails[1], tails[2])) - math.log(math.pi)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        half = self._width / 2
+        center = np.abs(z) * self._width
+        total = np.zeros(np.shape(z))
+        for node, weight in zip(*_quadrature(), strict=True):
+            total += weight * (np.hypot(1, center) / np.hypot(1, center + node * half)) ** 4
+        cell = np.log(total) - 4 * np.log(np.hypot(1, center))
+        at_zero = math.log(2 / math.pi * (math.atan(half) + half / (1 + half * half)))
+        return np.where(z == 0, at_zero, cell + math.log(self._width / math.pi))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_student3(source, self.scale, out)
+
+
+@cache
+def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of Gauss and Legendre, 20 on [-1, 1]; they take milliseconds to compute."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    return nodes, weights
+
+
+class RoundedGaussian(RoundedNoise):
+    """round(scale * Z), Z standard normal; probabilities to 1e-12, relative, out to 40 scales.
+
+    A cell over which the density changes by a factor of at most e**2 is integrated by Gauss-Legendre quadrature, any
+    other is the difference of two tails.
+    """
+
+    def _log_above(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Natural logarithm of the mass above z / scale."""
+        return np.asarray(log_ndtr(-z / float(self.scale)))
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._log_above(z - 0.5)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        distance = np.abs(np.asarray(z, dtype=np.float64))
+        narrow = distance + 0.5 <= 2 * float(self.scale) ** 2
+        pieces = [narrow, ~narrow & (distance == 0)]
+        cells = [self._narrow_cell, self._wide_cell_at_zero, self._wide_cell]
+        return np.asarray(np.piecewise(distance, pieces, cells))
+
+    def _narrow_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        scale = float(self.scale)
+        center, total = z / scale, np.zeros(z.shape)
+        for node, weight in zip(*_quadrature(), strict=True):
+            offset = node / (2 * scale)
+            total += weight / 2 * np.exp(-offset * (center + offset / 2))
+        return np.log(total) - center**2 / 2 - math.log(scale * math.sqrt(2 * math.pi))
+
+    def _wide_cell_at_zero(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.log1p(-2 * np.exp(self._log_above(z + 0.5))))
+
+    def _wide_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        below, above = self._log_above(z - 0.5), self._log_above(z + 0.5)
+        return below + np.log1p(-np.exp(above - below))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_gaussian(source, self.scale, out)
