@@ -19,7 +19,7 @@ from dpfast.densities.bins import automatic_bins, table, whole_bins
 from dpfast.densities.cells import Cells
 from dpfast.densities.released import Histogram
 from dpfast.grid import Grid
-from dpfast.laws import Law, NoisyIntegers
+from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -165,7 +165,7 @@ class PerturbedHistogram(_OnCells):
         counts, n = summary
         return NoisyIntegers(
             counts,
-            scale=_noise_scale(self.epsilon, self.neighbors),
+            noise=Independent(DiscreteLaplace(_noise_scale(self.epsilon, self.neighbors)), counts.size),
             most=2**62 // len(self.cells),  # the total fits 64 bits
             decode=partial(self._histogram, n=n if self.neighbors == "replace-one" else None),
         )

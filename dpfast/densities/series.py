@@ -21,7 +21,7 @@ from dpfast._kernels import _bins, _series
 from dpfast._threads import each
 from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
 from dpfast.grid import Grid, check_grid, grid_for
-from dpfast.laws import NoisyIntegers
+from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
@@ -157,7 +157,8 @@ class SeriesCoefficients(Mechanism):
         counts, n = summary
         totals = np.empty(self.terms, np.int64)
         _series.sums(counts, cosine_table(self.nodes, BITS), *phases(self.terms, self.basis, self.nodes), totals)
-        return NoisyIntegers(totals, scale=self.scale, most=_MOST_SUM, decode=partial(_coefficients, n))
+        noise = Independent(DiscreteLaplace(self.scale), totals.size)
+        return NoisyIntegers(totals, noise=noise, most=_MOST_SUM, decode=partial(_coefficients, n))
 
 
 def _coefficients(n: int, sums: NDArray[np.int64]) -> NDArray[np.float64]:

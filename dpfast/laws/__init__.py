@@ -3,22 +3,26 @@
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import RoundedGaussian, RoundedLaplace, RoundedNoise, RoundedStudent3
+from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
+from dpfast.laws.vectors import Independent, VectorNoise
 
 __all__ = [
     "TAIL",
     "BehindTest",
     "Boxes",
     "ClampedNoise",
+    "DiscreteLaplace",
+    "Independent",
     "IndependentLaws",
+    "IntegerNoise",
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
     "RoundedGaussian",
     "RoundedLaplace",
-    "RoundedNoise",
     "RoundedStudent3",
     "ScalarLaw",
+    "VectorNoise",
     "anywhere",
     "score_cap",
 ]

@@ -4,63 +4,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _samplers
 from dpfast.laws.law import Law, ScalarLaw
-from dpfast.laws.rounded import RoundedNoise
+from dpfast.laws.rounded import IntegerNoise
+from dpfast.laws.vectors import VectorNoise
 from dpfast.random import RandomSource, bit_generator, blocks
 
 
 class NoisyIntegers(Law):
-    """Independent discrete Laplace noise on integers: ``P(k) = prod_j tanh(1 / 2s) exp(-|k_j - c_j| / s)``.
-
-    The draws are clamped to +-most.
+    """Noise on integers, clamped to +-most.
 
     Parameters
     ----------
     center : ndarray of int64, of any shape
-        c, within +-2**61, and strictly within if `most` is 2**62.
-    scale : Fraction
-        s, at most 2**56.
+        The exact integers, within +-2**61, and strictly within if `most` is 2**62.
+    noise : VectorNoise
+        Its dimension is the number of integers.
     most : int
         Public, at most 2**62.
     decode : callable
-        Converts integers to released values.
+        Converts integers, an array of shape (..., *center.shape), to released values.
     """
 
     def __init__(
         self,
         center: NDArray[np.int64],
         *,
-        scale: Fraction,
+        noise: VectorNoise,
         most: int,
         decode: Callable[[NDArray[np.int64]], Any],
     ) -> None:
-        self.center, self.scale, self.most, self._decode = center, scale, most, decode
+        self.center, self.noise, self.most, self._decode = center, noise, most, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """The natural logarithm of P(K = k), k of shape (..., *center.shape), before clamping."""
-        rate = float(1 / self.scale)
-        distance = np.abs(_containers.integers("k", k) - self.center).astype(np.float64)
-        axes = tuple(range(-self.center.ndim, 0))
-        return np.asarray(np.sum(math.log(math.tanh(rate / 2)) - rate * distance, axis=axes))
+        distance = (_containers.integers("k", k) - self.center).astype(np.float64)
+        return self.noise.logpmf(distance.reshape(*distance.shape[: distance.ndim - self.center.ndim], -1))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         """Draw exactly: int64 of shape (*size, *center.shape)."""
-        shape = (*_checks.shape(size), *self.center.shape)
-        out = np.empty(math.prod(shape), np.int64)
-        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
-            _samplers.fill_discrete_laplace(source, self.scale, block)
+        shape = _checks.shape(size)
+        out = np.empty((math.prod(shape), self.center.size), np.int64)
+        if size is None:
+            self.noise.fill(bit_generator(rng), out)
+        else:
+            self.noise.fill_blocks(rng, out)
         # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
         # change.
         np.clip(out, -self.most - 2**61, self.most + 2**61, out=out)
-        draws = out.reshape(shape)
+        draws = out.reshape(*shape, *self.center.shape)
         draws += self.center
         return np.clip(draws, -self.most, self.most, out=draws)
 
@@ -73,7 +70,7 @@ class ClampedNoise(ScalarLaw):
 
     Parameters
     ----------
-    noise : RoundedNoise
+    noise : IntegerNoise
     center : int
         The exact statistic, in 0..last.
     last : int
@@ -87,7 +84,7 @@ class ClampedNoise(ScalarLaw):
     (docs/proofs/global-sensitivity.md).
     """
 
-    def __init__(self, noise: RoundedNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
+    def __init__(self, noise: IntegerNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:
         self.noise, self.center, self._decode = noise, center, decode
         self.support = (0, last)
 

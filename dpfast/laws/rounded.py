@@ -14,8 +14,8 @@ from scipy.special import log_ndtr
 from dpfast._kernels import _samplers
 
 
-class RoundedNoise(ABC):
-    """Symmetric noise on the integers: round(scale * X), X of a continuous law.
+class IntegerNoise(ABC):
+    """Symmetric noise on the integers.
 
     Parameters
     ----------
@@ -39,8 +39,28 @@ class RoundedNoise(ABC):
         """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
 
 
-class RoundedLaplace(RoundedNoise):
-    """``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``."""
+class DiscreteLaplace(IntegerNoise):
+    """``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``."""
+
+    def __init__(self, scale: float | Fraction) -> None:
+        super().__init__(scale)
+        self._rate = float(1 / scale)
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return -self._rate * z - math.log1p(math.exp(-self._rate))
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(math.log(math.tanh(self._rate / 2)) - self._rate * np.abs(z))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_discrete_laplace(source, self.scale, out)
+
+
+class RoundedLaplace(IntegerNoise):
+    """round(scale * L), L standard Laplace.
+
+    ``P(0) = 1 - exp(-1/(2 scale))``, ``P(z) = exp(-|z|/scale) sinh(1/(2 scale))``.
+    """
 
     def __init__(self, scale: float | Fraction) -> None:
         super().__init__(scale)
@@ -58,7 +78,7 @@ class RoundedLaplace(RoundedNoise):
         _samplers.fill_rounded_laplace(source, self.scale, out)
 
 
-class RoundedStudent3(RoundedNoise):
+class RoundedStudent3(IntegerNoise):
     """round(scale * T), T Student's t with 3 degrees of freedom. Probabilities have relative error about 1e-14.
 
     In units of c = t / sqrt(3) the density of |T| is ``(4 / pi) / (1 + c**2)**2``. A cell z of width h = 1 / (scale
@@ -106,7 +126,7 @@ def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return nodes, weights
 
 
-class RoundedGaussian(RoundedNoise):
+class RoundedGaussian(IntegerNoise):
     """round(scale * Z), Z standard normal; probabilities to 1e-12, relative, out to 40 scales.
 
     A cell over which the density changes by a factor of at most e**2 is integrated by Gauss-Legendre quadrature, any

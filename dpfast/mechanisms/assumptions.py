@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
 from dpfast.grid import Grid
-from dpfast.laws import RoundedNoise, ScalarLaw
+from dpfast.laws import IntegerNoise, ScalarLaw
 from dpfast.statistics import Huber, Statistic, Summary
 from dpfast.streaming import Integers
 
@@ -303,7 +303,7 @@ def averaged(laws: Sequence[ScalarLaw]) -> Cdf:
     return lambda k: np.asarray(np.mean([law.cdf(k) for law in laws], axis=0))
 
 
-def averaged_noise(noise: RoundedNoise, centers: ArrayLike, scales: ArrayLike, last: int) -> Cdf:
+def averaged_noise(noise: IntegerNoise, centers: ArrayLike, scales: ArrayLike, last: int) -> Cdf:
     """The average of P(K <= k) for ``clamp(center + Z)`` on 0..last, Z with these scales; `noise` has scale 1.
 
     See ``dpfast.laws.ClampedNoise.cdf``: a tail of Z is a tail of the continuous noise at (z - 1/2) / scale.

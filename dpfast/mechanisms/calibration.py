@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpfast import _checks
-from dpfast.laws import RoundedLaplace, RoundedNoise, RoundedStudent3
+from dpfast.laws import IntegerNoise, RoundedLaplace, RoundedStudent3
 
-NOISES: dict[str, type[RoundedNoise]] = {"laplace": RoundedLaplace, "student-t": RoundedStudent3}
+NOISES: dict[str, type[IntegerNoise]] = {"laplace": RoundedLaplace, "student-t": RoundedStudent3}
 # Allowance for rounding: the computed bound is raised by this much, so that it is not below the exact bound, and the
 # noise is calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
 SLACK = 2.0**-38

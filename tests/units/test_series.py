@@ -14,11 +14,11 @@ from numpy.random import PCG64
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
-from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity, laws
-from dpfast._kernels import _series
+from dpfast import Grid, Privacy, SeriesCoefficients, SeriesDensity
+from dpfast._kernels import _samplers, _series
 from dpfast.densities import basis as basis_tables
 from dpfast.densities import series
-from dpfast.laws import NoisyIntegers, ScalarLaw
+from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers, ScalarLaw
 from dpfast.theory import series as calculators
 from dpfast.theory import series_error, series_sensitivity, series_terms
 from tests.reference import series as reference
@@ -33,6 +33,10 @@ SQRT2 = math.sqrt(2)
 
 def mechanism(terms=4, grid=None, epsilon=1.0, basis="cosine"):
     return SeriesCoefficients(terms, grid=grid or Grid(0, 1), epsilon=epsilon, basis=basis)
+
+
+def noisy(center, scale, most):
+    return NoisyIntegers(center, noise=Independent(DiscreteLaplace(scale), center.size), most=most, decode=np.asarray)
 
 
 def density_of(coefficients, basis="cosine", grid=None):
@@ -168,7 +172,7 @@ class Flat(ScalarLaw):
     def __init__(self, law, radius):
         self.side = 2 * radius + 1
         self.support = (0, self.side**law.center.size - 1)
-        self.center, self.radius, self.rate = law.center, radius, float(1 / law.scale)
+        self.center, self.radius, self.rate = law.center, radius, float(1 / law.noise.noise.scale)
 
     def logpmf(self, k):
         digits = np.stack(np.unravel_index(np.asarray(k), (self.side,) * self.center.size), axis=-1) - self.radius
@@ -247,7 +251,7 @@ class TestLaw:
             assert worst == Fraction(0.7)
 
     def test_logpmf(self):
-        law = NoisyIntegers(np.array([3, -5]), scale=Fraction(7, 2), most=2**61, decode=np.asarray)
+        law = noisy(np.array([3, -5]), Fraction(7, 2), most=2**61)
         grid = np.array(list(itertools.product(range(-150, 150), repeat=2)))
         assert_allclose(math.fsum(np.exp(law.logpmf(grid))), 1, rtol=1e-12)
         with mp.workdps(30):
@@ -255,7 +259,7 @@ class TestLaw:
         assert_allclose(law.logpmf([7, -4]), float(expected), rtol=1e-14)
 
     def test_draws_fit_and_would_not_at_another_scale(self):
-        law = NoisyIntegers(np.array([3, -5]), scale=Fraction(3), most=2**61, decode=np.asarray)
+        law = noisy(np.array([3, -5]), Fraction(3), most=2**61)
         draws = law.sample(100_000, PCG64(1))
         assert draws.shape == (100_000, 2)
         k = np.arange(-40, 41)
@@ -277,9 +281,9 @@ class TestLaw:
         def fill(bit_generator, scale, out):
             out[:] = most * np.resize([1, -1], out.size)
 
-        monkeypatch.setattr(laws._samplers, "fill_discrete_laplace", fill)
+        monkeypatch.setattr(_samplers, "fill_discrete_laplace", fill)
         for center in ([2**61 - 1, 1 - 2**61], [0, 0], [3, -7], [-(2**59), 2**59]):
-            law = NoisyIntegers(np.array(center), scale=Fraction(2**56), most=clamp, decode=np.asarray)
+            law = noisy(np.array(center), Fraction(2**56), most=clamp)
             assert law.sample(4, PCG64(1)).tolist() == [[clamp, -clamp]] * 4
 
     def test_released_coefficients(self):

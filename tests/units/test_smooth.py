@@ -13,7 +13,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import audit, smooth
-from dpfast.laws import ClampedNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
+from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedGaussian, RoundedLaplace, RoundedStudent3
 from dpfast.statistics import Gaps, Huber, Median, Quantile, RankStatistic, Sum, TrimmedMean, WinsorizedMean
 from tests.reference import gaps, laws
 from tests.reference.statistics import RANK_CASES, has_gaps, one_of_each
@@ -395,16 +395,6 @@ class WorstCase:
         middle = (self.grid.size - 1) // 2
         noise = self.noise(self.scale * self.unit * bound)
         return ClampedNoise(noise, center=middle + center, last=self.grid.size - 1, decode=self.grid.decode)
-
-
-class DiscreteLaplace(RoundedLaplace):
-    """P(z) = tanh(1/2s) e**(-|z|/s): its normaliser also depends on the scale."""
-
-    def log_tail(self, z):
-        return -z / self.scale - np.log1p(np.exp(-1 / self.scale))
-
-    def logpmf(self, z):
-        return math.log(math.tanh(1 / (2 * self.scale))) - np.abs(z) / self.scale
 
 
 def test_the_audit_rejects_discrete_laplace_with_the_delta_of_the_continuous():
