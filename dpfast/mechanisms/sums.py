@@ -103,8 +103,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic} of rows, not 'add-remove'")
         if isinstance(domain, Ball) and np.any(domain.center):
             raise ValueError("neighbors='add-remove' needs a ball around 0, as n times another center is private")
-        _checks.finite_scale(float(domain.free_sums(np.array(_MOST), _MOST).max()))
-        _checks.finite_scale(float(domain.free_sums(np.array(-_MOST), _MOST).min()))
+        _checks.finite_scale(_MOST * domain.coarsest)
 
     @property
     def privacy(self) -> Privacy:
@@ -133,7 +132,8 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             return np.array([root_up(domain.most * (1 if self.hides_n else 4) / square)])
         assert isinstance(domain, Box)
         changes = domain.distances if self.hides_n else domain.widths
-        return np.asarray(np.nextafter(changes * root_up(d / square), math.inf))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.nextafter(changes * root_up(d / square), math.inf))
 
     def _check_columns(self, d: int) -> None:
         if self._scales(d).max() > _MOST_SCALE:
