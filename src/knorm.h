@@ -6,6 +6,7 @@
 #ifndef DPFAST_KNORM_H
 #define DPFAST_KNORM_H
 
+#include "draws.h"
 #include "normal.h"
 
 #define DPFAST_UNIT 0x1p-53  /* the relative error of an operation */
@@ -110,6 +111,22 @@ DPFAST_CLONES static void dpfast_box(const uint64_t *words, const uint64_t *radi
         radii += size * (d + 1);
         rows -= size;
     }
+}
+
+/* Law, under the same conditions: whether to accept a row z, with probability exp(-(max_i a_i - mean_i a_i)), a_i =
+ * |z_i| / scales_i, d < 8: 1, 0 or undecided. */
+static int64_t dpfast_accepts_box(uint64_t word, const int64_t *z, ptrdiff_t d, const double *scales)
+{
+    double most = 0.0, sum = 0.0;
+    for (ptrdiff_t i = 0; i < d; i++) {
+        double a = z[i] == 0 ? 0.0 : __builtin_fabs((double)z[i]) / scales[i];
+        most = a > most ? a : most;
+        sum += a;
+    }
+    double excess = most - sum / (double)d, error = most * (20.0 * DPFAST_UNIT);
+    if (!(error < 1.0))
+        return DPFAST_UNDECIDED;
+    return dpfast_below_exp_neg_within(word, excess > 0.0 ? excess : 0.0, error);
 }
 
 #endif

@@ -12,7 +12,7 @@ from scipy.stats import gamma
 
 from dpfast import noise
 from dpfast._kernels import _knorm
-from dpfast.laws import RoundedBox, RoundedLaplace
+from dpfast.laws import DiscreteLaplace, LatticeBox, RoundedBox, RoundedLaplace
 from dpfast.random import BLOCK, streams
 from tests.reference import knorm
 from tests.scripted import ScriptedBits
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.kernel
 
 LARGEST = 2**63 - 1
 LAWS = {"box": RoundedBox}
-FILLS = {"box": _knorm.fill_box}
+FILLS = {"box": _knorm.fill_box, "lattice": _knorm.fill_lattice_box}
 PUBLIC = {"box": noise.box}
 WORDS = {"box": lambda d: (d, d + 1)}  # of a row: for the direction, for the length
 
@@ -90,17 +90,18 @@ def test_probabilities_add_up(kind, scales):
 
 def greatest_loss(kind, scales, shifts, reach):
     """The greatest |log P(z) - log P(z - shift)| over a lattice of outcomes."""
-    z, law = lattice(*[reach] * len(scales)), LAWS[kind](scales)
+    z, law = lattice(*[reach] * len(scales)), (LatticeBox if kind == "lattice" else LAWS[kind])(scales)
     return max(np.abs(law.logpmf(z) - law.logpmf(z - shift)).max() for shift in shifts)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_privacy_of_the_box(epsilon):
+@pytest.mark.parametrize("kind", ["box", "lattice"])
+def test_privacy_of_the_box(kind, epsilon):
     """Over all integer shifts in the box of half-widths (2, 3); scales for half-widths 10 % too small lose more."""
     widths = np.array([2.0, 3.0])
     shifts = [v for v in lattice(2, 3) if v.any()]
-    assert greatest_loss("box", (widths / epsilon).tolist(), shifts, 9) <= epsilon * (1 + 1e-12)
-    assert greatest_loss("box", (0.9 * widths / epsilon).tolist(), shifts, 9) > epsilon
+    assert greatest_loss(kind, (widths / epsilon).tolist(), shifts, 9) <= epsilon * (1 + 1e-12)
+    assert greatest_loss(kind, (0.9 * widths / epsilon).tolist(), shifts, 9) > epsilon
 
 
 # The draws
@@ -245,6 +246,98 @@ def test_scripted_words_of_the_box():
     source = ScriptedBits([half, int(e), 2**64 - 1], PCG64(1))
     draws("box", [1.0], 1, source=source)
     assert source.used == 3
+
+
+# The lattice
+
+
+def lattice_total(scales):
+    """The sum over the lattice, where it has a closed form or few terms."""
+    s = [knorm.exactly(scale) for scale in scales]
+    q = mp.exp(-1 / s[0])
+    if len(set(scales)) == 1:  # (2 m + 1)^d - (2 m - 1)^d points have the maximum m
+        return (
+            (1 + q) / (1 - q),
+            1 + 8 * q / (1 - q) ** 2,
+            1 + 24 * q * (1 + q) / (1 - q) ** 3 + 2 * q / (1 - q),
+        )[len(scales) - 1]
+    reaches = [range(-int(50 * scale) - 1, int(50 * scale) + 2) for scale in s]
+    return mp.fsum(mp.exp(-max(abs(k) / c for k, c in zip(z, s, strict=True))) for z in itertools.product(*reaches))
+
+
+EQUAL = [[scale] * d for d in (1, 2, 3) for scale in (0.01, 0.7, 40.0, 2.0**17, 2.0**40)]
+
+
+@pytest.mark.parametrize("scales", [*EQUAL, [0.3, 1.1], [2.0, 0.05], [Fraction(1, 3), 0.5], [0.2, 0.3, 0.25]])
+def test_probabilities_on_the_lattice(scales):
+    tolerance = 1e-12 if scales.count(2.0**17) < 2 else 2e-11
+    with mp.workdps(40):
+        found = float(LatticeBox(scales).logpmf(np.zeros(len(scales))))
+        assert abs(mpf(found) + mp.log(lattice_total(scales))) < tolerance
+
+
+def test_the_lattice_of_one_dimension_is_discrete_laplace():
+    z = np.arange(-20.0, 21.0)
+    for scale in (0.05, 0.7, 30.0, Fraction(1, 3)):
+        found = LatticeBox([scale]).logpmf(z[:, None])
+        np.testing.assert_allclose(found, DiscreteLaplace(scale).logpmf(z), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "scales", [[0.01], [1.5], [0.3, 1.1], [2.0, 0.05], [2.5, 2.5], [0.2, 0.3, 0.25], [2000.0, 2000.0]]
+)
+def test_moments_on_the_lattice(scales):
+    law = LatticeBox(scales)
+    if max(scales) < 1000:
+        reach = int({1: 60, 2: 60, 3: 100}[len(scales)] * max(scales)) + 100 * (min(scales) == 0.05) + 1
+        z = lattice(*[reach] * len(scales))
+        p = np.exp(law.logpmf(z))
+        assert law.expected_size == pytest.approx(p @ np.abs(z), rel=1e-11)
+        assert law.variance == pytest.approx(p @ z**2, rel=1e-11)
+    else:  # near the continuous noise
+        assert law.expected_size == pytest.approx(RoundedBox(scales).expected_size, rel=1e-7)
+        assert law.variance == pytest.approx(RoundedBox(scales).variance, rel=1e-6)
+
+
+@pytest.mark.parametrize("scales", [[0.7], [1.0, 1.0], [0.4, 2.0], [0.8, 0.5, 0.8], [1e-6, 1.0]])
+def test_law_on_the_lattice(scales):
+    """Controls: other scales, and the proposals without the rejection."""
+    z = lattice(*[8 if len(scales) < 3 else 5] * len(scales))
+    counts = counts_of(draws("lattice", scales, 200_000, seed=1), z)
+    for factor, wrong in ((1, False), (0.9, True), (1.1, True)):
+        p = np.exp(LatticeBox([factor * s for s in scales]).logpmf(z))
+        assert chi_square_rejects(counts, with_rest(p)) == wrong
+    if len(scales) > 1 and min(scales) > 0.1:
+        proposed = sum(DiscreteLaplace(len(scales) * s).logpmf(column) for s, column in zip(scales, z.T, strict=True))
+        assert chi_square_rejects(counts, with_rest(np.exp(proposed)))
+
+
+@pytest.mark.parametrize(
+    "scales", [[1.0], [3.0, Fraction(1, 3)], [2.0**30, 1.0], [2.0, 1e6, 0.3], [5e-324, 1.0], [2.0**54] * 3]
+)
+def test_fast_path_is_the_slow_path_on_the_lattice(scales):
+    fast, slow = (draws("lattice", scales, 300, seed=4, exact=exact) for exact in (False, True))
+    np.testing.assert_array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 1000.0])
+@pytest.mark.parametrize("exact", [False, True])
+def test_acceptance_next_to_edges(scale, exact):
+    """Ten proposals (k, 0), k = 1, 2, ...: those with a word next above exp(-k / 2 scale) are refused."""
+    with mp.workdps(40):
+        first = [int(2**64 * mp.exp(-(k + mpf("0.5")) / (2 * mpf(scale)))) for k in range(1, 11)]
+        edges = [int(mp.floor(2**64 * mp.exp(-k / (2 * mpf(scale))))) for k in range(1, 11)]
+    below_one = [2**64 - 3] * 10
+    for kept in range(10):
+        words = [edge + 1 if k < kept else edge - 1 for k, edge in enumerate(edges)]
+        source = ScriptedBits([*first, *below_one * 3, *words], PCG64(1))
+        assert draws("lattice", [scale, scale], 1, source=source, exact=exact).tolist() == [[kept + 1, 0]]
+
+
+@pytest.mark.parametrize(("scales", "error"), [([1.0] * 4, "at most three"), ([2.0**55], r"at most 2\*\*54")])
+def test_limits_of_the_lattice(scales, error):
+    with pytest.raises(ValueError, match=error):
+        LatticeBox(scales)
 
 
 # The public functions
