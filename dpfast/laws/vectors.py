@@ -199,9 +199,9 @@ class LatticeBox(NormNoise):
     Notes
     -----
     A vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the box of
-    half-widths w_i and the scales, which are public, are w_i / epsilon. For d = 1 it is discrete Laplace noise; for large scales
-    it tends to that of `RoundedBox`, for small ones its error is less. Probabilities have a relative error of about
-    1e-12, or 2e-11 if two scales are above 2**16; moments 1e-12, or 1e-7 if two scales are above 2**10
+    half-widths w_i and the scales, which are public, are w_i / epsilon. For d = 1 it is discrete Laplace noise; for
+    large scales it tends to that of `RoundedBox`, for small ones its error is less. Probabilities have a relative error
+    of about 1e-12, or 2e-11 if two scales are above 2**16; moments 1e-12, or 1e-7 if two scales are above 2**10
     (docs/proofs/knorm.md).
     """
 
