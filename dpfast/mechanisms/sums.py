@@ -103,20 +103,12 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         _checks.choice("noise", self.noise, ("auto", "gaussian", "k-norm"))
         if self.noise == "auto":
-            object.__setattr__(self, "noise", self._better_noise())
+            object.__setattr__(self, "noise", better_noise(self.domain, self.domain.columns, self.epsilon, self.delta))
         if self.noise == "gaussian" and not self.delta:
             raise ValueError("delta must be positive for Gaussian noise, not 0.0")
         if self.hides_n:
             self._check_private_n()
         self._check_columns(self.domain.columns or 1)
-
-    def _better_noise(self) -> str:
-        """The noise of less expected size, in a domain of a known dimension."""
-        d = self.domain.columns
-        if not self.delta or d is None:
-            return "gaussian" if self.delta else "k-norm"
-        gaussian = math.sqrt(2 * d / math.pi) / self.mu
-        return "gaussian" if gaussian < (d + 1) / 2 / self.epsilon else "k-norm"
 
     def _check_private_n(self) -> None:
         domain = self.domain
@@ -212,3 +204,11 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         if self.hides_n:
             return self.domain.free_sums(sums, _MOST)
         return self.domain.means(sums, n) if isinstance(self.statistic, Mean) else self.domain.sums(sums, n)
+
+
+def better_noise(domain: Domain, d: int | None, epsilon: float, delta: float) -> str:
+    """The noise of less expected size in d columns: "gaussian" or "k-norm". Gaussian for d = None and a positive delta."""
+    if not delta or d is None:
+        return "gaussian" if delta else "k-norm"
+    deviation = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)
+    return "gaussian" if deviation * math.sqrt(d) < (d + 1) / 2 / epsilon else "k-norm"
