@@ -288,7 +288,7 @@ static ptrdiff_t rows_in_group(ptrdiff_t d)
     return rows > ROWS_GROUP ? ROWS_GROUP : rows < 1 ? 1 : rows;
 }
 
-/* The codes of a group of rows, those of `rows_encode`. Each step is made for all rows, because it takes long for one. */
+/* The codes of a group of rows, those of `rows_encode`, by one step of all rows after another. */
 ROWS_INLINE void rows_encode_group(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *ball,
                                    double *y, double *codes, ptrdiff_t d)
 {
