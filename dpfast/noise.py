@@ -59,7 +59,7 @@ def laplace(
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006; mechanisms-a 4.1 of the specification.
+    Dwork, McSherry, Nissim and Smith 2006.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def gaussian(
 
     References
     ----------
-    Balle and Wang 2018; Dong, Roth and Su 2022; mechanisms-d 1 of the specification.
+    Balle and Wang 2018; Dong, Roth and Su 2022.
 
     Examples
     --------
