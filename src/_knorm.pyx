@@ -55,7 +55,7 @@ def fill_box(bit_generator, scales, int64_t[:, ::1] out not None, *, bint exact=
     """Fill rows of d integers with round(z), z of density proportional to exp(-max_i |z_i| / scales_i).
 
     **Law** exact, saturated at +-(2**63 - 1). **Assumes** d scales, 0 < scale <= 2**56. **Cost** 2 d + 1 words a row;
-    ball arithmetic with probability about d * scale * 2**-49 for each coordinate. **Reference** mechanisms-d 3;
+    ball arithmetic with probability about d * scale * 2**-49 for each coordinate. **Reference**
     docs/proofs/knorm.md.
     """
     cdef const double[::1] rounded = np.ascontiguousarray(scales, dtype=np.float64)
@@ -80,7 +80,7 @@ def fill_lattice_box(bit_generator, scales, int64_t[:, ::1] out not None, *, bin
     """Fill rows of d integers with the law P(z) proportional to exp(-max_i |z_i| / scales_i).
 
     **Law** exact, each geometric of the proposals saturated at 2**63 - 1. **Assumes** d scales, 0 < d * scale <= 2**56, d < 8. **Cost** on
-    average about d**d / d! proposals of 2 d + 1 words a row. **Reference** mechanisms-d 3; docs/proofs/knorm.md.
+    average about d**d / d! proposals of 2 d + 1 words a row. **Reference** docs/proofs/knorm.md.
     """
     cdef const double[::1] rounded = np.ascontiguousarray(scales, dtype=np.float64)
     cdef Py_ssize_t row, rows, i, d = out.shape[1], done = 0, proposed = int(d) ** int(d), kept = factorial(d)
