@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 def fill_box(
     bit_generator: BitGenerator, scales: NDArray[Any], out: NDArray[int64], *, exact: bool = False
 ) -> None: ...
+def fill_ball(
+    bit_generator: BitGenerator, scales: NDArray[Any], out: NDArray[int64], *, exact: bool = False
+) -> None: ...
 def fill_lattice_box(
     bit_generator: BitGenerator, scales: NDArray[Any], out: NDArray[int64], *, exact: bool = False
 ) -> None: ...

@@ -11,7 +11,7 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBox, VectorNoise
+from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBall, RoundedBox, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -27,6 +27,7 @@ __all__ = [
     "NestedIntervals",
     "NoisyIntegers",
     "NormNoise",
+    "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
     "RoundedLaplace",
