@@ -1,8 +1,8 @@
 """Noise on vectors of integers by a norm: dpfast/noise.py, dpfast/laws/vectors.py.
 
-A fill draws the words of some rows, decides the coordinates in doubles where a proved bound allows (knorm.h), and passes
-the others to ball arithmetic (_balls.py) with the words of their row. ``exact=True`` sends all of them there; for the
-same words the output is the same. Scales are an array of doubles, or of objects for fractions; their exact values count.
+A fill draws the words of some rows, decides the coordinates in doubles where a proved bound allows (knorm.h), and
+passes the others to ball arithmetic (_balls.py) with the words of their row. ``exact=True`` sends all of them there; for
+the same words the output is the same. The exact values of scales count, an array of doubles, or of objects for fractions.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -17,6 +17,18 @@ from dpfast._kernels._samplers import fill_discrete_laplace, fill_words, next_wo
 
 cdef extern from "knorm.h":
     int64_t UNDECIDED "DPFAST_UNDECIDED"
+    ctypedef struct dpfast_product:
+        pass
+    ctypedef struct dpfast_bounded:
+        double value, error
+    ctypedef struct dpfast_extra:
+        pass
+    dpfast_product dpfast_multiply(const uint64_t *words, Py_ssize_t n) noexcept nogil
+    double dpfast_neg_log_product(dpfast_product product, double n, double *error) noexcept nogil
+    void dpfast_normals(const uint64_t *words, double *z, Py_ssize_t rows, Py_ssize_t p,
+                        dpfast_extra *extra) noexcept nogil
+    dpfast_bounded dpfast_ball_unit(const double *g, Py_ssize_t d, double odd, dpfast_extra extra,
+                                    const uint64_t *radii) noexcept nogil
     void dpfast_box(const uint64_t *words, const uint64_t *radii, int64_t *out, Py_ssize_t rows, Py_ssize_t d,
                     const double *scales) noexcept nogil
     void dpfast_ball(const uint64_t *words, const uint64_t *radii, int64_t *out, Py_ssize_t rows, Py_ssize_t d,
@@ -136,3 +148,22 @@ cdef bint _accepts_box(bit_generator, uint64_t word, const int64_t[::1] z, scale
     sizes = [abs(int(part)) / Fraction(scale) for part, scale in zip(z, scales)]
     excess = max(sizes) - sum(sizes) / len(sizes)
     return below_exp_neg(word, lambda: next_word(bit_generator), excess)
+
+
+def gamma_of_words(const uint64_t[::1] words not None):
+    """-log of the product of the numbers of these words as `fill_box` computes it, and the bound of its error."""
+    cdef double error
+    cdef double r = dpfast_neg_log_product(dpfast_multiply(&words[0], words.shape[0]), <double>words.shape[0], &error)
+    return r, error
+
+
+def ball_unit_of_words(const uint64_t[::1] words not None, Py_ssize_t d):
+    """r / ||g|| of the words of a row as `fill_ball` computes it, and the bound of its relative error."""
+    cdef Py_ssize_t p = d + (d & 1)
+    cdef double[::1] normals = np.empty(p)
+    cdef dpfast_extra extra
+    dpfast_normals(&words[0], &normals[0], 1, p, &extra)
+    cdef dpfast_bounded unit = dpfast_ball_unit(
+        &normals[0], d, normals[d] if d & 1 else 0.0, extra, &words[0] + p
+    )
+    return unit.value, unit.error

@@ -43,12 +43,22 @@ def box_probability(z, scales):
     return total / (mp.factorial(d) * mp.fprod(2 * c for c in s))
 
 
+def ball_unit(words, radii, d):
+    """r / ||g|| of a row of d coordinates, from the middles of the intervals of its numbers."""
+    normals = [normal(word) for word in words]
+    length = mp.fsum(z * z for z in normals) / 2 + mp.fsum(gamma_between(radii)) / 2
+    return length / mp.sqrt(mp.fsum(z * z for z in normals[:d]))
+
+
+def normal(word):
+    """The z with P(|Z| > z) = U in the middle of the interval of the word's first 63 bits."""
+    return mp.sqrt(2) * mp.erfinv(1 - (mpf(int(word) >> 1) + mpf("0.5")) / 2**63)
+
+
 def ball_point(words, radii, scales):
     """The real magnitudes before rounding, from the middles of the intervals of all numbers."""
-    normals = [mp.sqrt(2) * mp.erfinv(1 - (mpf(word >> 1) + mpf("0.5")) / 2**63) for word in words]
-    length = mp.fsum(z * z for z in normals) / 2 + mp.fsum(gamma_between(radii)) / 2
-    norm = mp.sqrt(mp.fsum(z * z for z in normals[: len(scales)]))
-    return [length * exactly(scale) * z / norm for scale, z in zip(scales, normals, strict=False)]
+    unit = ball_unit(words, radii, len(scales))
+    return [unit * exactly(scale) * normal(word) for scale, word in zip(scales, words, strict=False)]
 
 
 def ball_probability(z, scales):

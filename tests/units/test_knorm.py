@@ -143,6 +143,44 @@ def test_privacy_of_the_ball(epsilon):
     assert greatest_loss("ball", [0.9 * radius / epsilon] * 2, shifts, 8) > epsilon
 
 
+# The bounds of the doubles
+
+
+def rough_words(rng, n):
+    """Words of all lengths above 13 bits, most of them long."""
+    long = rng.integers(2**63, 2**64, n, dtype=np.uint64)
+    return long >> np.where(rng.random(n) < 1 / (n + 9), rng.integers(0, 51, n), rng.integers(0, 8, n)).astype(
+        np.uint64
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 15, 16, 119, 120, 121, 128, 129, 1000])
+def test_gamma_variables_against_their_bound(n):
+    rng, ratios = np.random.default_rng(n), []
+    with mp.workdps(40):
+        for words in (*(rough_words(rng, n) for _ in range(30)), np.full(n, 2**64 - 1), np.full(n, 2**53 + 1)):
+            words = words.astype(np.uint64)
+            r, error = _knorm.gamma_of_words(words)
+            ratios += [float(abs(mpf(r) - end) / error) for end in knorm.gamma_between(words.tolist())]
+    assert max(ratios) < 1
+    assert max(ratios) > (0.01 if n < 1000 else 0.003)  # many roundings average out
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 15, 16, 17, 255, 256, 257, 600])
+def test_units_of_the_ball_against_their_bound(d):
+    (first, second), rng, ratios = WORDS["ball"](d), np.random.default_rng(d), []
+    with mp.workdps(40):
+        for _ in range(20 if d < 100 else 3):
+            words = np.concatenate([rough_words(rng, first), rough_words(rng, second)])
+            unit, error = _knorm.ball_unit_of_words(words, d)
+            if error > 2.0**-6:
+                continue
+            exact = knorm.ball_unit(words[:first].tolist(), words[first:].tolist(), d)
+            ratios.append(float(abs(exact / mpf(unit) - 1) / error))
+    assert max(ratios) < 1
+    assert max(ratios) > (0.01 if d < 100 else 1e-3)  # many roundings average out
+
+
 # The draws
 
 
