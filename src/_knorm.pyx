@@ -1,8 +1,9 @@
 """Noise on vectors of integers by a norm: dpfast/noise.py, dpfast/laws/vectors.py.
 
 A fill draws the words of some rows, decides the coordinates in doubles where a proved bound allows (knorm.h), and
-passes the others to ball arithmetic (_balls.py) with the words of their row. ``exact=True`` sends all of them there; for
-the same words the output is the same. The exact values of scales count, an array of doubles, or of objects for fractions.
+passes the others to ball arithmetic (_balls.py) with the words of their row. ``exact=True`` sends all of them there;
+for the same words the output is the same. Scales are an array of doubles, or of objects such as fractions; their exact
+values count.
 """
 
 from libc.stdint cimport int64_t, uint64_t
