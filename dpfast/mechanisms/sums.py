@@ -153,7 +153,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     def _changes(self) -> NDArray[np.int64]:
         """The largest change of each coordinate of the sum by one record, in steps; a single one if all are equal."""
         if isinstance(self.domain, Ball):
-            return np.array([math.isqrt(self._square)])
+            return np.array([self.domain.reach * (1 if self.hides_n else 2)])
         assert isinstance(self.domain, Box)
         return self.domain.distances if self.hides_n else self.domain.widths
 
