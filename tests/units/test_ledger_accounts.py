@@ -94,6 +94,9 @@ class TestProfiles:
             ((("discrete-laplace", 1.0, 1, 0),), "of the form"),
             ((("discrete-laplace", 1.0, 1, 1, 1),), "of the form"),
             ((("laplace", 1.0, 1, 2),), "have no steps"),
+            ((("staircase", 1.0, 1, 10),), "of the form"),
+            ((("staircase", 1.0, 1, 10, 0),), "of the form"),
+            ((("staircase", 1.0, 1, 10, 11),), "of the form"),
             ((("gaussian", math.inf, 1),), "at least 0"),
         ]:
             with pytest.raises(ValueError, match=message):
