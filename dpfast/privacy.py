@@ -231,9 +231,9 @@ class PrivacyProfile:
         number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
         epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
         s)``, s = 1 by default; "staircase", (family, epsilon, times, s, r), one of probability proportional to
-        ``exp(-epsilon floor(1 + (|z| - r) / s))``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
-        noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
-        rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
+        ``exp(-epsilon floor(1 + (|z| - r) / s))``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus
+        Gaussian noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times),
+        any rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
 
     Notes
     -----

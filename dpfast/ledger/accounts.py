@@ -309,9 +309,10 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
             float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
         )
     if family == "discrete-laplace" and steps > 1:
-        merged = -(-steps // _MOST_STEPS)  # steps in one: the noise is a sum of so many times coarser noise and the rest
+        merged = -(-steps // _MOST_STEPS)  # the noise is a multiple of coarser noise, plus the rest
+        rate, coarse = up(merged * Fraction(epsilon) / steps), -(-steps // merged)
         return privacy_loss_distribution.from_discrete_laplace_mechanism(
-            up(merged * Fraction(epsilon) / steps), sensitivity=-(-steps // merged), value_discretization_interval=bucket
+            rate, sensitivity=coarse, value_discretization_interval=bucket
         )
     if family not in ("bounded-range", "staircase"):
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
