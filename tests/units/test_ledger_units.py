@@ -94,7 +94,7 @@ class TestRho:
 
     def test_it_admits_more_than_the_untight_rho(self):
         """Laplace noise of epsilon = 2: 1.135 where epsilon**2 / 2 is 2."""
-        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=2.0)
+        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=2.0, noise="discrete-laplace")
         assert Ledger(rho=8.0).affords(mean, times=7)
         assert not Ledger(rho=8.0).affords(mean, times=8)
 
