@@ -240,7 +240,7 @@ def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bin
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
-    **Reference** mechanisms-a 4.1.
+    **Reference** docs/proofs/rounded-laplace.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)
@@ -260,7 +260,7 @@ def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bi
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-42.
-    **Reference** mechanisms-a 3.3; docs/proofs/rounded-student.md.
+    **Reference** docs/proofs/rounded-student.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)
@@ -282,7 +282,7 @@ def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bi
 
     **Law** exact, saturated at +-(2**63 - 1); sigma a float or Fraction, with its exact value. **Assumes** 0 < sigma
     <= 2**56. **Cost** one word each; ball arithmetic with probability about sigma * 2**-48.
-    **Reference** mechanisms-d 1; docs/proofs/rounded-gaussian.md.
+    **Reference** docs/proofs/rounded-gaussian.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(sigma)
@@ -301,7 +301,7 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
     **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** two words each; ball
-    arithmetic with probability about scale * 2**-47. **Reference** mechanisms-a 4.2.
+    arithmetic with probability about scale * 2**-47. **Reference** docs/proofs/discrete-laplace.md.
     """
     cdef int64_t[::1] second = np.empty(out.shape[0], np.int64)
     cdef Py_ssize_t i

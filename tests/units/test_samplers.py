@@ -126,7 +126,7 @@ def test_the_naive_double_decides_some_edges_wrongly():
 
 
 def test_undecided_words_ask_for_more_words():
-    """The word 0 says only that U < 2**-63: one more word decides, and the time shows it (threats T6)."""
+    """The word 0 says only that U < 2**-63: one more word decides, and the time shows it (T6 of docs/threats.md)."""
     source = ScriptedBits([0, 2**63])
     out = np.empty(1, np.int64)
     _samplers.fill_geometric(source, 1.0, out)
