@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 import dpfast as dpf
 from dpfast import BudgetError, Grid, Ledger, Privacy, PrivacyProfile
+from dpfast._divergences import bounded_range_delta_up
 from dpfast.densities import PerturbedHistogram
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
@@ -41,6 +42,11 @@ class TestProfiles:
         assert profile.privacy == mechanism.privacy
         total = sum(Fraction(epsilon) * times for _, epsilon, times in profile.parts)
         assert total >= Fraction(mechanism.privacy.epsilon)
+        if profile.failure < profile.privacy.delta:  # delta is that of the parts
+            [(_, part, times)] = profile.parts
+            target = Fraction(mechanism.privacy.epsilon)
+            assert 0.999 * profile.privacy.delta < bounded_range_delta_up(part, times, target) <= profile.privacy.delta
+            return
         assert total <= Fraction(mechanism.privacy.epsilon) * (1 + Fraction(1, 2**50))
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
