@@ -3,7 +3,14 @@
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
+from dpfast.laws.rounded import (
+    DiscreteLaplace,
+    IntegerNoise,
+    RoundedGaussian,
+    RoundedLaplace,
+    RoundedStudent3,
+    Staircase,
+)
 from dpfast.laws.vectors import Independent, VectorNoise
 
 __all__ = [
@@ -22,6 +29,7 @@ __all__ = [
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "Staircase",
     "VectorNoise",
     "anywhere",
     "score_cap",
