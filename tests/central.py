@@ -22,6 +22,13 @@ OPTIONS = {
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
+        {
+            "family": "normal",
+            "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)},
+            "blocks": 3,
+            "noise": "gaussian",
+            "delta": 1e-3,
+        },
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],

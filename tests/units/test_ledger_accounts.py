@@ -40,13 +40,17 @@ class TestProfiles:
     def test_are_those_of_the_mechanism(self, mechanism):
         profile = mechanism.privacy_profile
         assert profile.privacy == mechanism.privacy
+        if profile.failure < profile.privacy.delta:  # delta is that of the parts
+            [(family, parameter, times)] = profile.parts
+            target = Fraction(mechanism.privacy.epsilon)
+            if family == "gaussian":
+                delta = Privacy(mu=profile.mu).delta_up(target)
+            else:
+                delta = bounded_range_delta_up(parameter, times, target)
+            assert 0.999 * profile.privacy.delta < delta <= profile.privacy.delta
+            return
         total = sum(Fraction(epsilon) * times for _, epsilon, times in profile.parts)
         assert total >= Fraction(mechanism.privacy.epsilon)
-        if profile.failure < profile.privacy.delta:  # delta is that of the parts
-            [(_, part, times)] = profile.parts
-            target = Fraction(mechanism.privacy.epsilon)
-            assert 0.999 * profile.privacy.delta < bounded_range_delta_up(part, times, target) <= profile.privacy.delta
-            return
         assert total <= Fraction(mechanism.privacy.epsilon) * (1 + Fraction(1, 2**50))
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
