@@ -219,11 +219,13 @@ def density_range(size: float) -> None:
         )
 
 
-def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+def noise_scale(sensitivity: int, epsilon: float | Fraction) -> Fraction:
     """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+        raise ValueError(
+            f"epsilon={float(epsilon)!r} needs noise of more than 2**56 steps of the grid: use a coarser step"
+        )
     return scale
 
 

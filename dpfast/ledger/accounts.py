@@ -225,7 +225,7 @@ class PlannedAccount(Account):
                 raise ValueError(
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
-        if plan:
+        if not _within_sums(plan, budget):
             delta = _planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
@@ -249,6 +249,16 @@ class PlannedAccount(Account):
         if self._next == len(self.plan):
             return f"all {len(self.plan)} releases of the plan were made"
         return f"release {self._next + 1} of the plan is one of {self.plan[self._next]}, not {times} of {profile}"
+
+
+def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
+    """Whether the sums of the stated epsilons and deltas stay within the budget."""
+    stated = [profile.privacy for profile in plan]
+    if any(privacy.epsilon == math.inf for privacy in stated):
+        return False
+    epsilon = sum((Fraction(privacy.epsilon) for privacy in stated), Fraction())
+    delta = sum((Fraction(privacy.delta) for privacy in stated), Fraction())
+    return epsilon <= Fraction(budget.epsilon) and delta <= Fraction(budget.delta)
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
