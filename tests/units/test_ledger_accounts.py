@@ -187,7 +187,7 @@ class TestRenyi:
         """As many releases as it says fit, and not one more; a plan as dp-accounting has it."""
         assert len(FIT) == 4
         statistic = dpf.statistics.Mean() if "mean" in row[0] else dpf.statistics.Median()
-        kind = dpf.GlobalSensitivity if "Laplace" in row[0] else dpf.InverseSensitivity
+        kind = dpf.GlobalSensitivity if "mean" in row[0] else dpf.InverseSensitivity
         mechanism = kind(statistic, grid=dpf.Grid(0, 100), epsilon=Fraction(row[1]))
         for composition, most in (("basic", int(row[2])), ("renyi", int(row[3]))):
             ledger = dpf.Ledger(1.0, 1e-6, composition=composition)
