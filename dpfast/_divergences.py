@@ -27,7 +27,8 @@ class Part(NamedTuple):
     parameter : float
         epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
-        The sensitivity in steps of the integers, for "discrete-laplace".
+        The sensitivity in steps of the integers, for "discrete-laplace"; the number of integers, for
+        "zero-sum-laplace".
     """
 
     family: str
@@ -51,6 +52,10 @@ def _discrete_laplace_rho(e: arb, s: int) -> arb:
     return e + (-e).expm1() * 2 * step * (-step).exp() / -(-2 * step).expm1()
 
 
+def _zero_sum_laplace_rho(e: arb, s: int) -> arb:
+    return e * _zero_sum_share(e, s) * -(-e).expm1()
+
+
 def _bounded_range_rho(e: arb, s: int) -> arb:
     return e + _log_mean_exp(e) - 1 - e * (-e).exp() / (-e).expm1()
 
@@ -70,6 +75,30 @@ def _discrete_laplace_renyi(e: arb, s: int, a: arb) -> arb:
     q, y = (-e / s).exp(), (-(2 * a - 1) * e / s).exp()
     moment = (1 - q * y + (q - y) * (-(2 * a - 1) * e).exp()) / ((1 - y) * (1 + q))
     return e + moment.log() / (a - 1)
+
+
+def _zero_sum_laplace_renyi(e: arb, s: int, a: arb) -> arb:
+    share, x, y = _zero_sum_share(e, s), (-e).exp(), (-(a - 1) * e).exp()
+    moment = share + (1 - share * (1 + x)) * y + share * x * y**2
+    return e + moment.log() / (a - 1)
+
+
+def _zero_sum_share(e: arb, s: int) -> arb:
+    """The probability of the loss e of s integers with zero-sum Laplace noise, one up and one down by 1.
+
+    ``A_(s-1)(x) / A_s(x)``, x = exp(-e), A_s having the coefficients ``comb(s - 1, i)**2``. It decreases in s; beyond
+    256 integers it is the share of 256.
+    """
+    x, s = (-e).exp(), min(max(s, 2), _MOST_ZERO_SUM)
+    return _squared_binomials(s - 2, x) / _squared_binomials(s - 1, x)
+
+
+def _squared_binomials(n: int, x: arb) -> arb:
+    """The polynomial with the coefficients ``comb(n, i)**2``, by Horner's rule."""
+    total = arb(0)
+    for i in range(n + 1):
+        total = total * x + math.comb(n, i) ** 2
+    return total
 
 
 def _bounded_range_renyi(e: arb, s: int, a: arb) -> arb:
@@ -92,6 +121,7 @@ _PURE = {
     "bounded-range": _Family(_bounded_range_rho, _bounded_range_renyi),
     "laplace": _Family(_laplace_rho, _laplace_renyi),
     "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
+    "zero-sum-laplace": _Family(_zero_sum_laplace_rho, _zero_sum_laplace_renyi),
 }
 # Families without a finite epsilon, and their rho.
 _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
@@ -99,6 +129,8 @@ _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
     "concentrated": lambda rho: rho,
 }
 FAMILIES = (*_PURE, *_UNBOUNDED)
+WITH_STEPS = ("discrete-laplace", "zero-sum-laplace")
+_MOST_ZERO_SUM = 256
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
@@ -127,6 +159,11 @@ def renyi_up(part: Part, order: float) -> Fraction:
         return Fraction()
     renyi = _PURE[part.family].renyi
     return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part.steps, arb(order)))))
+
+
+def zero_sum_share_up(epsilon: float, count: int) -> float:
+    """The probability of the largest loss of "zero-sum-laplace", rounded up."""
+    return min(1.0, _balls.upper(lambda: _zero_sum_share(arb(epsilon), count)))
 
 
 # ---- delta at an epsilon, both at least 0 ----

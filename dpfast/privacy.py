@@ -11,6 +11,7 @@ from typing import Any
 from dpfast import _checks
 from dpfast._divergences import (
     FAMILIES,
+    WITH_STEPS,
     Part,
     concentrated_delta_up,
     gaussian_delta_up,
@@ -230,9 +231,11 @@ class PrivacyProfile:
         a range of epsilon for any two neighbours, for example any exponential mechanism; "laplace", an integer or real
         number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
         epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
-        s)``, s = 1 by default; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
-        noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
-        rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
+        s)``, s = 1 by default; "zero-sum-laplace", (family, epsilon, times, k), k counts, one record moves from one to
+        another, plus noise z of sum 0 with probability proportional to ``exp(-epsilon sum |z| / 2)``; "gaussian",
+        (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu, rounded to
+        integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default: one part with
+        the parameter of `privacy`.
 
     Notes
     -----
@@ -268,7 +271,7 @@ class PrivacyProfile:
                 raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}, not {family!r}")
             if not 0 <= parameter < math.inf:
                 raise ValueError(f"the parameter of a part must be finite and at least 0, not {parameter!r}")
-            if steps and family != "discrete-laplace":
+            if steps and family not in WITH_STEPS:
                 raise ValueError(f"parts of the family {family!r} have no steps")
         object.__setattr__(self, "parts", checked)
 
@@ -294,8 +297,8 @@ class PrivacyProfile:
         """The guarantee in zero-concentrated differential privacy, rounded up (except for the event of `failure`).
 
         The sum over the parts of the least rho of their families: epsilon tanh(epsilon / 2) for "pure", epsilon +
-        exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", about a quarter of "pure" for
-        "bounded-range", mu**2 / 2 for "gaussian".
+        exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", less than "pure" for
+        "zero-sum-laplace", about a quarter of "pure" for "bounded-range", mu**2 / 2 for "gaussian".
 
         References
         ----------

@@ -15,7 +15,7 @@ from dpfast._kernels import _bins
 from dpfast.densities.cells import Cells, frozen_array, plain
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
-from dpfast.theory.densities import perturbed_mise
+from dpfast.theory.densities import mise_with_noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,13 +166,7 @@ class Histogram:
         `dpfast.theory.perturbed_mise`, without access to data; divide by the volume of the bounds for data units.
         """
         n = max(int(self.weights.sum()), 1) if self.n is None else self.n
-        return perturbed_mise(
-            n,
-            self.cells.bins,
-            epsilon=self.privacy.epsilon,
-            roughness=roughness,
-            neighbors=self.privacy.neighbors,
-        )
+        return mise_with_noise(self.cells.bins, n, _checks.nonnegative("roughness", roughness), self.noise_error)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the density of one or two columns with matplotlib and return the axes."""

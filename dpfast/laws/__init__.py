@@ -1,5 +1,6 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
+from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
@@ -22,7 +23,9 @@ __all__ = [
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "SumAndCount",
     "VectorNoise",
+    "ZeroSumLaplace",
     "anywhere",
     "score_cap",
 ]

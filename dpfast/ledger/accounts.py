@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from dpfast._divergences import Part, gaussian_delta_up, has_epsilon
+from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -312,15 +314,30 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
         return privacy_loss_distribution.from_discrete_laplace_mechanism(
             up(Fraction(epsilon) / steps), sensitivity=steps, value_discretization_interval=bucket
         )
-    if family != "bounded-range":
+    if family not in ("bounded-range", "zero-sum-laplace"):
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    # The divergence at t is at most this for all laws whose loss has a range of epsilon (Dong, Durfee and Rogers).
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
-    divergences = [
-        math.expm1((max(-epsilon, min(i * bucket, epsilon)) - epsilon) / 2) ** 2 / -math.expm1(-epsilon) for i in places
-    ]
+    divergence = _of_zero_sum(epsilon, steps) if family == "zero-sum-laplace" else partial(_of_bounded_range, epsilon)
+    divergences = [divergence(max(-epsilon, min(i * bucket, epsilon))) for i in places]
     return privacy_loss_distribution.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)
     )
+
+
+def _of_bounded_range(epsilon: float, t: float) -> float:
+    """The divergence at t is at most this for all laws whose loss has a range of epsilon (Dong, Durfee and Rogers)."""
+    return math.expm1((t - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
+
+
+def _of_zero_sum(epsilon: float, steps: int) -> Callable[[float], float]:
+    """The divergence at t of the three losses epsilon, 0 and -epsilon."""
+    share = zero_sum_share_up(epsilon, steps)
+    zero, least = 1 - share * (1 + math.exp(-epsilon)), share * math.exp(-epsilon)
+
+    def divergence(t: float) -> float:
+        masses = ((share, epsilon), (zero, 0.0), (least, -epsilon))
+        return sum(-mass * math.expm1(t - loss) for mass, loss in masses if loss > t)
+
+    return divergence
