@@ -57,6 +57,7 @@ NO_RELEASE = {
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",
+    "noise.staircase",
     "noise.geometric",
     "noise.add_laplace",
     "noise.gaussian",
@@ -65,6 +66,7 @@ NO_RELEASE = {
 NOISE = [
     lambda: noise.laplace(1.0),
     lambda: noise.discrete_laplace(1.0),
+    lambda: noise.staircase(1.0, 2),
     lambda: noise.geometric(1.0),
     lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
     lambda: noise.gaussian(1.0),

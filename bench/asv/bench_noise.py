@@ -59,6 +59,22 @@ class DiscreteLaplace:
         self.run()
 
 
+class Staircase:
+    """The staircase law for a sensitivity of 10, against the discrete Laplace law of the same scale."""
+
+    params = (["staircase", "discrete Laplace"], [1.25, 10.0], [1, 1_000_000])
+    param_names = ("line", "scale", "n")
+
+    def setup(self, line, scale, n):
+        self.run = {
+            "staircase": partial(dpf.noise.staircase, scale, 10, n),
+            "discrete Laplace": partial(dpf.noise.discrete_laplace, scale, n),
+        }[line]
+
+    def time_staircase(self, line, scale, n):
+        self.run()
+
+
 class Geometric:
     """The geometric law against `Generator.geometric`."""
 

@@ -4,7 +4,14 @@ from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
+from dpfast.laws.rounded import (
+    DiscreteLaplace,
+    IntegerNoise,
+    RoundedGaussian,
+    RoundedLaplace,
+    RoundedStudent3,
+    Staircase,
+)
 from dpfast.laws.vectors import Independent, VectorNoise
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "Staircase",
     "SumAndCount",
     "VectorNoise",
     "ZeroSumLaplace",
