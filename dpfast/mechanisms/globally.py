@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid, check_grid
-from dpfast.laws import ClampedNoise, RoundedLaplace
+from dpfast.laws import ClampedNoise, NoisyIntegers, RoundedLaplace, SumAndCount
 from dpfast.mechanisms.assumptions import Assumed, averaged_noise, code_moments, error, normal_points, target
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -19,24 +21,28 @@ from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatis
 from dpfast.streaming import CodeSums, Reading, RecordCount, Sums
 from dpfast.theory.quantiles import normal_plus_laplace_error
 
+# Of a sum and a count with a private number of records. The bound of a mechanism's integers is 2**62.
+_MOST_EXACT = 2**61 - 1
+
 
 @dataclass(frozen=True, repr=False)
 class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with Laplace noise of scale sensitivity / epsilon, clamped to the public range.
 
-    Pure epsilon-differential privacy under one replaced record; the number of records is public. For sums and counts
-    also under one record added or removed, with a private number of records.
+    Pure epsilon-differential privacy under one replaced record; the number of records is public. For means, sums and
+    counts also under one record added or removed, with a private number of records.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Mean, Sum or Variance; Sum or Count for "add-remove"
+    statistic : dpfast.statistics.Mean, Sum or Variance; Mean, Sum or Count for "add-remove"
     grid : Grid
         Public bounds and granularity of the data, in data units; a count uses neither.
     epsilon : float
         Positive; rounded down to a double.
     neighbors : {"replace-one", "add-remove"}
-        With "add-remove", an empty array is valid input, and the release is clamped to +-2**61 steps, or to 0 on a side
-        where 0 is a bound.
+        With "add-remove", an empty array is valid input. A sum or count is clamped to +-2**61 steps, or to 0 on a side
+        where 0 is a bound. A mean is the quotient of a noisy sum and a noisy count, clamped to the bounds; the middle
+        of the bounds if the noisy count is not positive.
 
     Raises
     ------
@@ -50,6 +56,9 @@ class GlobalSensitivity(StatisticMechanism):
     changes it by at most an integer sensitivity. The noise is round(scale * Laplace) with scale exactly sensitivity /
     epsilon, and no float decides it; clamping and division are postprocessing (docs/proofs/global-sensitivity.md,
     docs/proofs/add-remove.md).
+    A mean with a private number of records takes K-norm noise on the pair of the sum, centred at the middle of the
+    bounds, and the count: `dpfast.laws.SumAndCount`. Its root mean squared error is about 1.4 times less than with
+    epsilon split between the two (docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
@@ -77,7 +86,7 @@ class GlobalSensitivity(StatisticMechanism):
         check_grid(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if self.hides_n and not isinstance(self.statistic, UnboundedStatistic):
+        if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
@@ -93,7 +102,7 @@ class GlobalSensitivity(StatisticMechanism):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("laplace", self.epsilon, 1),))
+        return PrivacyProfile(self.privacy, (("pure" if self._on_pairs else "laplace", self.epsilon, 1),))
 
     def __repr__(self) -> str:
         grid = self.grid
@@ -104,9 +113,19 @@ class GlobalSensitivity(StatisticMechanism):
             f"to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
+    @property
+    def _on_pairs(self) -> bool:
+        """Whether the noise is on a sum and a count."""
+        return self.hides_n and isinstance(self.statistic, Mean)
+
     def scale(self, n: int) -> Fraction:
-        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public."""
+        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public.
+
+        For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
+        """
         statistic = self.statistic
+        if self._on_pairs:
+            return _checks.noise_scale(2 * (self.grid.size - 1), self.epsilon)
         if isinstance(statistic, UnboundedStatistic) and self.hides_n:
             return _checks.noise_scale(statistic.one_record(self.grid), self.epsilon)
         codes = -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
@@ -129,7 +148,9 @@ class GlobalSensitivity(StatisticMechanism):
             self._check_range(super().check_records(n))
         return n
 
-    def law_of(self, sums: CodeSums) -> ClampedNoise:
+    def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
+        if self._on_pairs:
+            return self._pair(sums)
         if self.hides_n:
             return self._unbounded(sums)
         n, total, squares = sums
@@ -147,6 +168,24 @@ class GlobalSensitivity(StatisticMechanism):
         center = min(max(statistic.total(grid, sums.n, sums.total), first), last) - first
         decode = partial(statistic.decode_total, grid)
         return ClampedNoise(RoundedLaplace(self.scale(sums.n)), center=center, last=last - first, decode=decode)
+
+    def _pair(self, sums: CodeSums) -> NoisyIntegers:
+        """The law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.
+
+        Both are clamped, the sum to a number as odd as before.
+        """
+        h, n = self.grid.size - 1, min(sums.n, _MOST_EXACT)
+        most = _MOST_EXACT - (_MOST_EXACT - h * n) % 2
+        total = min(max(2 * sums.total - sums.n * h, -most), most)
+        center = np.array([total, n], np.int64)
+        return NoisyIntegers(center, noise=_pair_noise(h, self.epsilon), most=2**62, decode=self._quotient)
+
+    def _quotient(self, pairs: NDArray[np.int64]) -> Any:
+        """The means of noisy sums and counts, of shape (..., 2)."""
+        total, n, h = pairs[..., 0], pairs[..., 1], self.grid.size - 1
+        centred = np.where(n > 0, np.clip(total / np.maximum(n, 1), -h, h), 0.0)
+        means = (self.grid.first + (h + centred) / 2) * self.grid.step
+        return means if means.ndim else float(means)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:
@@ -182,3 +221,8 @@ def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) ->
     # (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
     spread = max(0.0, (n - 1) * ((n - 1) * fourth - (n - 3) * variance**2))
     return n * (n - 1) * variance, math.sqrt(n * spread)
+
+
+@lru_cache(maxsize=256)
+def _pair_noise(half_width: int, epsilon: float) -> SumAndCount:
+    return SumAndCount(half_width, Fraction(epsilon))

@@ -39,6 +39,9 @@ class TestProfiles:
     def test_are_those_of_the_mechanism(self, mechanism):
         profile = mechanism.privacy_profile
         assert profile.privacy == mechanism.privacy
+        if profile.mu is not None:
+            assert Privacy(mu=profile.mu).delta_up(mechanism.privacy.epsilon) <= mechanism.privacy.delta
+            return
         total = sum(Fraction(epsilon) * times for _, epsilon, times, *_ in profile.parts)
         assert total >= Fraction(mechanism.privacy.epsilon)
         assert total <= Fraction(mechanism.privacy.epsilon) * (1 + Fraction(1, 2**50))
