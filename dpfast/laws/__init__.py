@@ -12,7 +12,7 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, VectorNoise
+from dpfast.laws.vectors import Independent, RoundedBox, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -26,6 +26,7 @@ __all__ = [
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "RoundedBox",
     "RoundedGaussian",
     "RoundedLaplace",
     "RoundedStudent3",
