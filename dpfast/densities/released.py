@@ -25,7 +25,8 @@ class Histogram:
     Attributes
     ----------
     counts : ndarray of int64, shape `cells.bins`
-        The noisy counts as released: unbiased, possibly negative.
+        The noisy counts as released: unbiased, possibly negative. With Laplace noise under "replace-one", those of up
+        to 64 cells sum to n.
     weights : ndarray of int64, same shape
         The consistent counts: nonnegative, not all 0. The methods below use these.
     cells : Cells
