@@ -202,6 +202,8 @@ class TestReleases:
         ):
             with pytest.raises(ValueError, match=message):
                 dpf.mean([1.0], **{"bounds": (0, 1), "epsilon": 1.0, "neighbors": "add-remove", **options})
+        with pytest.raises(ValueError, match="noise must be 'auto' for the mean"):
+            GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0, neighbors="add-remove", noise="staircase")
         with pytest.raises(TypeError, match="no error is known"):
             mean().error(100, deviation=1.0)
 
