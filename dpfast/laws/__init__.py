@@ -1,5 +1,6 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
+from dpfast.laws.clamped import ClampedBox
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
@@ -17,6 +18,7 @@ __all__ = [
     "TAIL",
     "BehindTest",
     "Boxes",
+    "ClampedBox",
     "ClampedNoise",
     "DiscreteLaplace",
     "Independent",
