@@ -93,7 +93,7 @@ def noise(size) -> Iterator[Job]:
         run = lambda s=sigma: dpf.noise.gaussian(s, n)  # noqa: E731
         yield Job(f"rounded Gaussian, sigma {name}, {power(n)} draws", run, (floor,))
     for name, draw in (("box", dpf.noise.box), ("ball", dpf.noise.ball)):
-        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal((n // 100, 100)), 1.0)
+        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal((n // 100, 100)))
         run = lambda draw=draw: draw(np.full(100, 1e3), n // 100)  # noqa: E731
         yield Job(f"noise by the norm of a {name}, scale 1e3, {power(n)} coordinates, d = 100", run, (floor,))
     scale, p = 1e3, -math.expm1(-1e-3)
