@@ -408,3 +408,52 @@ def _double_up(ball: arb) -> float:
         return inf
     double = float(top)
     return double if top <= arb(double) else nextafter(double, inf)
+
+
+class _Normal:
+    """A standard normal number: its magnitude is exceeded with the probability of a uniform number, its sign a bit."""
+
+    def __init__(self, word: int, more: Callable[[], int]) -> None:
+        self._u, self._sign = _Uniform(word >> 1, 63, more), 1 - 2 * (word & 1)
+        self._bits, self._ball = 0, arb(0)
+
+    def known_to(self, bits: int) -> arb:
+        """A ball of the number, from at least `bits` bits of the uniform number and the working precision."""
+        while self._u.bits < bits or not self._u.first:
+            self._u.refine()
+        if self._bits < self._u.bits:
+            self._bits = self._u.bits
+            far, near = (self._sign * arb(2).sqrt() * u.erfcinv() for u in (self._u.lower, self._u.upper))
+            self._ball = far.union(near)
+        return self._ball
+
+
+def round_wishart(
+    words: Sequence[Sequence[Sequence[int]]],
+    more: Callable[[], int],
+    wanted: Iterable[tuple[int, int, float | Fraction]],
+) -> list[int]:
+    """The integers nearest to scale (G G' - H H')[i, j], for each (i, j, scale) of `wanted`, saturated at +-(2**63 - 1).
+
+    The two matrices of words are those of the standard normal numbers G and H: 63 bits of a uniform number and a sign.
+    """
+    plus, minus = ([[_Normal(word, more) for word in row] for row in matrix] for matrix in words)
+
+    def entry(i: int, j: int, scale: fmpq) -> int:
+        bits = 63
+        while True:
+            with _bits(bits + 192):
+                total = sum(
+                    (
+                        sign * a.known_to(bits) * b.known_to(bits)
+                        for sign, rows in ((1, plus), (-1, minus))
+                        for a, b in zip(rows[i], rows[j], strict=True)
+                    ),
+                    start=arb(0),
+                )
+                nearest = (total * scale + fmpq(1, 2)).floor().unique_fmpz()
+            if nearest is not None:
+                return max(-_LARGEST, min(int(nearest), _LARGEST))
+            bits += 64
+
+    return [entry(i, j, _rational(scale)) for i, j, scale in wanted]
