@@ -433,9 +433,10 @@ def round_wishart(
     more: Callable[[], int],
     wanted: Iterable[tuple[int, int, float | Fraction]],
 ) -> list[int]:
-    """The integers nearest to scale (G G' - H H')[i, j], for each (i, j, scale) of `wanted`, saturated at +-(2**63 - 1).
+    """The integers nearest to scale (G G' - H H')[i, j], for each (i, j, scale) of `wanted`.
 
     The two matrices of words are those of the standard normal numbers G and H: 63 bits of a uniform number and a sign.
+    Saturates at +-(2**63 - 1).
     """
     plus, minus = ([[_Normal(word, more) for word in row] for row in matrix] for matrix in words)
 

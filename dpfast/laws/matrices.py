@@ -1,4 +1,4 @@
-"""Laws of noise on symmetric matrices of integers, as vectors of the entries on and above the diagonal."""
+"""The law of noise on symmetric matrices of integers, as vectors of the entries on and above the diagonal."""
 
 from __future__ import annotations
 
@@ -10,35 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _samplers
-from dpfast.laws.rounded import RoundedGaussian
 from dpfast.laws.vectors import VectorNoise
 
 _UNIT = 2.0**-53  # the relative error of an operation
-
-
-class Gaussians(VectorNoise):
-    """Independent rounded Gaussian noise, of a scale for each coordinate.
-
-    Parameters
-    ----------
-    scales : sequence of Fraction
-    """
-
-    def __init__(self, scales: Sequence[Fraction]) -> None:
-        super().__init__(len(scales))
-        places: dict[Fraction, list[int]] = {}
-        for i, scale in enumerate(scales):
-            places.setdefault(scale, []).append(i)
-        self._parts = [(RoundedGaussian(scale), np.array(where)) for scale, where in places.items()]
-
-    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(sum(noise.logpmf(z[..., where]).sum(axis=-1) for noise, where in self._parts))
-
-    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
-        for noise, where in self._parts:
-            part = np.empty(len(out) * len(where), np.int64)
-            noise.fill(source, part)
-            out[:, where] = part.reshape(len(out), -1)
 
 
 class WishartDifference(VectorNoise):
@@ -55,8 +29,8 @@ class WishartDifference(VectorNoise):
 
     Notes
     -----
-    The density of scale (G G' - H H') at A is at most ``exp(tr(P) / (2 scale))`` times that at A + P or A - P, P positive
-    semidefinite (docs/proofs/covariance.md). Probabilities have no closed form.
+    The density of scale (G G' - H H') at A is at most ``exp(tr(P) / (2 scale))`` times that at A + P or A - P, for P
+    positive semidefinite (docs/proofs/covariance.md). Probabilities have no closed form.
     """
 
     def __init__(self, side: int, scales: Sequence[Fraction]) -> None:

@@ -1,4 +1,4 @@
-"""Noise on symmetric matrices: Gaussian of several scales, and differences of Wishart matrices."""
+"""Noise on symmetric matrices: differences of Wishart matrices."""
 
 import itertools
 from fractions import Fraction
@@ -9,7 +9,7 @@ from numpy.random import PCG64
 from scipy.stats import norm
 
 from dpfast._kernels._balls import round_wishart
-from dpfast.laws import Gaussians, RoundedGaussian, RoundedLaplace, WishartDifference
+from dpfast.laws import RoundedLaplace, WishartDifference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
 
@@ -18,32 +18,6 @@ def draws(noise, n, seed=0):
     out = np.empty((n, noise.dimension), np.int64)
     noise.fill(PCG64(seed), out)
     return out
-
-
-class TestGaussians:
-    SCALES = (Fraction(1, 2), Fraction(7), Fraction(1, 2), Fraction(3))
-    NOISE = Gaussians(SCALES)
-
-    def test_each_coordinate_has_its_scale(self):
-        sample = draws(self.NOISE, 100_000)
-        for column, scale in zip(sample.T, self.SCALES, strict=True):
-            k = np.arange(-60, 61)
-            counts = np.bincount(column + 60, minlength=121)
-            assert not chi_square_rejects(counts, np.exp(RoundedGaussian(scale).logpmf(k)))
-            for factor in (Fraction(9, 10), Fraction(11, 10)):
-                assert chi_square_rejects(counts, np.exp(RoundedGaussian(scale * factor).logpmf(k)) + 1e-300)
-
-    def test_coordinates_are_independent(self):
-        sample = draws(self.NOISE, 100_000, seed=1)
-        correlations = np.corrcoef(sample, rowvar=False)[np.triu_indices(4, 1)]
-        assert np.abs(correlations).max() < norm.isf(ALPHA) / np.sqrt(len(sample))
-
-    def test_probabilities_are_products(self):
-        z = np.array([[0, 1, 2, -3], [5, 0, 0, 0]], float)
-        expected = [
-            sum(RoundedGaussian(s).logpmf(np.array(v)) for s, v in zip(self.SCALES, row, strict=True)) for row in z
-        ]
-        np.testing.assert_allclose(self.NOISE.logpmf(z), expected, rtol=1e-13)
 
 
 def twin(words, scales, more):
@@ -129,7 +103,7 @@ def density(a, nodes=60):
 
 
 def test_the_loss_of_a_difference_is_at_most_the_trace():
-    """f(A) <= exp(tr P) f(A + P), P of rank 1, in units in which the density of W is exp(-tr W); and almost attained."""
+    """f(A) <= exp(tr P) f(A + P), P of rank 1, where W has the density exp(-tr W), and it is almost attained."""
     rng = np.random.default_rng(0)
     largest = 0.0
     for _ in range(60):
