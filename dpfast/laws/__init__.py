@@ -5,7 +5,7 @@ from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
-from dpfast.laws.vectors import Independent, VectorNoise
+from dpfast.laws.vectors import Independent, RoundedGaussians, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -20,6 +20,7 @@ __all__ = [
     "NestedIntervals",
     "NoisyIntegers",
     "RoundedGaussian",
+    "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
