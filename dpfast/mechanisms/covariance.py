@@ -47,7 +47,7 @@ class _NoisyProducts(Mechanism):
         object.__setattr__(self, "domain", self.domain.for_products())
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.finite_scale(math.ldexp(self.domain.radius, 40) * self.domain.radius)
+        _checks.finite_scale(2.0**42 * self.domain.radius * self.domain.radius)
         self._check_columns(self.domain.columns or 1)
 
     @property
@@ -99,7 +99,7 @@ class _NoisyProducts(Mechanism):
 
         A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `most` + c**2. The
         Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
-        release codes adds at most 1 to the change of a product, hence at most d to the one norm and d**1.5 to the other.
+        release codes adds at most 1 to each entry, hence at most d to the one norm and d**1.5 to the other.
         """
         c, shift = self.weight(d), self.shift(n)
         size = Fraction(self.domain.most + c**2, 2**shift)
