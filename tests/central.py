@@ -17,8 +17,8 @@ STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 # the grid.
 OPTIONS = {
     dpf.Covariance: [
-        {"domain": domains.Ball(90.0), "delta": 1e-3},
-        {"domain": domains.Ball(90.0, center=(50.0, 40.0)), "centered": False, "psd": False},
+        {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
     dpf.GlobalSensitivity: [{}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
@@ -36,7 +36,7 @@ OPTIONS = {
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
-    dpf.SecondMoments: [{"domain": domains.Ball(90.0, center=50.0)}],
+    dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}],
