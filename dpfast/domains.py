@@ -76,6 +76,11 @@ class Domain(ABC):
     def magnitude(self) -> float:
         """The largest coordinate of a row, in magnitude, in data units."""
 
+    @property
+    @abstractmethod
+    def coarsest(self) -> float:
+        """The largest step."""
+
     # From sums of codes with noise, an array of shape (..., d), to released values: post-processing.
 
     @abstractmethod
@@ -184,6 +189,10 @@ class Box(Domain):
     @property
     def magnitude(self) -> float:
         return max(max(abs(grid.lower), abs(grid.upper)) for grid in self.grids)
+
+    @property
+    def coarsest(self) -> float:
+        return max(grid.step for grid in self.grids)
 
     @cached_property
     def widths(self) -> Integers:
@@ -318,6 +327,10 @@ class Ball(Domain):
     @property
     def reach(self) -> int:
         return math.isqrt(self.most)
+
+    @property
+    def coarsest(self) -> float:
+        return self.step
 
     @cached_property
     def magnitude(self) -> float:

@@ -62,6 +62,7 @@ NO_RELEASE = {
     "noise.add_laplace",
     "noise.gaussian",
     "noise.add_gaussian",
+    "noise.box",
 }
 NOISE = [
     lambda: noise.laplace(1.0),
@@ -70,6 +71,7 @@ NOISE = [
     lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
     lambda: noise.gaussian(1.0),
     lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
+    lambda: noise.box([1.0, 2.0]),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

@@ -59,6 +59,11 @@ class _Uniform:
     def upper(self) -> arb:
         return arb((fmpz(self.first + 1), fmpz(-self.bits)))
 
+    @property
+    def ball(self) -> arb:
+        """The whole interval."""
+        return arb((fmpz(2 * self.first + 1), fmpz(-self.bits - 1)), (fmpz(1), fmpz(-self.bits - 1)))
+
     def refine(self) -> None:
         self.first = (self.first << 64) | self._more()
         self.bits += 64
@@ -458,3 +463,48 @@ def round_wishart(
             bits += 64
 
     return [entry(i, j, _rational(scale)) for i, j, scale in wanted]
+
+
+class _Row:
+    """The uniform numbers of a row of noise by a norm, refined together."""
+
+    def __init__(self, words: Sequence[int], radii: Sequence[int], more: Callable[[], int]) -> None:
+        self.magnitudes = [_Uniform(word >> 1, 63, more) for word in words]
+        self.radii = [_Uniform(word, 64, more) for word in radii]
+
+    def gamma(self) -> arb:
+        """-log of the product of the radii."""
+        return -prod((u.ball for u in self.radii), start=arb(1)).log()
+
+
+def _nearest(y: arb) -> int | None:
+    """The integer nearest to y >= 0, at most 2**63 - 1, or None if the ball leaves it open."""
+    if y.lower() > _LARGEST:
+        return _LARGEST
+    nearest = (y + fmpq(1, 2)).floor().unique_fmpz()
+    return None if nearest is None else min(int(nearest), _LARGEST)
+
+
+def round_box(
+    words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
+) -> list[int]:
+    """The integers nearest to +-r scales_i U_i for the wanted i, r = -log of the product of the numbers of `radii`.
+
+    U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
+    """
+    row, lengths = _Row(words, radii, more), {}
+
+    def magnitude(i: int) -> int:
+        u, scale = row.magnitudes[i], _rational(scales[i])
+        while True:
+            bits = row.radii[0].bits
+            with _bits(bits + 192):
+                if bits not in lengths:
+                    lengths[bits] = row.gamma()
+                nearest = _nearest(lengths[bits] * scale * u.ball)
+            if nearest is not None:
+                return nearest
+            for number in [u] if u.bits < bits else row.radii:
+                number.refine()
+
+    return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]

@@ -5,7 +5,7 @@ from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
-from dpfast.laws.vectors import Independent, RoundedGaussians, VectorNoise
+from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBox, RoundedGaussians, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -16,9 +16,12 @@ __all__ = [
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "LatticeBox",
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "NormNoise",
+    "RoundedBox",
     "RoundedGaussian",
     "RoundedGaussians",
     "RoundedLaplace",

@@ -24,7 +24,7 @@ class WishartDifference(VectorNoise):
     Parameters
     ----------
     side : int
-    scales : sequence of Fraction
+    scales : sequence of float or Fraction
         At most one for each entry on and above the diagonal.
 
     Notes
@@ -33,7 +33,7 @@ class WishartDifference(VectorNoise):
     positive semidefinite (docs/proofs/covariance.md). Probabilities have no closed form.
     """
 
-    def __init__(self, side: int, scales: Sequence[Fraction]) -> None:
+    def __init__(self, side: int, scales: Sequence[float | Fraction]) -> None:
         super().__init__(len(scales))
         self.side, self.scales = side, tuple(scales)
         self._above = np.stack(np.triu_indices(side))[:, : len(scales)]

@@ -136,9 +136,7 @@ class _NoisyProducts(Mechanism):
 
     def _noise(self, n: int, d: int) -> VectorNoise:
         scales = self.scales(n, d)
-        return (
-            RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, list(map(Fraction, scales)))
-        )
+        return RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, scales)
 
     def _check_columns(self, d: int) -> None:
         if max(self.scales(1, d)) > _MOST_SCALE:

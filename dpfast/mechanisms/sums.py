@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
 from dpfast.domains import Ball, Box, Domain
-from dpfast.laws import Independent, NoisyIntegers, RoundedGaussian, RoundedGaussians, VectorNoise
+from dpfast.laws import (
+    DiscreteLaplace,
+    Independent,
+    LatticeBox,
+    NoisyIntegers,
+    RoundedBox,
+    RoundedGaussian,
+    RoundedGaussians,
+    VectorNoise,
+)
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.rounding import root_up
+from dpfast.rounding import root_up, up
 from dpfast.statistics import Mean, Statistic, Sum
 from dpfast.streaming import RowSums, VectorSums
 
 _MOST = 2**61  # steps in a sum
-_MOST_SCALE = 2.0**56
+_MOST_SCALE = 2.0**54
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +91,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     epsilon: float = field(kw_only=True)
     delta: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
+    noise: str = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, (Mean, Sum)):
@@ -91,7 +101,10 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        if not self.delta:
+        _checks.choice("noise", self.noise, ("auto", "gaussian", "k-norm"))
+        if self.noise == "auto":
+            object.__setattr__(self, "noise", better_noise(self.domain, self.domain.columns, self.epsilon, self.delta))
+        if self.noise == "gaussian" and not self.delta:
             raise ValueError("delta must be positive for Gaussian noise, not 0.0")
         if self.hides_n:
             self._check_private_n()
@@ -103,21 +116,24 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic} of rows, not 'add-remove'")
         if isinstance(domain, Ball) and np.any(domain.center):
             raise ValueError("neighbors='add-remove' needs a ball around 0, as n times another center is private")
-        _checks.finite_scale(float(domain.free_sums(np.array(_MOST), _MOST).max()))
-        _checks.finite_scale(float(domain.free_sums(np.array(-_MOST), _MOST).min()))
+        _checks.finite_scale(_MOST * domain.coarsest)
 
     @property
     def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, self.delta, self.neighbors)
+        return Privacy(self.epsilon, self.delta if self.noise == "gaussian" else 0.0, self.neighbors)
 
     @property
     def mu(self) -> float:
-        """The guarantee in Gaussian differential privacy."""
+        """The guarantee of Gaussian noise in Gaussian differential privacy."""
         return gaussian_mu_down(self.epsilon, self.delta)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
+        if self.noise == "gaussian":
+            return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
+        if self.domain.columns == 1:
+            return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon, 1, int(self._changes[0])),))
+        return PrivacyProfile(self.privacy, (("pure", self.epsilon, 1),))
 
     @property
     def dimensions(self) -> int:
@@ -126,27 +142,44 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     def __repr__(self) -> str:
         return f"<NoisySums release of the {self.statistic} of rows in a {self.domain}: {self.privacy}>"
 
+    @cached_property
+    def _square(self) -> int:
+        """The square of the largest change of the sum in a ball, in the l2 norm, in steps."""
+        assert isinstance(self.domain, Ball)
+        return self.domain.most * (1 if self.hides_n else 4)
+
+    @cached_property
+    def _changes(self) -> NDArray[np.int64]:
+        """The largest change of each coordinate of the sum by one record, in steps; a single one if all are equal."""
+        if isinstance(self.domain, Ball):
+            return np.array([math.isqrt(self._square)])
+        assert isinstance(self.domain, Box)
+        return self.domain.distances if self.hides_n else self.domain.widths
+
     def _scales(self, d: int) -> NDArray[np.float64]:
-        """The standard deviations of the noise, in steps: one for all of d coordinates, or d. Public."""
-        domain, square = self.domain, Fraction(self.mu) ** 2
-        if isinstance(domain, Ball):
-            return np.array([root_up(domain.most * (1 if self.hides_n else 4) / square)])
-        assert isinstance(domain, Box)
-        changes = domain.distances if self.hides_n else domain.widths
-        return np.asarray(np.nextafter(changes * root_up(d / square), math.inf))
+        """The standard deviations of Gaussian noise, or the scales of other noise, in steps, for d columns. Public."""
+        if self.noise == "gaussian":
+            square = Fraction(self.mu) ** 2
+            if isinstance(self.domain, Ball):
+                return np.full(d, root_up(self._square / square))
+            factor = root_up(d / square)
+        else:
+            factor = up(1 / Fraction(self.epsilon))
+        with np.errstate(over="ignore"):
+            return np.broadcast_to(np.nextafter(self._changes * factor, math.inf), (d,))
 
     def _check_columns(self, d: int) -> None:
         if self._scales(d).max() > _MOST_SCALE:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56 steps: use a coarser "
-                f"step"
-            )
+            raise ValueError(f"{self.privacy} needs noise of more than 2**54 steps: use a coarser step")
 
     def _noise(self, d: int) -> VectorNoise:
-        scales: list[float] = self._scales(d).tolist()
-        if len(set(scales)) == 1:
-            return Independent(RoundedGaussian(scales[0]), d)
-        return RoundedGaussians(scales)
+        scales = self._scales(d)
+        if self.noise == "gaussian":
+            same = scales.min() == scales.max()
+            return Independent(RoundedGaussian(float(scales[0])), d) if same else RoundedGaussians(scales.tolist())
+        if d == 1:
+            return Independent(DiscreteLaplace(int(self._changes[0]) / Fraction(self.epsilon)), 1)
+        return LatticeBox(scales) if d <= 3 else RoundedBox(scales)
 
     def check_records(self, n: int) -> int:
         if self.hides_n:
@@ -171,3 +204,11 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         if self.hides_n:
             return self.domain.free_sums(sums, _MOST)
         return self.domain.means(sums, n) if isinstance(self.statistic, Mean) else self.domain.sums(sums, n)
+
+
+def better_noise(domain: Domain, d: int | None, epsilon: float, delta: float) -> str:
+    """The noise of less expected size in d columns: "gaussian" or "k-norm". Gaussian for d = None and a positive delta."""
+    if not delta or d is None:
+        return "gaussian" if delta else "k-norm"
+    deviation = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)
+    return "gaussian" if deviation * math.sqrt(d) < (d + 1) / 2 / epsilon else "k-norm"
