@@ -39,7 +39,7 @@ _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
 def declares_integers(x: Any) -> bool:
-    """Whether x has an integer or boolean dtype: an array, a Series, Arrow data, a table of such columns; never a list."""
+    """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
     x = _imported(x)

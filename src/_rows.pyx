@@ -40,6 +40,7 @@ cdef extern from "rows.h" nogil:
         double most
 
     Py_ssize_t rows_room(const rows_table *table)
+    Py_ssize_t rows_scratch(Py_ssize_t d)
     void rows_sum_grids(const rows_table *table, Py_ssize_t start, Py_ssize_t stop, const rows_grids *grids,
                         double *room, const rows_sums *sums)
     void rows_sum_ball(const rows_table *table, Py_ssize_t start, Py_ssize_t stop, const rows_ball *ball,
@@ -128,7 +129,7 @@ def add_ball(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, cons
     _describe(&table, values)
     ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d)
     count = rows_room(&table)
-    room = _scratch(count + 3 * table.d)
+    room = _scratch(count + rows_scratch(table.d))
     with nogil:
         rows_sum_ball(&table, 0, table.n, &ball, room, room + count, &totals)
     free(room)

@@ -1,7 +1,7 @@
 /* Exact sums, by column, of the codes of records in rows: of a grid for each column, or of a ball. docs/proofs/rows.md
  *
- * Rows are read where they are if their columns are contiguous doubles, else through a buffer. A sum is a pair of 64-bit
- * integers, high 2^52 + low with 0 <= low < 2^52: enough for 2^62 records of any code below 2^52 in magnitude.
+ * Rows of contiguous doubles are read where they are, others through a buffer. A sum is a pair of 64-bit integers, high
+ * 2^52 + low with 0 <= low < 2^52: enough for 2^62 records of any code below 2^52 in magnitude.
  */
 #ifndef DPFAST_ROWS_H
 #define DPFAST_ROWS_H
@@ -28,7 +28,7 @@ struct rows_table {
     ptrdiff_t n, d;
     int in_place;                    /* rows of contiguous, aligned doubles */
     int by_row;                      /* load rows, whose numbers are closer together than those of a column */
-    const struct rows_grids *grids;  /* for 64-bit integers, which are rounded to steps before they are doubles; or NULL */
+    const struct rows_grids *grids;  /* for 64-bit integers, which are rounded to steps before they become doubles */
 };
 
 /* Rows that are loaded at a time. */
@@ -142,50 +142,88 @@ struct rows_ball {
     double most;          /* floor(radius^2), so that squared norms up to it are exact in double */
 };
 
-#define ROWS_SHRUNK (1.0 - 0x1p-24) /* of the radius: points beyond are moved there, so that few leave the ball by rounding */
+/* Of the radius: where rows beyond are moved to, so that rounding rarely moves them out of the ball again. */
+#define ROWS_SHRUNK (1.0 - 0x1p-24)
 
-/* The sum of the lanes, in an order that is the same on every machine. */
-ROWS_INLINE double rows_total(const double *lanes)
+/* Some doubles of a row: vectors of one size on every machine, so that sums of squares have one order. */
+typedef double rows_vector __attribute__((vector_size(8 * ROWS_LANES)));
+
+ROWS_INLINE double rows_total(const rows_vector *vector)
 {
+    const rows_vector lanes = *vector;
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-/* out = (x - center) scale; returns the squared norm. */
-ROWS_INLINE double rows_center(const double *x, const double *center, double scale, double *out, ptrdiff_t d)
+/* The last vector of a row of d numbers overlaps the one before it: 0 for the numbers that both have, else 1. */
+ROWS_INLINE void rows_mark_rest(ptrdiff_t d, rows_vector *rest)
 {
-    double lanes[ROWS_LANES] = {0.0};
-    ptrdiff_t j = 0;
-    for (; j + ROWS_LANES <= d; j += ROWS_LANES)
-        for (int k = 0; k < ROWS_LANES; k++) {
-            const double y = (x[j + k] - center[j + k]) * scale;
-            out[j + k] = y;
-            lanes[k] += y * y;
-        }
-    for (int k = 0; j + k < d; k++) {
-        const double y = (x[j + k] - center[j + k]) * scale;
-        out[j + k] = y;
-        lanes[k] += y * y;
-    }
-    return rows_total(lanes);
+    for (int k = 0; k < ROWS_LANES; k++)
+        (*rest)[k] = k >= ROWS_LANES - d % ROWS_LANES;
 }
 
-/* out = round(x factor); returns the squared norm, exactly if it is at most 2^53 and else a number above. */
-ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d)
+ROWS_INLINE void rows_center_vector(const double *x, const double *center, double scale, double *out, rows_vector *y)
 {
-    double lanes[ROWS_LANES] = {0.0};
-    ptrdiff_t j = 0;
-    for (; j + ROWS_LANES <= d; j += ROWS_LANES)
-        for (int k = 0; k < ROWS_LANES; k++) {
-            const double code = x[j + k] * factor + ROWS_ROUND - ROWS_ROUND;
-            out[j + k] = code;
-            lanes[k] += code * code;
+    rows_vector shift;
+    memcpy(y, x, sizeof *y);
+    memcpy(&shift, center, sizeof shift);
+    *y = (*y - shift) * scale;
+    memcpy(out, y, sizeof *y);
+}
+
+/* out = (x - center) scale; returns the squared norm, which is no finite number if any of out is not. */
+ROWS_INLINE double rows_center(const double *x, const double *center, double scale, double *out, ptrdiff_t d,
+                               const rows_vector *rest)
+{
+    const ptrdiff_t last = d - ROWS_LANES;
+    double norm = 0.0;
+    rows_vector total = {0.0}, y;
+    if (last < 0) {
+        for (ptrdiff_t j = 0; j < d; j++) {
+            out[j] = (x[j] - center[j]) * scale;
+            norm += out[j] * out[j];
         }
-    for (int k = 0; j + k < d; k++) {
-        const double code = x[j + k] * factor + ROWS_ROUND - ROWS_ROUND;
-        out[j + k] = code;
-        lanes[k] += code * code;
+        return norm;
     }
-    return rows_total(lanes);
+    for (ptrdiff_t j = 0; j <= last; j += ROWS_LANES) {
+        rows_center_vector(x + j, center + j, scale, out + j, &y);
+        total += y * y;
+    }
+    if (d % ROWS_LANES) {
+        rows_center_vector(x + last, center + last, scale, out + last, &y);
+        y *= *rest;
+        total += y * y;
+    }
+    return rows_total(&total);
+}
+
+/* out = round(x factor), also in place; returns the squared norm: exact up to 2^53, else a number above. */
+ROWS_INLINE double rows_round(const double *x, double factor, double *out, ptrdiff_t d,
+                              const rows_vector *rest)
+{
+    const ptrdiff_t last = d - ROWS_LANES;
+    double norm = 0.0;
+    rows_vector total = {0.0}, code, end;
+    if (last < 0) {
+        for (ptrdiff_t j = 0; j < d; j++) {
+            out[j] = x[j] * factor + ROWS_ROUND - ROWS_ROUND;
+            norm += out[j] * out[j];
+        }
+        return norm;
+    }
+    memcpy(&end, x + last, sizeof end);
+    for (ptrdiff_t j = 0; j <= last; j += ROWS_LANES) {
+        memcpy(&code, x + j, sizeof code);
+        code = code * factor + ROWS_ROUND - ROWS_ROUND;
+        memcpy(out + j, &code, sizeof code);
+        total += code * code;
+    }
+    if (d % ROWS_LANES) {
+        end = end * factor + ROWS_ROUND - ROWS_ROUND;
+        memcpy(out + last, &end, sizeof end);
+        end *= *rest;
+        total += end * end;
+    }
+    return rows_total(&total);
 }
 
 /* The same by truncation. */
@@ -199,8 +237,8 @@ static double rows_truncate(const double *x, double factor, double *out, ptrdiff
     return norm;
 }
 
-/* Rows whose squared norm is not a finite double: out = 0 for a row with NaN or infinity, else the row centered and scaled
- * to numbers of at most 2. Returns the squared norm. */
+/* A row whose squared norm is not a finite double: out = 0 for a row with NaN or infinity, else the row centered and
+ * scaled to numbers of at most 2. Returns the squared norm. */
 static double rows_extreme(const double *x, const double *center, double *out, ptrdiff_t d)
 {
     double largest = 0.0;
@@ -227,37 +265,88 @@ static double rows_extreme(const double *x, const double *center, double *out, p
 ROWS_INLINE void rows_encode(const double *x, const struct rows_ball *ball, double *y, double *codes, ptrdiff_t d)
 {
     const double radius = ball->radius * ROWS_SHRUNK;
-    double norm = rows_center(x, ball->center, ball->inverse, y, d), limit = radius * radius;
+    rows_vector rest;
+    rows_mark_rest(d, &rest);
+    double norm = rows_center(x, ball->center, ball->inverse, y, d, &rest), limit = radius * radius;
     if (__builtin_expect(!(norm < INFINITY), 0)) {
         norm = rows_extreme(x, ball->center, y, d);
         limit = 0.0;
     }
     double factor = norm > limit ? radius / __builtin_sqrt(norm) : 1.0;
-    norm = rows_round(y, factor, codes, d);
+    norm = rows_round(y, factor, codes, d, &rest);
     if (__builtin_expect(norm > ball->most, 0))
         while (rows_truncate(y, factor, codes, d) > ball->most)
             factor *= ROWS_SHRUNK;
 }
 
+#define ROWS_GROUP 32    /* rows encoded together, */
+#define ROWS_TILE 2048   /* if they have at most that many numbers */
+
+static ptrdiff_t rows_in_group(ptrdiff_t d)
+{
+    const ptrdiff_t rows = ROWS_TILE / d;
+    return rows > ROWS_GROUP ? ROWS_GROUP : rows < 1 ? 1 : rows;
+}
+
+/* The codes of a group of rows, those of `rows_encode`, by one step of all rows after another. */
+ROWS_INLINE void rows_encode_group(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *ball,
+                                   double *y, double *codes, ptrdiff_t d)
+{
+    const double radius = ball->radius * ROWS_SHRUNK, limit = radius * radius;
+    double norms[ROWS_GROUP] = {0.0}, factors[ROWS_GROUP];
+    int others = 0; /* whether any row takes another path */
+    rows_vector rest;
+    rows_mark_rest(d, &rest);
+    for (ptrdiff_t i = 0; i < count; i++)
+        norms[i] = rows_center(x + i * stride, ball->center, ball->inverse, codes + i * d, d, &rest);
+    for (ptrdiff_t i = 0; i < ROWS_GROUP; i++) {
+        const double factor = radius / __builtin_sqrt(norms[i]);
+        factors[i] = norms[i] > limit ? factor : 1.0;
+        others |= !(norms[i] < INFINITY);
+    }
+    for (ptrdiff_t i = 0; i < count && !others; i++)
+        norms[i] = rows_round(codes + i * d, factors[i], codes + i * d, d, &rest);
+    for (ptrdiff_t i = 0; i < ROWS_GROUP; i++)
+        others |= !(norms[i] <= ball->most);
+    if (__builtin_expect(others, 0))
+        for (ptrdiff_t i = 0; i < count; i++)
+            rows_encode(x + i * stride, ball, y, codes + i * d, d);
+}
+
 /* Adds the codes of `count` rows to d doubles, exactly: they are at most 2^26 in magnitude. */
 DPFAST_CLONES
-static void rows_sum_block(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *given, ptrdiff_t d,
-                           double *restrict y, double *restrict codes, double *restrict totals)
+static void rows_sum_block(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *given,
+                           ptrdiff_t d, double *restrict y, double *restrict codes, double *restrict totals)
 {
     const struct rows_ball ball = *given;
-    for (ptrdiff_t i = 0; i < count; i++) {
-        rows_encode(x + i * stride, &ball, y, codes, d);
-        for (ptrdiff_t j = 0; j < d; j++)
-            totals[j] += codes[j];
+    const ptrdiff_t group = rows_in_group(d);
+    for (ptrdiff_t i = 0; i < count; i += group) {
+        const ptrdiff_t rows = count - i < group ? count - i : group;
+        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d);
+        ptrdiff_t k = 0;
+        for (; k + 4 <= rows; k += 4) {
+            const double *a = codes + k * d, *b = a + d, *c = b + d, *e = c + d;
+            for (ptrdiff_t j = 0; j < d; j++)
+                totals[j] += (a[j] + b[j]) + (c[j] + e[j]);
+        }
+        for (; k < rows; k++)
+            for (ptrdiff_t j = 0; j < d; j++)
+                totals[j] += codes[k * d + j];
     }
 }
 
-/* Adds the codes of rows start..stop-1 to the sums; `scratch` is of 3 d doubles. */
+/* Doubles of scratch for `rows_sum_ball`. */
+static ptrdiff_t rows_scratch(ptrdiff_t d)
+{
+    return (2 + rows_in_group(d)) * d;
+}
+
+/* Adds the codes of rows start..stop-1 to the sums. */
 static void rows_sum_ball(const struct rows_table *table, ptrdiff_t start, ptrdiff_t stop, const struct rows_ball *ball,
                           double *room, double *scratch, const struct rows_sums *sums)
 {
     const ptrdiff_t block = rows_at_once(table), d = table->d;
-    double *y = scratch, *codes = y + d, *totals = codes + d;
+    double *y = scratch, *totals = y + d, *codes = totals + d;
     for (ptrdiff_t i = start; i < stop; i += block) {
         const ptrdiff_t count = stop - i < block ? stop - i : block;
         ptrdiff_t stride;
@@ -269,9 +358,9 @@ static void rows_sum_ball(const struct rows_table *table, ptrdiff_t start, ptrdi
     }
 }
 
-/* The codes of all rows; `scratch` is of 2 d doubles. */
-static void rows_encode_ball(const struct rows_table *table, const struct rows_ball *ball, double *room, double *scratch,
-                             int64_t *out)
+/* The codes of all rows; `scratch` is as for `rows_sum_ball`. */
+static void rows_encode_ball(const struct rows_table *table, const struct rows_ball *ball, double *room,
+                             double *scratch, int64_t *out)
 {
     const ptrdiff_t block = rows_at_once(table), d = table->d;
     for (ptrdiff_t start = 0; start < table->n; start += block) {

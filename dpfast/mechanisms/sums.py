@@ -207,7 +207,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
 
 
 def better_noise(domain: Domain, d: int | None, epsilon: float, delta: float) -> str:
-    """The noise of less expected size in d columns: "gaussian" or "k-norm". Gaussian for d = None and a positive delta."""
+    """The noise of less expected size in d columns, "gaussian" or "k-norm"; Gaussian for an unknown d if delta > 0."""
     if not delta or d is None:
         return "gaussian" if delta else "k-norm"
     deviation = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)
