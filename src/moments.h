@@ -9,8 +9,7 @@
 
 #include "rows.h"
 
-#define MOMENTS_MOST 0x1p46         /* of a squared norm */
-#define MOMENTS_ROWS 32             /* whose products are added in doubles */
+#define MOMENTS_ROWS ROWS_GROUP     /* whose products are added in doubles */
 #define MOMENTS_PIECE (1 << 16)     /* rows whose products are added in 64 bits */
 #define MOMENTS_HIGH 4              /* a tile's rows and columns */
 #define MOMENTS_WIDE 8
@@ -50,8 +49,7 @@ static void moments_encode(const double *x, ptrdiff_t stride, ptrdiff_t count, c
                            ptrdiff_t d, double *restrict y, double *restrict block, ptrdiff_t width)
 {
     const struct rows_ball ball = *given;
-    for (ptrdiff_t i = 0; i < count; i++)
-        rows_encode(x + i * stride, &ball, y, block + i * width, d);
+    rows_encode_group(x, stride, count, &ball, y, block, width, d);
 }
 
 /* Doubles of scratch: a row and the block. */
