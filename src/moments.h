@@ -62,7 +62,8 @@ static ptrdiff_t moments_scratch(ptrdiff_t d)
 static void moments_sum(const struct rows_table *table, const struct rows_ball *ball, double *room, double *scratch,
                         int64_t *words, const struct rows_sums *sums)
 {
-    const ptrdiff_t at_once = rows_at_once(table), d = table->d, width = moments_width(d);
+    const ptrdiff_t most = rows_at_once(table), d = table->d, width = moments_width(d);
+    const ptrdiff_t at_once = most < MOMENTS_ROWS ? most : most - most % MOMENTS_ROWS;
     double *y = scratch, *block = y + d;
     memset(block, 0, (size_t)(MOMENTS_ROWS * width) * sizeof *block);
     for (ptrdiff_t r = 0; r < MOMENTS_ROWS; r++)

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from math import comb, factorial, inf, nextafter, prod
 from statistics import NormalDist
@@ -427,9 +427,7 @@ class _Normal:
         while self._u.bits < bits or not self._u.first:
             self._u.refine()
         if self._bits < self._u.bits:
-            self._bits = self._u.bits
-            far, near = (self._sign * arb(2).sqrt() * u.erfcinv() for u in (self._u.lower, self._u.upper))
-            self._ball = far.union(near)
+            self._bits, self._ball = self._u.bits, self._sign * arb(2).sqrt() * self._u.ball.erfcinv()
         return self._ball
 
 
@@ -443,7 +441,10 @@ def round_wishart(
     The two matrices of words are those of the standard normal numbers G and H: 63 bits of a uniform number and a sign.
     Saturates at +-(2**63 - 1).
     """
-    plus, minus = ([[_Normal(word, more) for word in row] for row in matrix] for matrix in words)
+
+    @cache
+    def row(matrix: int, i: int) -> list[_Normal]:
+        return [_Normal(word, more) for word in words[matrix][i]]
 
     def entry(i: int, j: int, scale: fmpq) -> int:
         bits = 63
@@ -452,8 +453,8 @@ def round_wishart(
                 total = sum(
                     (
                         sign * a.known_to(bits) * b.known_to(bits)
-                        for sign, rows in ((1, plus), (-1, minus))
-                        for a, b in zip(rows[i], rows[j], strict=True)
+                        for sign, matrix in ((1, 0), (-1, 1))
+                        for a, b in zip(row(matrix, i), row(matrix, j), strict=True)
                     ),
                     start=arb(0),
                 )

@@ -139,7 +139,7 @@ class _NoisyProducts(Mechanism):
         return RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, scales)
 
     def _check_columns(self, d: int) -> None:
-        if max(self.scales(1, d)) > _MOST_SCALE:
+        if max(*self.scales(1, d), *self.scales(_MOST // self.domain.reach, d)) > _MOST_SCALE:
             raise ValueError(
                 f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56: use larger ones"
             )

@@ -15,7 +15,7 @@ from dpfast._kernels import _rows
 from dpfast.domains import LIMB, Ball, Box
 from dpfast.streaming import RowProducts
 from tests.reference import products
-from tests.statistical import ALPHA
+from tests.statistical import ALPHA, kolmogorov_rejects
 
 RNG = np.random.default_rng(0)
 
@@ -253,6 +253,36 @@ class TestNoise:
                 for x, c, s in zip(k, law.center, scales, strict=True)
             ]
             assert law.logpmf(k) == pytest.approx(np.log(single).sum(), rel=1e-9)
+
+    def test_the_loss_of_a_pure_release(self):
+        """The difference of the variances of two columns, in which a row (R, 0) is replaced by (0, R).
+
+        Its noise is 2 s times the difference of two sums of three exponential numbers, and its loss tends to epsilon.
+        """
+        epsilon = 1.5
+        mechanism = dpf.Covariance(domain=Ball(2.0), epsilon=epsilon, centered=False, psd=False)
+        step = mechanism.domain.step
+        sample, other = (mechanism.release([row], size=100_000, rng=PCG64(4)) for row in ([2.0, 0.0], [0.0, 2.0]))
+        scale = 2 * mechanism.scales(1, 2)[1] * 2.0 ** mechanism.shift(1) * step * step
+        differences = sample[:, 0, 0] - sample[:, 1, 1]
+        shift = np.mean(differences - (other[:, 0, 0] - other[:, 1, 1]))  # the same noise on both
+        assert shift / scale == pytest.approx(epsilon, rel=1e-5)
+        assert shift / scale <= epsilon
+
+        def cdf(x):
+            tail = np.exp(-np.abs(x)) * (x**2 + 5 * np.abs(x) + 8) / 16
+            return np.where(x < 0, tail, 1 - tail)
+
+        def density(x):
+            return np.exp(-np.abs(x)) * (x**2 + 3 * np.abs(x) + 3) / 16
+
+        for factor, wrong in ((1.0, False), (0.9, True), (1.1, True)):
+            assert kolmogorov_rejects((differences - 4.0) / (factor * scale), cdf) == wrong
+        x = np.linspace(-300, 300, 20_001)
+        for change, within in ((shift / scale, True), (shift / scale * 1.1, False)):
+            loss = np.log(density(x + change) / density(x))
+            assert (np.abs(loss).max() <= epsilon) == within
+        assert np.abs(np.log(density(x + shift / scale) / density(x))).max() > 0.97 * epsilon
 
     def test_charges(self):
         X = RNG.normal(size=(100, 2))
