@@ -8,16 +8,18 @@ from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _knorm, _samplers
+from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
 from dpfast.grid import Grid, check_grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
+_MOST_SENSITIVITY = 2**56
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
@@ -59,7 +61,7 @@ def laplace(
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006; mechanisms-a 4.1 of the specification.
+    Dwork, McSherry, Nissim and Smith 2006.
 
     Examples
     --------
@@ -89,6 +91,64 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
+
+
+@refused(_USE)
+def staircase(
+    scale: float | Fraction,
+    sensitivity: SupportsIndex,
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Any:
+    """Draw exact discrete staircase noise: the least mean magnitude for an integer of this sensitivity.
+
+    ``P(z)`` is proportional to ``exp(-epsilon floor(1 + (|z| - r) / s))``, with s = sensitivity, epsilon = s / scale
+    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of |z|. With s = 1 it is discrete Laplace.
+
+    Parameters
+    ----------
+    scale : float or Fraction
+        In (0, 2**56], in units of the integers; its exact value is used.
+    sensitivity : int
+        In 1..2**56, public: the most that one record changes the integer. It is the period of the law, which is not
+        private for a larger change.
+    size, rng, workers
+        See `laplace`.
+
+    Returns
+    -------
+    int, or ndarray of int64
+        Saturated at +-(2**63 - 1), which a scale of 2**56 reaches with probability e**-128.
+
+    Notes
+    -----
+    Privacy: an integer of this sensitivity plus this noise is (sensitivity / scale)-DP. The noise has more rho and
+    larger Renyi divergences than that of `discrete_laplace` of the same scale (docs/proofs/staircase.md), and a smaller
+    mean of |z|: for sensitivity 10 by 4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
+
+    References
+    ----------
+    Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy"; mechanisms-d 3 of the
+    specification.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
+    (2, 3)
+    """
+    steps = _checks.whole("sensitivity", sensitivity, least=1)
+    if steps > _MOST_SENSITIVITY:
+        raise ValueError(f"sensitivity must be at most 2**56, not {steps}")
+    checked = _checks.scale(scale)
+    r = _balls.staircase_r(checked, steps)
+
+    def fill(source: BitGenerator, scale: float | Fraction, out: NDArray[np.int64]) -> None:
+        _samplers.fill_staircase(source, scale, steps, r, out)
+
+    return _fill(fill, checked, size, rng, workers)
 
 
 @refused(_USE)
@@ -180,7 +240,7 @@ def gaussian(
 
     References
     ----------
-    Balle and Wang 2018; Dong, Roth and Su 2022; mechanisms-d 1 of the specification.
+    Balle and Wang 2018; Dong, Roth and Su 2022.
 
     Examples
     --------
@@ -266,7 +326,7 @@ def box(
 
     References
     ----------
-    Hardt and Talwar 2010; Awan and Slavkovic 2021; mechanisms-d 3 of the specification.
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
 
     Examples
     --------
@@ -275,6 +335,42 @@ def box(
     (4, 3)
     """
     return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
+
+
+@refused(_USE)
+def ball(
+    scales: Sequence[float | Fraction] | NDArray[np.float64],
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]:
+    """Draw exact noise on vectors of d integers by the norm of an ellipsoid: round(z), z of density as follows.
+
+    The density is proportional to ``exp(-sqrt(sum_i (z_i / scales_i)**2))``; the standard deviation of z_i is
+    ``scales_i sqrt(d + 1)``.
+
+    Parameters, returns and cost are those of `box`; the probability of ball arithmetic is about sqrt(d) scale * 2**-47
+    for each coordinate.
+
+    Notes
+    -----
+    Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
+    l2 ball of radius R and all scales are R / epsilon: it is the continuous K-norm mechanism, rounded
+    (docs/proofs/knorm.md). For an ellipsoid of semi-axes R_i the scales are R_i / epsilon. The coordinates are not
+    independent: release a whole vector or a function of it.
+
+    References
+    ----------
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.ball([10.0, 10.0, 10.0], 4).shape
+    (4, 3)
+    """
+    return _fill_rows(_knorm.fill_ball, _checks.scales(scales), size, rng, workers)
 
 
 def _add(

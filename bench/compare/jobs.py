@@ -149,6 +149,16 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def rows(size) -> Iterator[Job]:
+    """Means of the columns, in a box and in a ball."""
+    x = np.random.default_rng(0).normal(size=(size(10**6), 20))
+    floor = Floor("X.mean(axis=0)", lambda: x.mean(axis=0), 1.5)
+    public = {"box": {"bounds": (-5.0, 5.0)}, "ball": {"radius": 5.0, "delta": 1e-6}}
+    for name, options in public.items():
+        options["epsilon"] = data.EPSILON
+        yield Job(f"mean in a {name}, n = {power(len(x))}, d = 20", lambda o=options: dpf.mean(x, **o), (floor,))
+
+
 def robust(size) -> Iterator[Job]:
     """A location estimate in d dimensions, against the medians of the columns."""
     mechanism = dpf.NestedBoxes(grid=dpf.Grid(-1000, 1000), epsilon=data.EPSILON)
@@ -349,6 +359,7 @@ GROUPS = {
     "random": random,
     "grid": grid,
     "hosts": hosts,
+    "rows": rows,
     "robust": robust,
     "covariances": covariances,
     "local-vectors": local_vectors,

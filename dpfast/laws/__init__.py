@@ -4,8 +4,23 @@ from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
-from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBox, RoundedGaussians, VectorNoise
+from dpfast.laws.rounded import (
+    DiscreteLaplace,
+    IntegerNoise,
+    RoundedGaussian,
+    RoundedLaplace,
+    RoundedStudent3,
+    Staircase,
+)
+from dpfast.laws.vectors import (
+    Independent,
+    LatticeBox,
+    NormNoise,
+    RoundedBall,
+    RoundedBox,
+    RoundedGaussians,
+    VectorNoise,
+)
 
 __all__ = [
     "TAIL",
@@ -21,12 +36,14 @@ __all__ = [
     "NestedIntervals",
     "NoisyIntegers",
     "NormNoise",
+    "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "Staircase",
     "VectorNoise",
     "WishartDifference",
     "anywhere",

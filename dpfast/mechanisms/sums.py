@@ -18,6 +18,7 @@ from dpfast.laws import (
     Independent,
     LatticeBox,
     NoisyIntegers,
+    RoundedBall,
     RoundedBox,
     RoundedGaussian,
     RoundedGaussians,
@@ -152,7 +153,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     def _changes(self) -> NDArray[np.int64]:
         """The largest change of each coordinate of the sum by one record, in steps; a single one if all are equal."""
         if isinstance(self.domain, Ball):
-            return np.array([math.isqrt(self._square)])
+            return np.array([self.domain.reach * (1 if self.hides_n else 2)])
         assert isinstance(self.domain, Box)
         return self.domain.distances if self.hides_n else self.domain.widths
 
@@ -163,6 +164,8 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             if isinstance(self.domain, Ball):
                 return np.full(d, root_up(self._square / square))
             factor = root_up(d / square)
+        elif isinstance(self.domain, Ball) and d > 1:
+            return np.full(d, root_up(self._square / Fraction(self.epsilon) ** 2))
         else:
             factor = up(1 / Fraction(self.epsilon))
         with np.errstate(over="ignore"):
@@ -179,6 +182,8 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             return Independent(RoundedGaussian(float(scales[0])), d) if same else RoundedGaussians(scales.tolist())
         if d == 1:
             return Independent(DiscreteLaplace(int(self._changes[0]) / Fraction(self.epsilon)), 1)
+        if isinstance(self.domain, Ball):
+            return RoundedBall(scales)
         return LatticeBox(scales) if d <= 3 else RoundedBox(scales)
 
     def check_records(self, n: int) -> int:
@@ -210,5 +215,9 @@ def better_noise(domain: Domain, d: int | None, epsilon: float, delta: float) ->
     """The noise of less expected size in d columns, "gaussian" or "k-norm"; Gaussian for an unknown d if delta > 0."""
     if not delta or d is None:
         return "gaussian" if delta else "k-norm"
-    deviation = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)
-    return "gaussian" if deviation * math.sqrt(d) < (d + 1) / 2 / epsilon else "k-norm"
+    gaussian = math.sqrt(2 / math.pi) / gaussian_mu_down(epsilon, delta)
+    if isinstance(domain, Ball):
+        by_norm = d / epsilon * math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+    else:
+        by_norm, gaussian = (d + 1) / 2 / epsilon, gaussian * math.sqrt(d)
+    return "gaussian" if gaussian < by_norm else "k-norm"
