@@ -122,6 +122,8 @@ PARAMETERS = {
     "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
     "guess": lambda rng: pick(rng, [None, None, "worst"]),
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
+    "centered": lambda rng: pick(rng, [True, False]),
+    "psd": lambda rng: pick(rng, [True, False]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 

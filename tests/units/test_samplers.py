@@ -231,7 +231,7 @@ REENTRY = """
     from dpfast._kernels import _balls
 
     signal.alarm(20)  # a deadlock fails
-    with _balls._bits(100):  # as a signal handler that draws or forks at the worst moment
+    with _balls.working_bits(100):  # as a signal handler that draws or forks at the worst moment
         assert _balls.below_exp_neg(0, lambda: 0, 1.0)
         assert _balls.ctx.prec == 100
         child = os.fork()
