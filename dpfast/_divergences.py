@@ -29,52 +29,74 @@ class Part(NamedTuple):
     parameter : float
         epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
-        The sensitivity in steps of the integers, for "discrete-laplace".
+        The sensitivity in steps of the integers, for "discrete-laplace" and "staircase".
+    r : int
+        The first magnitude below the top level, for "staircase".
     """
 
     family: str
     parameter: float
     steps: int = 1
+    r: int = 1
 
 
-# ---- rho: the mean of the privacy loss, e the epsilon, s the steps ----
+# ---- rho: the mean of the privacy loss, e the epsilon of the part ----
 
 
-def _pure_rho(e: arb, s: int) -> arb:
+def _pure_rho(e: arb, part: Part) -> arb:
     return e * (e / 2).tanh()
 
 
-def _laplace_rho(e: arb, s: int) -> arb:
+def _laplace_rho(e: arb, part: Part) -> arb:
     return e + (-e).expm1()
 
 
-def _discrete_laplace_rho(e: arb, s: int) -> arb:
-    step = e / s
+def _discrete_laplace_rho(e: arb, part: Part) -> arb:
+    step = e / part.steps
     return e + (-e).expm1() * 2 * step * (-step).exp() / -(-2 * step).expm1()
 
 
-def _bounded_range_rho(e: arb, s: int) -> arb:
+def _staircase_rho(e: arb, part: Part) -> arb:
+    most = _most_loss(e, part)
+    if most * (1 + (-e / 2).exp()) ** 2 >= 1:  # always for the r of least mean magnitude
+        return e * most * -(-e).expm1()
+    return _pure_rho(e, part)
+
+
+def _bounded_range_rho(e: arb, part: Part) -> arb:
     return e + _log_mean_exp(e) - 1 - e * (-e).exp() / (-e).expm1()
 
 
 # ---- the Renyi divergence of order a ----
 
 
-def _pure_renyi(e: arb, s: int, a: arb) -> arb:
+def _pure_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + ((-(2 * a - 1) * e).exp().log1p() - (-e).exp().log1p()) / (a - 1)
 
 
-def _laplace_renyi(e: arb, s: int, a: arb) -> arb:
+def _laplace_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + ((a - 1) * (-(2 * a - 1) * e).expm1() / (2 * a - 1)).log1p() / (a - 1)
 
 
-def _discrete_laplace_renyi(e: arb, s: int, a: arb) -> arb:
-    q, y = (-e / s).exp(), (-(2 * a - 1) * e / s).exp()
+def _discrete_laplace_renyi(e: arb, part: Part, a: arb) -> arb:
+    q, y = (-e / part.steps).exp(), (-(2 * a - 1) * e / part.steps).exp()
     moment = (1 - q * y + (q - y) * (-(2 * a - 1) * e).exp()) / ((1 - y) * (1 + q))
     return e + moment.log() / (a - 1)
 
 
-def _bounded_range_renyi(e: arb, s: int, a: arb) -> arb:
+def _staircase_renyi(e: arb, part: Part, a: arb) -> arb:
+    y = (-(a - 1) * e).exp()
+    return e + (y - (1 - y) * (-a * e).expm1() * _most_loss(e, part)).log() / (a - 1)
+
+
+def _most_loss(e: arb, part: Part) -> arb:
+    """The probability of the loss epsilon between staircase noise and its shift by all steps."""
+    s, top, q = part.steps, 2 * part.r - 1, (-e).exp()
+    crossed = min(top, s)
+    return (crossed + (s - crossed) * q) / (top + (2 * s - top) * q)
+
+
+def _bounded_range_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + (a * _log_mean_exp(a * e) - (a - 1) * _log_mean_exp((a - 1) * e) - _log_mean_exp(e)) / (a - 1)
 
 
@@ -84,8 +106,8 @@ def _log_mean_exp(z: arb) -> arb:
 
 
 class _Family(NamedTuple):
-    rho: Callable[[arb, int], arb]
-    renyi: Callable[[arb, int, arb], arb]
+    rho: Callable[[arb, Part], arb]
+    renyi: Callable[[arb, Part, arb], arb]
 
 
 # Families of pure releases: the parameter is epsilon.
@@ -94,6 +116,7 @@ _PURE = {
     "bounded-range": _Family(_bounded_range_rho, _bounded_range_renyi),
     "laplace": _Family(_laplace_rho, _laplace_renyi),
     "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
+    "staircase": _Family(_staircase_rho, _staircase_renyi),
 }
 # Families without a finite epsilon, and their rho.
 _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
@@ -117,7 +140,7 @@ def rho_up(part: Part) -> Fraction:
     if not part.parameter:
         return Fraction()
     rho = _PURE[part.family].rho
-    return Fraction(min(part.parameter, _balls.upper(lambda: rho(arb(part.parameter), part.steps))))
+    return Fraction(min(part.parameter, _balls.upper(lambda: rho(arb(part.parameter), part))))
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +151,7 @@ def renyi_up(part: Part, order: float) -> Fraction:
     if not part.parameter:
         return Fraction()
     renyi = _PURE[part.family].renyi
-    return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part.steps, arb(order)))))
+    return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part, arb(order)))))
 
 
 # ---- delta at an epsilon, both at least 0 ----

@@ -86,7 +86,9 @@ PARAMETERS = {
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
-    "noise": lambda rng: pick(rng, [None, "laplace", "student-t", "gaussian", "k-norm"]),
+    "noise": lambda rng: pick(
+        rng, [None, "laplace", "student-t", "discrete-laplace", "staircase", "gaussian", "k-norm"]
+    ),
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),
     "qs": lambda rng: tuple(pick(rng, QS) for _ in range(int(rng.integers(1, 5)))),
     "stages": lambda rng: pick(rng, [None, 1, 2]),

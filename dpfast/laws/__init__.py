@@ -12,7 +12,7 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, RoundedBox, VectorNoise
+from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBall, RoundedBox, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -24,9 +24,12 @@ __all__ = [
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "LatticeBox",
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "NormNoise",
+    "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
     "RoundedLaplace",

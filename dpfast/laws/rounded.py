@@ -38,6 +38,12 @@ class IntegerNoise(ABC):
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
 
+    def draw(self, source: np.random.BitGenerator) -> int:
+        """One exact draw: the same as `fill` makes for one entry."""
+        out = np.empty(1, np.int64)
+        self.fill(source, out)
+        return int(out[0])
+
 
 class DiscreteLaplace(IntegerNoise):
     """``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``."""
@@ -54,6 +60,9 @@ class DiscreteLaplace(IntegerNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_discrete_laplace(source, self.scale, out)
+
+    def draw(self, source: np.random.BitGenerator) -> int:
+        return _samplers.one_discrete_laplace(source, self.scale)
 
 
 class Staircase(IntegerNoise):

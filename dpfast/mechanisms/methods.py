@@ -14,11 +14,14 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.statistics import (
+    Count,
     Huber,
     MomentStatistic,
     RankStatistic,
     Statistic,
 )
+
+_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 @cache
@@ -58,6 +61,18 @@ def mechanism_for(
         return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
     lower, upper = _checks.pair("bounds", bounds)
     return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
+
+
+def count_of(within: Any, epsilon: float) -> Mechanism:
+    """The mechanism that releases the number of records, for one record added or removed."""
+    if within is not None:  # check before the cache, in which 1 and True are equal keys
+        within = _checks.interval("within", within)
+    return _count(within, _checks.positive_down("epsilon", epsilon))
+
+
+@lru_cache(maxsize=256)
+def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
+    return GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
 
 
 def _spent(delta: float) -> dict[str, float]:
