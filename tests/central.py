@@ -35,7 +35,7 @@ OPTIONS = {
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
-    PerturbedHistogram: [{"bins": 7}],
+    PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],

@@ -254,6 +254,15 @@ FUNCTIONS = {
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
+    "mean, add-remove": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "sum, add-remove": lambda x, source, epsilon: dpf.sum(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "histogram, Gaussian": lambda x, source, epsilon: dpf.histogram(
+        x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
+    ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}

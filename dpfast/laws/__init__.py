@@ -1,6 +1,7 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
@@ -36,7 +37,9 @@ __all__ = [
     "RoundedStudent3",
     "ScalarLaw",
     "Staircase",
+    "SumAndCount",
     "VectorNoise",
+    "ZeroSumLaplace",
     "anywhere",
     "score_cap",
 ]
