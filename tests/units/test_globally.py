@@ -1,6 +1,8 @@
 """GlobalSensitivity: exact sums, sensitivities by brute force, laws by definition, independence of the row order."""
 
+import contextlib
 import copy
+import importlib
 import math
 import pickle
 from dataclasses import dataclass
@@ -367,6 +369,44 @@ class TestMechanism:
             dpf.variance(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
         with pytest.raises(ValueError, match="delta must be 0 for method='global-sensitivity'"):
             dpf.mean(x, bounds=(0, 1), epsilon=1.0, delta=1e-6)
+
+    @pytest.mark.parametrize("bounds", [(0, 9), (0.5, 8.5), (-0.25, 9.75), (0, 0.5)])
+    def test_integers_get_step_1(self, bounds):
+        """Also within bounds that are not integers, which widen to integers."""
+        x, grid = np.random.default_rng(7).integers(0, 10, 50), Grid(*bounds, step=1)
+        every = [x, x.astype(np.uint8), x[::-1], dpf.Chunks([x[:20], x[20:].astype(np.int8)]), dpf.Chunks(lambda: [x])]
+        for statistic, call in ((Mean(), dpf.mean), (Sum(), dpf.sum), (Variance(), dpf.variance)):
+            expected = GlobalSensitivity(statistic, grid=grid, epsilon=0.5)(x, rng=PCG64(6))
+            for y in every:
+                assert call(y, bounds=bounds, epsilon=0.5, rng=PCG64(6)) == expected
+            bits = GlobalSensitivity(statistic, grid=Grid(0, 1, step=1), epsilon=0.5)(x > 4, rng=PCG64(6))
+            assert call(x > 4, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == bits
+            assert call(x.astype(float), bounds=bounds, epsilon=0.5, rng=PCG64(6)) != expected  # has a finer step
+
+    @pytest.mark.host
+    def test_integer_columns_get_step_1(self):
+        x = np.random.default_rng(7).integers(0, 10, 50)
+        expected = dpf.mean(x, bounds=(0, 9), epsilon=0.5, rng=PCG64(6))
+        for module, column in (
+            ("pandas", lambda pandas: pandas.Series(x)),
+            ("pandas", lambda pandas: pandas.Series(x, dtype="Int64")),
+            ("pyarrow", lambda pyarrow: pyarrow.array(x)),
+            ("pyarrow", lambda pyarrow: pyarrow.chunked_array([x[:9], x[9:]])),
+            ("polars", lambda polars: polars.Series(x)),
+        ):
+            with contextlib.suppress(ImportError):
+                assert (
+                    dpf.mean(column(importlib.import_module(module)), bounds=(0, 9), epsilon=0.5, rng=PCG64(6))
+                    == expected
+                )
+
+    def test_groups_have_the_noise_of_the_mechanism(self):
+        x, labels = np.random.default_rng(8).integers(0, 11, 90_000), np.repeat(np.arange(30_000), 3)
+        for epsilon in (0.5, 4.0):
+            mechanism = GlobalSensitivity(Sum(), grid=Grid(0, 10, step=1), epsilon=epsilon)
+            found = dpf.by_group(mechanism, np.full(x.size, 5), labels=labels, num_groups=30_000, rng=PCG64(1))
+            law = mechanism.law([5, 5, 5])
+            assert not chi_square_rejects(np.bincount(found.astype(int), minlength=31), law.pmf(np.arange(31)))
 
     def test_variance_is_numpys(self):
         x = np.random.default_rng(6).random(10_000)
