@@ -322,7 +322,7 @@ def box(
 
     References
     ----------
-    Hardt and Talwar 2010; Awan and Slavkovic 2021; mechanisms-d 3 of the specification.
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
 
     Examples
     --------
@@ -331,6 +331,42 @@ def box(
     (4, 3)
     """
     return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
+
+
+@refused(_USE)
+def ball(
+    scales: Sequence[float | Fraction] | NDArray[np.float64],
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]:
+    """Draw exact noise on vectors of d integers by the norm of an ellipsoid: round(z), z of density as follows.
+
+    The density is proportional to ``exp(-sqrt(sum_i (z_i / scales_i)**2))``; the standard deviation of z_i is
+    ``scales_i sqrt(d + 1)``.
+
+    Parameters, returns and cost are those of `box`; the probability of ball arithmetic is about sqrt(d) scale * 2**-47
+    for each coordinate.
+
+    Notes
+    -----
+    Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
+    l2 ball of radius R and all scales are R / epsilon: it is the continuous K-norm mechanism, rounded
+    (docs/proofs/knorm.md). For an ellipsoid of semi-axes R_i the scales are R_i / epsilon. The coordinates are not
+    independent: release a whole vector or a function of it.
+
+    References
+    ----------
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.ball([10.0, 10.0, 10.0], 4).shape
+    (4, 3)
+    """
+    return _fill_rows(_knorm.fill_ball, _checks.scales(scales), size, rng, workers)
 
 
 def _add(

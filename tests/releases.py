@@ -63,6 +63,7 @@ NO_RELEASE = {
     "noise.gaussian",
     "noise.add_gaussian",
     "noise.box",
+    "noise.ball",
 }
 NOISE = [
     lambda: noise.laplace(1.0),
@@ -73,6 +74,7 @@ NOISE = [
     lambda: noise.gaussian(1.0),
     lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
     lambda: noise.box([1.0, 2.0]),
+    lambda: noise.ball([1.0, 2.0]),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

@@ -479,7 +479,7 @@ def _double_up(ball: arb) -> float:
 
 
 class _Row:
-    """The uniform numbers of a row of noise by a norm, refined together."""
+    """The uniform numbers of a row of noise by a norm: of the magnitudes of its direction, and of its length."""
 
     def __init__(self, words: Sequence[int], radii: Sequence[int], more: Callable[[], int]) -> None:
         self.magnitudes = [_Uniform(word >> 1, 63, more) for word in words]
@@ -488,6 +488,10 @@ class _Row:
     def gamma(self) -> arb:
         """-log of the product of the radii."""
         return -prod((u.ball for u in self.radii), start=arb(1)).log()
+
+    def normals(self) -> list[arb]:
+        """The z with P(|Z| > z) = U of the magnitudes, Z standard normal."""
+        return [arb(2).sqrt() * u.ball.erfcinv() for u in self.magnitudes]
 
 
 def _nearest(y: arb) -> int | None:
@@ -505,19 +509,49 @@ def round_box(
 
     U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
     """
-    row, lengths = _Row(words, radii, more), {}
+    row = _Row(words, radii, more)
+    length = lru_cache(maxsize=1)(lambda bits: row.gamma())
 
     def magnitude(i: int) -> int:
         u, scale = row.magnitudes[i], _rational(scales[i])
         while True:
             bits = row.radii[0].bits
             with _bits(bits + 192):
-                if bits not in lengths:
-                    lengths[bits] = row.gamma()
-                nearest = _nearest(lengths[bits] * scale * u.ball)
+                nearest = _nearest(length(bits) * scale * u.ball)
             if nearest is not None:
                 return nearest
             for number in [u] if u.bits < bits else row.radii:
+                number.refine()
+
+    return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]
+
+
+def round_ball(
+    words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
+) -> list[int]:
+    """The integers nearest to +-r scales_i z_i / ||z|| for the wanted i, z the normal magnitudes of the first d words.
+
+    r is half the sum of the squares of the magnitudes of all words, plus -log of the product of the numbers of `radii`.
+    A word's last bit is the sign.
+    """
+    row = _Row(words, radii, more)
+
+    @lru_cache(maxsize=1)
+    def parts(bits: int) -> tuple[list[arb], arb]:
+        normals = row.normals()
+        squares = [z * z for z in normals]
+        length = sum(squares, arb(0)) / 2 + row.gamma()
+        return normals, length / sum(squares[: len(scales)], arb(0)).sqrt()
+
+    def magnitude(i: int) -> int:
+        while True:
+            bits = row.magnitudes[0].bits
+            with _bits(bits + 192):
+                normals, unit = parts(bits)
+                nearest = _nearest(unit * normals[i] * _rational(scales[i]))
+            if nearest is not None:
+                return nearest
+            for number in row.magnitudes + row.radii:
                 number.refine()
 
     return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]

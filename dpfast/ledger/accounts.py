@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dpfast._divergences import Part, gaussian_delta_up, has_epsilon
+from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -225,7 +225,7 @@ class PlannedAccount(Account):
                 raise ValueError(
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
-        if plan:
+        if not _within_sums(plan, budget):
             delta = _planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
@@ -249,6 +249,16 @@ class PlannedAccount(Account):
         if self._next == len(self.plan):
             return f"all {len(self.plan)} releases of the plan were made"
         return f"release {self._next + 1} of the plan is one of {self.plan[self._next]}, not {times} of {profile}"
+
+
+def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
+    """Whether the sums of the stated epsilons and deltas stay within the budget."""
+    stated = [profile.privacy for profile in plan]
+    if any(privacy.epsilon == math.inf for privacy in stated):
+        return False
+    epsilon = sum((Fraction(privacy.epsilon) for privacy in stated), Fraction())
+    delta = sum((Fraction(privacy.delta) for privacy in stated), Fraction())
+    return epsilon <= Fraction(budget.epsilon) and delta <= Fraction(budget.delta)
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
@@ -342,8 +352,16 @@ def _staircase_curve(t: float, part: Part) -> float:
     return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
 
 
+def _zero_sum_curve(t: float, part: Part) -> float:
+    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
+    most, x = zero_sum_share_up(part), math.exp(-part.parameter)
+    none = 1 - most * (1 + x)
+    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
+
+
 _CURVES = {
     "bounded-range": _bounded_range_curve,
     "discrete-laplace": _discrete_laplace_curve,
     "staircase": _staircase_curve,
+    "zero-sum-laplace": _zero_sum_curve,
 }

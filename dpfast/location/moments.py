@@ -33,6 +33,7 @@ def mean(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
@@ -44,19 +45,22 @@ def mean(
     method : {"global-sensitivity", "inverse-sensitivity"}
         Noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
         mechanism, which for records far from both bounds is better only with large epsilon.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
+        mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
     epsilon, bounds, grid, delta, rng, workers
-        See `median`, also for errors. Raises a ValueError also if the number of records times the number of grid points
-        is 2**63 or more.
+        See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
+        of grid points, 2**63 or more.
 
     Returns
     -------
     float
-        ``lower + k * step / n``, k an integer, within the bounds.
+        ``lower + k * step / n``, k an integer, within the bounds; for "add-remove" k and n are noisy.
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md). Cost: about 1.3 times ``np.mean(x)``; the sum is
-    an exact sum of integers.
+    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md, docs/proofs/add-remove.md). Cost: about 1.3 times
+    ``np.mean(x)``; the sum is an exact sum of integers.
 
     References
     ----------
@@ -68,8 +72,11 @@ def mean(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
     True
+    >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
+    True
     """
-    return float(mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method, neighbors)
+    return float(mechanism(x, rng=rng, workers=workers))
 
 
 def sum(
@@ -80,6 +87,7 @@ def sum(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
@@ -90,13 +98,16 @@ def sum(
     x : array_like of shape (n,)
     method : {"global-sensitivity"}
         Noise of scale width / epsilon, width the distance of the bounds.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
+        the scale of the larger bound in magnitude / epsilon.
     epsilon, bounds, grid, delta, rng, workers
         See `mean`, also for errors, privacy, cost and references.
 
     Returns
     -------
     float
-        A multiple of the step (rounded to float64), between ``n * lower`` and ``n * upper``.
+        A multiple of the step (rounded to float64), between ``n * lower`` and ``n * upper`` if n is public.
 
     Examples
     --------
@@ -105,7 +116,8 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return float(mechanism_for(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Sum(), x, bounds, grid, epsilon, delta, method, neighbors)
+    return float(mechanism(x, rng=rng, workers=workers))
 
 
 def count(
