@@ -14,7 +14,7 @@ from tests.reference.statistics import one_of_each
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon.
 OPTIONS = {
-    dpf.GlobalSensitivity: [{"noise": "staircase"}, {"noise": "discrete-laplace"}],
+    dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
