@@ -78,10 +78,21 @@ def family(rng):
     )
 
 
+def domain(rng):
+    """A domain of rows of any kind and size, for any number of columns or for two."""
+    while True:
+        radius, center = pick(rng, LENGTHS), pick(rng, [0.0, 0.0, 1e300, (3.0, -4e15)])
+        step = pick(rng, [None, None, *STEPS])
+        boxes = dpf.domains.Box(pick(rng, [grid(rng), (grid(rng), grid(rng))]))
+        with contextlib.suppress(ValueError):
+            return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": grid,
+    "domain": domain,
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),

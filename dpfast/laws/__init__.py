@@ -13,7 +13,15 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBall, RoundedBox, VectorNoise
+from dpfast.laws.vectors import (
+    Independent,
+    LatticeBox,
+    NormNoise,
+    RoundedBall,
+    RoundedBox,
+    RoundedGaussians,
+    VectorNoise,
+)
 
 __all__ = [
     "TAIL",
@@ -33,6 +41,7 @@ __all__ = [
     "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
+    "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",

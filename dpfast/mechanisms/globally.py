@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -158,7 +158,7 @@ class GlobalSensitivity(StatisticMechanism):
             f"to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
-    @property
+    @cached_property
     def _on_pairs(self) -> bool:
         """Whether the noise is on a sum and a count."""
         return self.hides_n and isinstance(self.statistic, Mean)
