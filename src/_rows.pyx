@@ -169,8 +169,8 @@ def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, 
     all later ones, then its codes.
 
     **Law** deterministic, exact, independent of the order of the records; the codes are those of `encode_ball`.
-    **Assumes** and **Reference** as `encode_ball`, and most <= 2**46. **Cost** for each row about d**2 / 2 products, and
-    its code; memory for 2 d**2 numbers.
+    **Assumes** and **Reference** as `encode_ball`, and most <= 2**46. **Cost** for each row about d**2 / 2 products,
+    and its code; memory for 2 d**2 numbers.
     """
     cdef rows_table table
     cdef rows_ball ball
