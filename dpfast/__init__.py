@@ -38,14 +38,17 @@ from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
+    Covariance,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
     MEstimator,
     NoisySums,
     Quantiles,
+    SecondMoments,
     Selection,
     SmoothSensitivity,
+    covariance,
     m_estimate,
     select,
 )
@@ -58,6 +61,7 @@ __version__ = _version("dpfast")
 __all__ = [
     "BudgetError",
     "Chunks",
+    "Covariance",
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
@@ -74,6 +78,7 @@ __all__ = [
     "PrivacyProfile",
     "Quantiles",
     "SampleAndAggregate",
+    "SecondMoments",
     "Selection",
     "SeriesCoefficients",
     "SeriesDensity",
@@ -81,6 +86,7 @@ __all__ = [
     "SmoothedHistogram",
     "audit",
     "by_group",
+    "covariance",
     "densities",
     "density",
     "domains",
