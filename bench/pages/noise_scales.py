@@ -25,8 +25,8 @@ def gaussian(quick):
     clock = [[name, f"{digits(seconds * 1e9)} ns", digits(seconds / floor)] for name, seconds in times.items()]
     text = """The standard deviation of Gaussian noise for an l2 sensitivity of 1, and how much larger it is than that
         of dpfast. dpfast and diffprivlib solve the exact relation of Balle and Wang 2018; dpfast rounds the solution up
-        with a certified bound. OpenDP accounts for its discrete Gaussian by zero-concentrated privacy, which is what its
-        composition uses, too."""
+        with a certified bound. OpenDP accounts for its discrete Gaussian by zero-concentrated privacy, as in its
+        composition."""
     speed = f"""The time of a draw for sigma = {gaussian_scale(1.0, 1e-6):.4f} on integers (diffprivlib: floats), in one
         run and one thread: {DRAWS:,} draws a call of dpfast and NumPy, {FEW:,} of the others. dpfast and OpenDP are
         exact and draw from a cryptographic generator; diffprivlib adds floating-point noise."""
