@@ -154,3 +154,28 @@ def gaussians(epsilon, delta):
         # Its standard deviation has no public name.
         sides["diffprivlib"] = analytic._scale, lambda n: [analytic.randomise(0.0) for _ in range(n)]
     return sides
+
+
+def integers(sensitivity, epsilon):
+    """A function that draws n values of noise for an integer, or for each of a vector of l1 sensitivity, by peer."""
+    sides = {}
+    if opendp is not None:
+        noise = _opendp_laplace("i64", sensitivity / epsilon)
+        sides["OpenDP"] = lambda n: noise(np.zeros(n, np.int64))
+    if diffprivlib is not None:
+        geometric = diffprivlib.mechanisms.Geometric(epsilon=epsilon, sensitivity=sensitivity)
+        sides["diffprivlib"] = lambda n: [geometric.randomise(0) for _ in range(n)]
+    return sides
+
+
+def column_means(X, epsilon):
+    """The means of columns in [0, 1] under epsilon for all together, by peer."""
+    n, d = X.shape
+    sides = {}
+    if opendp is not None:
+        space = opendp.vector_domain(opendp.atom_domain(T=float, nan=False)), opendp.l1_distance(T=float)
+        noise = space >> opendp.m.then_laplace(d / (n * epsilon))
+        sides["OpenDP"] = lambda: noise(X.mean(axis=0))
+    if diffprivlib is not None:
+        sides["diffprivlib"] = lambda: diffprivlib.tools.mean(X, epsilon=epsilon, bounds=(0.0, 1.0), axis=0)
+    return sides
