@@ -22,10 +22,11 @@ def integers(quick):
         *(["sum of integers from 0 to 10", f"{epsilon:g}", *_sums(10, epsilon, quick)] for epsilon in (*EPSILONS, 8.0)),
         *([f"histogram of {k} cells", "1", *_histogram(k, quick)] for k in CELLS),
     ]
-    text = f"""Mean distance of a release, or of a cell of it, from the exact value, at pure epsilon: counts for one
-        record added or removed; sums and histograms for one replaced record, with n public. Means over {DRAWS:,} draws of dpfast and {FEW:,} of the others, with a standard error of at most 1 %. The others have the noise of
-        their mechanisms for integers of the same l1 sensitivity: discrete Laplace in OpenDP, the geometric mechanism in
-        diffprivlib."""
+    text = f"""Mean distance of a release, or of a cell of it, from the exact value, at pure epsilon: counts for
+        one record added or removed; sums and histograms for one replaced record, with n public. Means over {DRAWS:,}
+        draws of dpfast and {FEW:,} of the others, with a standard error of at most 1 %. The others have the noise of
+        their mechanisms for integers of the same l1 sensitivity: discrete Laplace in OpenDP, the geometric mechanism
+        in diffprivlib."""
     heads = ["release", "epsilon", "dpfast", *peers.integers(1, 1.0)]
     return "\n".join(["## Integers", "", paragraph(text), table(heads, rows)])
 
@@ -69,10 +70,11 @@ def columns(quick):
         [f"{d}", *(f"{digits(N * size)}" for size in _column_sizes(d, quick).values())]
         for d in (DIMENSIONS[:2] if quick else DIMENSIONS)
     ]
-    text = f"""Means of d columns of n = {N:,} records from 0 to 1: n times the mean distance of a coordinate from the exact mean, at epsilon 1 for all columns together, for one replaced record. dpfast draws the noise of
-        all columns at once; the others split epsilon over the columns. With a delta of {DELTA:g} dpfast takes Gaussian
-        noise where it is expected to be less; "analytic Gaussian" is the mean size of the continuous Gaussian mechanism
-        of the least standard deviation."""
+    text = f"""Means of d columns of n = {N:,} records from 0 to 1: n times the mean distance of a coordinate from
+        the exact mean, at epsilon 1 for all columns together, for one replaced record. dpfast draws the noise of all
+        columns at once; the others split epsilon over the columns. With a delta of {DELTA:g} dpfast takes Gaussian
+        noise where it is expected to be less; "analytic Gaussian" is the mean size of the continuous Gaussian
+        mechanism of the least standard deviation."""
     return "\n".join(["## Means of columns", "", paragraph(text), table(["d", *_column_sizes(2, True)], rows)])
 
 
