@@ -219,12 +219,22 @@ def density_range(size: float) -> None:
         )
 
 
-def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+def noise_scale(sensitivity: int, epsilon: float | Fraction) -> Fraction:
     """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+        raise ValueError(
+            f"epsilon={float(epsilon)!r} needs noise of more than 2**56 steps of the grid: use a coarser step"
+        )
     return scale
+
+
+def period(sensitivity: SupportsIndex) -> int:
+    """Check the sensitivity that staircase noise is made for, in units of the integers."""
+    number = whole("sensitivity", sensitivity, least=1)
+    if number > 2**56:
+        raise ValueError(f"sensitivity must be at most 2**56 for staircase noise, not {number}")
+    return number
 
 
 def fractions(name: str, values: Any) -> tuple[float, ...]:
@@ -253,6 +263,8 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 def threads(workers: SupportsIndex) -> int:
     """The number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
+    if type(workers) is int and workers > 0:
+        return workers
     number = whole("workers", workers, least=-1)
     if number == 0:
         raise ValueError("workers must be at least 1, or -1 for all cores, not 0")

@@ -19,7 +19,6 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
-_MOST_SENSITIVITY = 2**56
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
@@ -139,14 +138,11 @@ def staircase(
     >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
     (2, 3)
     """
-    steps = _checks.whole("sensitivity", sensitivity, least=1)
-    if steps > _MOST_SENSITIVITY:
-        raise ValueError(f"sensitivity must be at most 2**56, not {steps}")
-    checked = _checks.scale(scale)
-    r = _balls.staircase_r(checked, steps)
+    s, checked = _checks.period(sensitivity), _checks.scale(scale)
+    r = _balls.staircase_r(checked, s)
 
     def fill(source: BitGenerator, scale: float | Fraction, out: NDArray[np.int64]) -> None:
-        _samplers.fill_staircase(source, scale, steps, r, out)
+        _samplers.fill_staircase(source, scale, s, r, out)
 
     return _fill(fill, checked, size, rng, workers)
 

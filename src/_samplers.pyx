@@ -334,6 +334,25 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
             out[i] -= second[i]
 
 
+def one_discrete_laplace(bit_generator, scale):
+    """One draw of `fill_discrete_laplace`, from the same words, without arrays.
+
+    **Law**, **Assumes**: as there. **Cost** 0.5 us.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef uint64_t word
+    cdef int64_t pair[2]
+    cdef double rounded = float(scale)
+    cdef int i
+    for i in range(2):
+        with bit_generator.lock:
+            word = source.next_uint64(source.state)
+        dpfast_geometric(&word, &pair[i], 1, rounded)
+        if pair[i] == UNDECIDED:
+            pair[i] = _completed(bit_generator, word, scale, False)
+    return pair[0] - pair[1]
+
+
 def fill_staircase(bit_generator, scale, uint64_t s, uint64_t r, int64_t[::1] out not None, *, bint exact=False):
     """Fill with staircase noise: P(z) proportional to e**(-epsilon level), level = floor((|z| - r) / s) + 1.
 

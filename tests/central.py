@@ -8,7 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
@@ -20,7 +20,7 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
-    dpf.GlobalSensitivity: [{}],
+    dpf.GlobalSensitivity: [{"noise": "staircase"}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
@@ -33,18 +33,33 @@ OPTIONS = {
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
+        {
+            "family": "normal",
+            "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)},
+            "blocks": 3,
+            "noise": "gaussian",
+            "delta": 1e-3,
+        },
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
-    PerturbedHistogram: [{"bins": 7}],
+    PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
 }
-ROWS = (dpf.Covariance, dpf.NestedBoxes, dpf.NoisySums, RangeFreeBoxes, dpf.SecondMoments)  # a record is a row
+ROWS = (  # a record is a row
+    dpf.Covariance,
+    dpf.NestedBoxes,
+    dpf.NoisySums,
+    dpf.SecondMoments,
+    IndependentColumns,
+    RangeFreeBoxes,
+)
 
 
 def subclasses(kind):

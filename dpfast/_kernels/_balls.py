@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate
 from math import comb, factorial, inf, nextafter, prod
+from operator import mul
 from statistics import NormalDist
 
 from flint import arb, ctx, fmpq, fmpz
@@ -478,22 +479,6 @@ def _double_up(ball: arb) -> float:
     return double if top <= arb(double) else nextafter(double, inf)
 
 
-class _Normal:
-    """A standard normal number: its magnitude is exceeded with the probability of a uniform number, its sign a bit."""
-
-    def __init__(self, word: int, more: Callable[[], int]) -> None:
-        self._u, self._sign = _Uniform(word >> 1, 63, more), 1 - 2 * (word & 1)
-        self._bits, self._ball = 0, arb(0)
-
-    def known_to(self, bits: int) -> arb:
-        """A ball of the number, from at least `bits` bits of the uniform number and the working precision."""
-        while self._u.bits < bits or not self._u.first:
-            self._u.refine()
-        if self._bits < self._u.bits:
-            self._bits, self._ball = self._u.bits, self._sign * arb(2).sqrt() * self._u.ball.erfcinv()
-        return self._ball
-
-
 def round_wishart(
     words: Sequence[Sequence[Sequence[int]]],
     more: Callable[[], int],
@@ -506,22 +491,23 @@ def round_wishart(
     """
 
     @cache
-    def row(matrix: int, i: int) -> list[_Normal]:
-        return [_Normal(word, more) for word in words[matrix][i]]
+    def uniforms(matrix: int, i: int) -> list[_Uniform]:
+        return [_Uniform(word >> 1, 63, more) for word in words[matrix][i]]
+
+    @cache
+    def normals(matrix: int, i: int, bits: int) -> list[arb]:
+        for u in uniforms(matrix, i):
+            if u.bits < bits:
+                u.refine()
+        pairs = zip(words[matrix][i], uniforms(matrix, i), strict=True)
+        return [(1 - 2 * (word & 1)) * arb(2).sqrt() * u.ball.erfcinv() for word, u in pairs]
 
     def entry(i: int, j: int, scale: fmpq) -> int:
         bits = 63
         while True:
             with _bits(bits + 192):
-                total = sum(
-                    (
-                        sign * a.known_to(bits) * b.known_to(bits)
-                        for sign, matrix in ((1, 0), (-1, 1))
-                        for a, b in zip(row(matrix, i), row(matrix, j), strict=True)
-                    ),
-                    start=arb(0),
-                )
-                nearest = (total * scale + fmpq(1, 2)).floor().unique_fmpz()
+                plus, minus = (sum(map(mul, normals(m, i, bits), normals(m, j, bits)), arb(0)) for m in (0, 1))
+                nearest = ((plus - minus) * scale + fmpq(1, 2)).floor().unique_fmpz()
             if nearest is not None:
                 return max(-_LARGEST, min(int(nearest), _LARGEST))
             bits += 64

@@ -1,5 +1,7 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
+from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
@@ -26,6 +28,7 @@ __all__ = [
     "TAIL",
     "BehindTest",
     "Boxes",
+    "ClampedBox",
     "ClampedNoise",
     "DiscreteLaplace",
     "Independent",
@@ -44,8 +47,10 @@ __all__ = [
     "RoundedStudent3",
     "ScalarLaw",
     "Staircase",
+    "SumAndCount",
     "VectorNoise",
     "WishartDifference",
+    "ZeroSumLaplace",
     "anywhere",
     "score_cap",
 ]

@@ -27,19 +27,20 @@ def moment_of(
     epsilon: float,
     delta: float,
     method: str,
+    neighbors: str,
     rng: RandomSource,
     workers: int,
 ) -> Any:
     """Release the mean or the sum of x: a float for numbers, an array for rows."""
     records, d = _read(x, radius)
     if d is None:
-        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method)
+        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors)
         return float(mechanism(records, rng=rng, workers=workers))
     _checks.choice("method", method, ("global-sensitivity",))
     domain = _domain(x, d, bounds, grid, center, radius)
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     noise = better_noise(domain, d, epsilon, delta)
-    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, noise=noise)
+    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=neighbors, noise=noise)
     return sums(records, rng=rng, workers=workers)
 
 
