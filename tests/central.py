@@ -20,7 +20,7 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
-    dpf.GlobalSensitivity: [{"noise": "staircase"}, {"noise": "discrete-laplace"}],
+    dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
@@ -52,14 +52,14 @@ OPTIONS = {
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
 }
-ROWS = (  # a record is a row
+ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
     dpf.NoisySums,
     dpf.SecondMoments,
     IndependentColumns,
     RangeFreeBoxes,
-)
+)  # a record is a row
 
 
 def subclasses(kind):

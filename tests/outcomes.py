@@ -257,6 +257,12 @@ FUNCTIONS = {
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
+    "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
+    ),
+    "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
+    ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
@@ -316,7 +322,7 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
-ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
+ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 # A regression takes pairs.
 NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
 

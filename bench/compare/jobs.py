@@ -92,6 +92,10 @@ def noise(size) -> Iterator[Job]:
         floor = Floor("Generator.standard_normal", lambda: rng.standard_normal(n), 1.0)
         run = lambda s=sigma: dpf.noise.gaussian(s, n)  # noqa: E731
         yield Job(f"rounded Gaussian, sigma {name}, {power(n)} draws", run, (floor,))
+    for name, draw in (("box", dpf.noise.box), ("ball", dpf.noise.ball)):
+        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal((n // 100, 100)))
+        run = lambda draw=draw: draw(np.full(100, 1e3), n // 100)  # noqa: E731
+        yield Job(f"noise by the norm of a {name}, scale 1e3, {power(n)} coordinates, d = 100", run, (floor,))
     scale, p = 1e3, -math.expm1(-1e-3)
     floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
     run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731

@@ -16,7 +16,7 @@ from dpfast._kernels import _samplers
 from dpfast.laws.vectors import VectorNoise
 
 _LARGEST = 2**63 - 1
-_MOST_PROPOSED = 2**16  # integers in one round
+_MOST_PROPOSED = 2**14  # integers in one round, which stay in the cache
 
 
 class RejectedLaplace(VectorNoise):
@@ -42,17 +42,17 @@ class RejectedLaplace(VectorNoise):
         """The probability that a proposal is accepted; public."""
 
     @abstractmethod
-    def _propose(self, source: np.random.BitGenerator, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """At most `rows` proposals, of shape (m, d), and their excesses; Python integers where 64 bits may not do."""
+    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
+        """The vectors accepted of so many proposals, of shape (m, d): int64, or Python integers if some are large."""
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         most, filled = max(_MOST_PROPOSED // self.dimension, 1), 0
         while filled < len(out):
             rows = min(math.ceil(2 * (len(out) - filled) / self.acceptance), most)
-            proposed, excess = self._propose(source, rows)
-            accepted = geometrics(source, self.scale, (len(excess),), 2**62) >= excess
-            kept = proposed[accepted.astype(bool)][: len(out) - filled]
-            out[filled : filled + len(kept)] = np.clip(kept, -_LARGEST, _LARGEST)
+            kept = self._accepted(source, rows)[: len(out) - filled]
+            if kept.dtype == object:
+                kept = np.clip(kept, -_LARGEST, _LARGEST)
+            out[filled : filled + len(kept)] = kept
             filled += len(kept)
 
 
@@ -108,11 +108,13 @@ class ZeroSumLaplace(RejectedLaplace):
         log_sum = logsumexp(self._terms) - (self.dimension - 1) * math.log(-math.expm1(-self._rate))
         return np.where(z.sum(axis=-1) == 0, -float(1 / self.scale) * np.abs(z).sum(axis=-1) - log_sum, -np.inf)
 
-    def _propose(self, source: np.random.BitGenerator, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
         k = self.dimension
-        free = discrete_laplaces(source, self.scale, (rows, k - 1), 2**62 // k)
+        draws = geometrics(source, self.scale, (rows, 2 * k - 1), 2**62 // k)
+        free = draws[:, : k - 1] - draws[:, k - 1 : -1]
         last = -free.sum(axis=1)
-        return np.concatenate([free, last[:, None]], axis=1), np.abs(last)
+        accepted = draws[:, -1] >= np.abs(last)
+        return np.concatenate([free[accepted], last[accepted, None]], axis=1)
 
 
 class SumAndCount(RejectedLaplace):
@@ -131,7 +133,7 @@ class SumAndCount(RejectedLaplace):
 
     def __init__(self, half_width: int, epsilon: Fraction) -> None:
         super().__init__(2, 2 * half_width / epsilon)
-        self.half_width, self.epsilon = half_width, epsilon
+        self.half_width, self.epsilon, self._count_scale = half_width, epsilon, 2 / epsilon
 
     @cached_property
     def _log_sum(self) -> float:
@@ -157,21 +159,13 @@ class SumAndCount(RejectedLaplace):
         norm = np.maximum(np.abs(s) / self.half_width, np.abs(c))
         return np.where((s - self.half_width * c) % 2 == 0, -float(self.epsilon) * norm - self._log_sum, -np.inf)
 
-    def _propose(self, source: np.random.BitGenerator, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        h = self.half_width
-        s = discrete_laplaces(source, self.scale, (rows,), 2**61)
-        c = discrete_laplaces(source, 2 / self.epsilon, (rows,), 2**61 // h)
-        even = ((s - h * c) % 2 == 0).astype(bool)
-        pairs = np.stack([s, c], axis=1)[even]
-        return pairs, np.abs(np.abs(pairs[:, 0]) - h * np.abs(pairs[:, 1]))
-
-
-def discrete_laplaces(
-    source: np.random.BitGenerator, scale: Fraction, shape: tuple[int, ...], most: int
-) -> NDArray[Any]:
-    """Exact draws with ``P(z) = tanh(1 / (2 scale)) exp(-|z| / scale)``, like `geometrics`."""
-    first, second = geometrics(source, scale, shape, most), geometrics(source, scale, shape, most)
-    return np.asarray(first - second)
+    def _accepted(self, source: np.random.BitGenerator, rows: int) -> NDArray[Any]:
+        first, second, threshold = geometrics(source, self.scale, (3, rows), 2**61)
+        more, less = geometrics(source, self._count_scale, (2, rows), 2**61 // self.half_width)
+        s, c = first - second, more - less
+        excess = np.abs(s) - self.half_width * np.abs(c)
+        accepted = (excess % 2 == 0) & (threshold >= np.abs(excess))
+        return np.array([s[accepted], c[accepted]]).T
 
 
 def geometrics(source: np.random.BitGenerator, scale: Fraction, shape: tuple[int, ...], most: int) -> NDArray[Any]:
@@ -181,9 +175,9 @@ def geometrics(source: np.random.BitGenerator, scale: Fraction, shape: tuple[int
     """
     out = np.empty(math.prod(shape), np.int64)
     _samplers.fill_geometric(source, scale, out)
-    far = np.flatnonzero(out >= most)
-    if not far.size:
+    if out.max(initial=0) < most:
         return out.reshape(shape)
+    far = np.flatnonzero(out >= most)
     total = np.minimum(out, most).astype(object)
     while far.size:
         more = np.empty(far.size, np.int64)

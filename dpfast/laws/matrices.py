@@ -69,7 +69,7 @@ class WishartDifference(VectorNoise):
         out: NDArray[np.int64],
     ) -> None:
         """Decide the entries at these places in ball arithmetic, from the same words."""
-        from dpfast._kernels._balls import round_wishart
+        from dpfast._kernels._vector_balls import round_wishart
 
         i, j = self._above[:, places].tolist()
         wanted = zip(i, j, (self.scales[place] for place in places), strict=True)

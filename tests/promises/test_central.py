@@ -390,8 +390,8 @@ def test_states_of_one_mechanism_in_many_threads():
 
 
 def secretly(mechanisms):
-    """Sixty releases of each by the secure generator: two that are equal were made of the same words."""
-    return [np.asarray(m.release(shaped(m, NEAR), size=60)).tobytes() for m in mechanisms]
+    """Many releases of each by the secure generator: two that are equal were made of the same words."""
+    return [np.asarray(m.release(shaped(m, NEAR), size=400)).tobytes() for m in mechanisms]
 
 
 NEAR = np.linspace(48, 49, 31)

@@ -8,7 +8,7 @@ import pytest
 from numpy.random import PCG64
 from scipy.stats import norm
 
-from dpfast._kernels._balls import round_wishart
+from dpfast._kernels._vector_balls import round_wishart
 from dpfast.laws import RoundedLaplace, WishartDifference
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
