@@ -238,23 +238,22 @@ static double rows_truncate(const double *x, double factor, double *out, ptrdiff
 }
 
 /* A row whose squared norm is not a finite double: out = 0 for a row with NaN or infinity, else the row centered and
- * scaled to numbers of at most 2. Returns the squared norm. */
+ * scaled so that the largest of its numbers is in [1, 2). Returns the squared norm. */
 static double rows_extreme(const double *x, const double *center, double *out, ptrdiff_t d)
 {
-    double largest = 0.0;
+    double largest = 0.0, norm = 0.0;
     for (ptrdiff_t j = 0; j < d; j++) {
-        const double size = __builtin_fabs(x[j]), shift = __builtin_fabs(center[j]);
-        if (!(size < INFINITY)) {
+        if (!(__builtin_fabs(x[j]) < INFINITY)) {
             memset(out, 0, (size_t)d * sizeof *out);
             return 0.0;
         }
+        out[j] = 0.5 * x[j] - 0.5 * center[j]; /* half the difference is finite, and not 0 for the largest */
+        const double size = __builtin_fabs(out[j]);
         largest = size > largest ? size : largest;
-        largest = shift > largest ? shift : largest;
     }
-    const int exponent = -ilogb(largest) - 1;
-    double norm = 0.0;
+    const int exponent = -ilogb(largest);
     for (ptrdiff_t j = 0; j < d; j++) {
-        out[j] = ldexp(x[j], exponent) - ldexp(center[j], exponent);
+        out[j] = ldexp(out[j], exponent);
         norm += out[j] * out[j];
     }
     return norm;

@@ -101,6 +101,17 @@ def test_rows_beyond_a_ball_are_moved_to_its_surface(d):
     assert np.abs(corner - Ball(5.0).ratio / np.sqrt(d)).max() < 1 + 2.0**-23 * 2**26
 
 
+@pytest.mark.parametrize("d", [2, 8, 20])
+def test_rows_beyond_a_small_ball_around_a_huge_center_are_moved_to_its_surface(d):
+    # Next to the center the squares of the differences underflow; next to a step they overflow.
+    ball = Ball(2.0**-980, center=[2.0**437] + [0.0] * (d - 1))
+    for size in (2.0**-100, 2.0**-99, 2.0**-98, 1.0):
+        differences = np.full((1, d), 0.6 * size)
+        differences[0, :2] = 0.0, size
+        (code,) = ball.encode(differences + ball.center)
+        assert np.abs(code - shortened(differences[0], ball)).max() < 1 + 2.0**-23 * ball.ratio
+
+
 def test_rows_with_a_missing_or_infinite_number_are_the_center():
     for value in (np.nan, np.inf, -np.inf):
         rows = np.full((40, 9), 3.0)
