@@ -25,6 +25,7 @@ from dpfast.streaming import Chunks, ProductSums, RowProducts
 _MOST = 2**61  # of a sum in release codes
 _MOST_SCALE = 2.0**56
 _DIGITS = 22  # of the largest squared norm in release codes
+_GREATEST = 2.0**140  # in a release, in squared steps: products of two means of up to 2**61, for 2**17 columns
 
 Values = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class _NoisyProducts(Mechanism):
         object.__setattr__(self, "domain", self.domain.for_products())
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.finite_scale(2.0**42 * self.domain.radius * self.domain.radius)
+        _checks.finite_scale(_GREATEST * self.domain.step * self.domain.step)
         self._check_columns(self.domain.columns or 1)
 
     @property

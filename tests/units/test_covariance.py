@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -374,6 +375,26 @@ class TestParameters:
             dpf.covariance(np.zeros((3, 3)), radius=1.0, center=[0.0, 1.0], epsilon=1.0)
         with pytest.raises(ValueError, match="empty"):
             dpf.covariance(np.zeros((0, 3)), radius=1.0, epsilon=1.0)
+
+    @pytest.mark.parametrize("kind", [dpf.SecondMoments, dpf.Covariance, partial(dpf.Covariance, psd=False)])
+    @pytest.mark.parametrize("steps", [1.0, 2.0**22])
+    def test_releases_of_the_largest_accepted_ball_are_finite(self, kind, steps):
+        radii = [2.0**exponent for exponent in range(400, 700)]
+
+        def mechanism(radius):
+            return kind(domain=Ball(radius, step=radius / steps), epsilon=1e-6)
+
+        accepted = []
+        for radius in radii:
+            try:
+                accepted.append(mechanism(radius))
+            except ValueError:
+                break
+        assert 0 < len(accepted) < len(radii)
+        largest = accepted[-1]
+        codes = 2**61 * np.array([[1] * 65, [-1] * 65, [1, -1] * 32 + [1]])[:, : len(largest.scales(1, 10))]
+        for n in (1, 2**20):
+            assert np.isfinite(largest._decode(codes, n=n, d=10)).all()
 
     def test_damaged_states_are_refused(self):
         mechanism = second_moments()
