@@ -32,7 +32,7 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
-from dpfast.grid import Grid
+from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
@@ -57,6 +57,7 @@ __all__ = [
     "BudgetError",
     "Chunks",
     "EntropyError",
+    "FloatGrid",
     "GlobalSensitivity",
     "Grid",
     "Histogram",

@@ -42,7 +42,11 @@ NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000] 
 
 
 def grid(rng):
-    """A grid of any size and step, next to zero, around it or as far from it as grids may be."""
+    """A grid of any size and step, next to zero, around it or as far from it as grids may be; or one of floats."""
+    if rng.random() < 0.2:
+        options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
+        ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
+        return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
     while True:
         size, step = pick(rng, SIZES), pick(rng, STEPS)
         first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
@@ -396,7 +400,7 @@ def forms_of(job):
 def records_for(job, rng):
     """Nasty records for a job; the bounds of its grid are where they change."""
     made = getattr(job.call, "__defaults__", None) or ()
-    own = next((m.grid for m in made if isinstance(getattr(m, "grid", None), dpf.Grid)), None)
+    own = next((m.grid for m in made if isinstance(getattr(m, "grid", None), (dpf.Grid, dpf.FloatGrid))), None)
     lower, upper = (own.lower, own.upper) if own else pick(rng, [(0.0, 1.0), (-1.7e308, 1.7e308), (0.0, 99.0)])
     for x in datasets(rng, job.n * max(job.rows, 1), lower, upper):
         yield x.reshape(job.n, job.rows) if job.rows else x

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from dpfast import _checks
-from dpfast.grid import Grid, natural_step
+from dpfast.grid import Grid, Points, floats_for, natural_step
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -16,6 +16,7 @@ from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.statistics import (
     Huber,
     MomentStatistic,
+    OrderStatistic,
     RankStatistic,
     Statistic,
 )
@@ -40,12 +41,15 @@ def mechanism_for(
     statistic: Statistic | tuple[float, ...],
     x: Any,
     bounds: tuple[float, float] | None,
-    grid: Grid | None,
+    grid: Points | None,
     epsilon: float,
     delta: float,
     method: str,
 ) -> Mechanism:
-    """The mechanism that releases a statistic of x by the given method."""
+    """The mechanism that releases a statistic of x by the given method.
+
+    Quantiles by inverse sensitivity need neither bounds nor a grid.
+    """
     methods = _methods(type(statistic))
     if method not in methods:
         raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
@@ -53,6 +57,8 @@ def mechanism_for(
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
+    if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
+        return _unbounded(methods[method], statistic, floats_for(x), epsilon)
     _checks.bounds_or_grid(bounds, grid)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
@@ -60,9 +66,20 @@ def mechanism_for(
     return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
 
 
+def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
+    return isinstance(statistic, (OrderStatistic, tuple))
+
+
 def _spent(delta: float) -> dict[str, float]:
     """The keyword argument `delta`, if it is not 0."""
     return {"delta": delta} if delta else {}
+
+
+@lru_cache(maxsize=256)
+def _unbounded(
+    mechanism: Callable[..., Mechanism], statistic: Statistic | tuple[float, ...], grid: Points, epsilon: float
+) -> Mechanism:
+    return mechanism(statistic, grid=grid, epsilon=epsilon)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Points
 
 if TYPE_CHECKING:
     pass
@@ -183,7 +183,7 @@ class Ranks(Reading):
 
     Parameters
     ----------
-    grid : Grid
+    grid : Points
     wanted : callable
         ``wanted(n)`` returns the stretches of ranks, pairs (first, last); with `sums` at most two, not overlapping.
     finish : callable
@@ -194,7 +194,7 @@ class Ranks(Reading):
 
     def __init__(
         self,
-        grid: Grid,
+        grid: Points,
         wanted: Callable[[int], Iterable[tuple[int, int]]],
         finish: Callable[[Ordered], Any],
         *,
@@ -252,12 +252,14 @@ class Ranks(Reading):
                 self._copied[-1].add(codes)
 
     def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
-        _stream.count(part, table[0], self._level.shift, first=self._grid.first, **self._grid.kernel)
+        grid, values = self._grid.evenly(part)
+        _stream.count(values, table[0], self._level.shift, first=grid.first, **grid.kernel)
 
     def _refine(self, part: Array, table: NDArray[np.uint32]) -> Integers:
         room = np.empty(min(self._copied[-1].left, len(part)), np.int64)
+        grid, values = self._grid.evenly(part)
         filled = _stream.refine(
-            part, self._any, self._marks, table, room, self._level.shift, first=self._grid.first, **self._grid.kernel
+            values, self._any, self._marks, table, room, self._level.shift, first=grid.first, **grid.kernel
         )
         return room[:filled].copy() if 2 * filled < room.size else room[:filled]
 
@@ -373,7 +375,7 @@ class _Gap(NamedTuple):
         below, above = int(ends[i]), n - int(befores[i + 1])
         return cls(int(lasts[i]), int(cells[0][i + 1]), below, n - below - above, above)
 
-    def clamped_sum(self, values: Array, grid: Grid, threads: int) -> int:
+    def clamped_sum(self, values: Array, grid: Points, threads: int) -> int:
         """The sum of the codes clamped to low..high."""
         low, high = grid.value(self.low), grid.value(self.high)
         total, _ = _select.moments(
@@ -414,7 +416,7 @@ class Selected(NamedTuple):
 
     @classmethod
     def of(
-        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, *, sums: bool = False, threads: int = 1
+        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, sums: bool = False, threads: int = 1
     ) -> Selected:
         """The stretches that hold all wanted ranks, and the sum between two of them."""
         n, joined = len(values), _joined_stretches(wanted)
@@ -455,7 +457,7 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def _many(
-    values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, threads: int
+    values: Array, wanted: Iterable[tuple[int, int]], grid: Points, threads: int
 ) -> tuple[list[int], list[Integers]]:
     """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of(wanted, len(values))
@@ -474,7 +476,7 @@ class Order(NamedTuple):
     between: int = 0  # the sum of the codes without an entry
 
     @classmethod
-    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
+    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Points) -> Order:
         """Make an order from ascending codes in cells and their counts.
 
         If passes saw different records, surplus records are removed from the end of a cell and missing records are
