@@ -44,6 +44,7 @@ from dpfast.mechanisms import (
     Quantiles,
     Selection,
     SmoothSensitivity,
+    bounds,
     m_estimate,
     select,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "SmoothSensitivity",
     "SmoothedHistogram",
     "audit",
+    "bounds",
     "by_group",
     "densities",
     "density",

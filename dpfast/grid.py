@@ -449,11 +449,20 @@ def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
 
 def floats_for(x: Any) -> FloatGrid:
     """The grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
-    return _INTEGERS if _containers.declares_integers(x) else _FLOATS
+    return unbounded(_containers.declares_integers(x))
 
 
-_FLOATS = FloatGrid()
-_INTEGERS = FloatGrid(resolution=math.ldexp(1.0, _FLOATS.digits - 1), lower=-(2.0**63), upper=2.0**64)
+def unbounded(integers: bool) -> FloatGrid:
+    """The grid of floats for records without bounds, or of integers."""
+    return _INTEGERS if integers else _FLOATS
+
+
+def integers_within(lower: float, upper: float) -> FloatGrid:
+    """The floats that are integers."""
+    return FloatGrid(resolution=math.ldexp(1.0, FloatGrid().digits - 1), lower=lower, upper=upper)
+
+
+_FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 
 
 def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:

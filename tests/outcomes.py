@@ -255,6 +255,20 @@ FUNCTIONS = {
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
+    "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
+    "median, no bounds": lambda x, source, epsilon: dpf.median(x, epsilon=epsilon, rng=source),
+    "quantile, no bounds": lambda x, source, epsilon: dpf.quantile(x, [0.1, 0.6], epsilon=epsilon, rng=source),
+    "iqr, no bounds": lambda x, source, epsilon: dpf.iqr(x, epsilon=epsilon, rng=source),
+    "mean, private bounds": lambda x, source, epsilon: dpf.mean(x, bounds="private", epsilon=epsilon, rng=source),
+    "variance, private bounds": lambda x, source, epsilon: dpf.variance(
+        x, bounds="private", epsilon=epsilon, rng=source
+    ),
+    "trimmed_mean, private bounds": lambda x, source, epsilon: dpf.trimmed_mean(
+        x, 0.1, bounds="private", epsilon=epsilon, rng=source
+    ),
+    "median, private bounds": lambda x, source, epsilon: dpf.median(
+        x, bounds="private", epsilon=epsilon, method="smooth-sensitivity", rng=source
+    ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}

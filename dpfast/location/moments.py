@@ -34,7 +34,7 @@ def mean(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
@@ -49,9 +49,13 @@ def mean(
     method : {"global-sensitivity", "inverse-sensitivity"}
         Laplace noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
         mechanism, which for records far from both bounds is better only with large epsilon.
-    epsilon, bounds, grid, delta, rng, workers
-        See `median`, also for errors. Raises a ValueError also if the number of records times the number of grid points
-        is 2**63 or more.
+    bounds : tuple of two floats, or "private"
+        Public bounds in data units. "private" finds bounds with half of epsilon: the quantiles with 120 / (epsilon n)
+        of the records beyond each, moved outward by their distance and rounded outward; the other half releases the
+        mean. It takes n epsilon of at least 480 (docs/guides/bounds.md).
+    epsilon, grid, delta, rng, workers
+        See `median`, also for errors; bounds or a grid are needed here. Raises a ValueError also if the number of
+        records times the number of grid points is 2**63 or more, or if they are too few for private bounds.
 
     Returns
     -------
@@ -73,6 +77,8 @@ def mean(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
     True
+    >>> abs(dpf.mean(pay, bounds="private", epsilon=1.0) - 43_400) < 400
+    True
     """
     return float(mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
 
@@ -81,7 +87,7 @@ def sum(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
@@ -174,7 +180,7 @@ def variance(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
@@ -214,7 +220,7 @@ def std(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid, Points
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
     Huber,
@@ -192,7 +191,7 @@ def trimmed_mean(
     trim: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -208,7 +207,9 @@ def trimmed_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
-    epsilon, bounds, grid, delta, method, rng, workers
+    bounds : tuple of two floats, or "private"
+        See `mean`; bounds or a grid are needed.
+    epsilon, grid, delta, method, rng, workers
         See `median`, also for errors, privacy and references. Raises a ValueError also if the number of records in the
         mean times the number of grid points is 2**63 or more.
 
@@ -236,7 +237,7 @@ def winsorized_mean(
     trim: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -307,9 +308,7 @@ def iqr(
     True
     """
     if bounds is None and not isinstance(grid, Grid) and method == "inverse-sensitivity":
-        both = quantile(x, (0.25, 0.75), epsilon=epsilon, grid=grid, delta=delta, rng=rng, workers=workers)
-        low, high = both.tolist()
-        return float(min(high - low, sys.float_info.max))
+        return range_of(quantile(x, (0.25, 0.75), epsilon=epsilon, grid=grid, delta=delta, rng=rng, workers=workers))
     return float(
         mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
     )
@@ -320,7 +319,7 @@ def huber(
     k: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -337,7 +336,7 @@ def huber(
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
     epsilon, bounds, grid, delta, method, rng, workers
-        See `median`, also for returns, errors, privacy and references.
+        See `trimmed_mean`, also for errors, privacy and references. The release is a point of the grid.
 
     Notes
     -----

@@ -1,5 +1,6 @@
 """Mechanisms. Each one consists of a reading of the records and the law of the release."""
 
+from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -18,6 +19,7 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "bounds",
     "m_estimate",
     "select",
 ]

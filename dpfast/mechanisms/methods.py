@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfast import _checks
 from dpfast.grid import Grid, Points, floats_for, natural_step
+from dpfast.mechanisms.bounds import within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -40,7 +45,7 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
 def mechanism_for(
     statistic: Statistic | tuple[float, ...],
     x: Any,
-    bounds: tuple[float, float] | None,
+    bounds: tuple[float, float] | str | None,
     grid: Points | None,
     epsilon: float,
     delta: float,
@@ -60,6 +65,8 @@ def mechanism_for(
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
         return _unbounded(methods[method], statistic, floats_for(x), epsilon)
     _checks.bounds_or_grid(bounds, grid)
+    if isinstance(bounds, str):
+        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, delta)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
     lower, upper = _checks.pair("bounds", bounds)
@@ -68,6 +75,27 @@ def mechanism_for(
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
     return isinstance(statistic, (OrderStatistic, tuple))
+
+
+def range_of(quartiles: NDArray[np.float64]) -> float:
+    """The distance of two released quantiles, at most the largest double."""
+    low, high = quartiles.tolist()
+    return float(min(high - low, sys.float_info.max))
+
+
+def _privately_bounded(
+    mechanism: Callable[..., Mechanism],
+    statistic: Statistic | tuple[float, ...],
+    bounds: str,
+    step: float | None,
+    epsilon: float,
+    delta: float,
+) -> Mechanism:
+    if bounds != "private":
+        raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
+        raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
+    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **_spent(delta))
 
 
 def _spent(delta: float) -> dict[str, float]:
