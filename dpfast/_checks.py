@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 # A decimal or a ratio; limited exponents keep exact arithmetic cheap.
 _SPELLED = re.compile(r"\s*[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?)\s*", re.ASCII)
@@ -130,6 +131,25 @@ def scale(value: Any, step: float = 1.0, name: str = "scale") -> float | Fractio
     return steps
 
 
+def scales(value: Any, most_bits: int = 56) -> NDArray[Any]:
+    """Check the scales of noise on several integers and return their exact values: doubles, or else objects."""
+    array = value.copy() if isinstance(value, np.ndarray) and value.dtype == np.float64 else _exact_scales(value)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"scales must be a sequence of at least one number, not an array of shape {array.shape}")
+    if not ((array > 0) & (array <= 2**most_bits)).all():
+        raise ValueError(f"each of scales must be positive and at most 2**{most_bits}")
+    return array
+
+
+def _exact_scales(value: Any) -> NDArray[Any]:
+    try:
+        numbers = [scale(part, name="each of scales") for part in value]
+    except TypeError as error:
+        raise TypeError(f"scales must be a sequence of numbers, one for each coordinate: {error}") from None
+    doubles = [float(number) for number in numbers]
+    return np.array(doubles) if doubles == numbers else np.array(numbers, dtype=object)
+
+
 def fraction(name: str, value: Any) -> float:
     """Check a number in [0, 1]."""
     number = real(name, value)
@@ -199,12 +219,22 @@ def density_range(size: float) -> None:
         )
 
 
-def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+def noise_scale(sensitivity: int, epsilon: float | Fraction) -> Fraction:
     """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+        raise ValueError(
+            f"epsilon={float(epsilon)!r} needs noise of more than 2**56 steps of the grid: use a coarser step"
+        )
     return scale
+
+
+def period(sensitivity: SupportsIndex) -> int:
+    """Check the sensitivity that staircase noise is made for, in units of the integers."""
+    number = whole("sensitivity", sensitivity, least=1)
+    if number > 2**56:
+        raise ValueError(f"sensitivity must be at most 2**56 for staircase noise, not {number}")
+    return number
 
 
 def fractions(name: str, values: Any) -> tuple[float, ...]:
@@ -233,6 +263,8 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 def threads(workers: SupportsIndex) -> int:
     """The number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
+    if type(workers) is int and workers > 0:
+        return workers
     number = whole("workers", workers, least=-1)
     if number == 0:
         raise ValueError("workers must be at least 1, or -1 for all cores, not 0")

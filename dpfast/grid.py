@@ -64,8 +64,11 @@ class Points(ABC):
         """The keyword arguments that describe the grid to the kernels of selection."""
 
     @abstractmethod
-    def evenly(self, values: NDArray[Any]) -> tuple[Grid, NDArray[Any]]:
-        """A grid of evenly spaced points, and values that have the codes of `values` on it, for kernels of codes."""
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
+        """A grid of evenly spaced points, and values that have the codes of `values` on it, for kernels of codes.
+
+        They are in `values`, or in `out` if that is given and conversion is needed.
+        """
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -191,7 +194,7 @@ class Grid(Points):
         """The keyword arguments that describe the grid to the kernels of selection."""
         return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
 
-    def evenly(self, values: NDArray[Any]) -> tuple[Grid, NDArray[Any]]:
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
         return self, values
 
     def __str__(self) -> str:
@@ -320,12 +323,12 @@ class FloatGrid(Points):
         """The number of octaves of normal doubles below the resolution."""
         return math.frexp(max(self.resolution, _LEAST_NORMAL))[1] + 1021
 
-    def _codes(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def _codes(self, x: NDArray[Any], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """The codes as doubles."""
-        out = np.empty(x.shape[0])
+        codes = np.empty(x.shape[0]) if out is None else out
         _grid.encode_floats(
             x,
-            out,
+            codes,
             lower=self.lower,
             upper=self.upper,
             missing=self.missing,
@@ -335,7 +338,7 @@ class FloatGrid(Points):
             first=self.first,
             shift=53 - self.digits,
         )
-        return out
+        return codes
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
         """The codes of the values, integers in [0, size), in order; see `Grid.encode`."""
@@ -367,8 +370,8 @@ class FloatGrid(Points):
     def _even(self) -> Grid:
         return Grid(0, self.size - 1, step=1)
 
-    def evenly(self, values: NDArray[Any]) -> tuple[Grid, NDArray[Any]]:
-        return self._even, self._codes(_readable(values))
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
+        return self._even, self._codes(_readable(values), out)
 
     def codes_within(
         self, low: NDArray[np.float64], high: NDArray[np.float64]

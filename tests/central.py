@@ -7,14 +7,14 @@ import numpy as np
 
 import dpfast as dpf
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon.
 OPTIONS = {
-    dpf.GlobalSensitivity: [{}],
+    dpf.GlobalSensitivity: [{"noise": "staircase"}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
@@ -22,17 +22,25 @@ OPTIONS = {
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
+        {
+            "family": "normal",
+            "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)},
+            "blocks": 3,
+            "noise": "gaussian",
+            "delta": 1e-3,
+        },
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
 }
-ROWS = (dpf.NestedBoxes, RangeFreeBoxes)  # a record is a row
+ROWS = (dpf.NestedBoxes, IndependentColumns, RangeFreeBoxes)  # a record is a row
 
 
 def subclasses(kind):

@@ -23,7 +23,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
@@ -90,7 +90,9 @@ PARAMETERS = {
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
-    "noise": lambda rng: pick(rng, [None, "laplace", "student-t"]),
+    "noise": lambda rng: pick(
+        rng, [None, "laplace", "student-t", "discrete-laplace", "staircase", "gaussian", "k-norm"]
+    ),
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),
     "qs": lambda rng: tuple(pick(rng, QS) for _ in range(int(rng.integers(1, 5)))),
     "stages": lambda rng: pick(rng, [None, 1, 2]),
@@ -103,6 +105,7 @@ PARAMETERS = {
     "transform": lambda rng: pick(rng, [None, None, ((1.0, 1e300), (0.0, 1.0)), ((0.6, 0.8), (-0.8, 0.6))]),
     "step": lambda rng: pick(rng, STEPS),
     "width": lambda rng: pick(rng, LENGTHS),
+    "dimension": lambda rng: pick(rng, [2, 2, 2, 300]),
     "bins": lambda rng: pick(rng, [1, 2, 7, 1000]),
     "consistency": lambda rng: pick(rng, [None, "clip", "simplex"]),
     "terms": lambda rng: pick(rng, [1, 4, 64]),
@@ -143,7 +146,7 @@ def mechanism(kind, rng):
 
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
-LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
 
 
 def central_jobs(kind, rng, n=None):

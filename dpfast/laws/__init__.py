@@ -1,27 +1,41 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
+from dpfast.laws.clamped import ClampedBox
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
-from dpfast.laws.vectors import Independent, VectorNoise
+from dpfast.laws.rounded import (
+    DiscreteLaplace,
+    IntegerNoise,
+    RoundedGaussian,
+    RoundedLaplace,
+    RoundedStudent3,
+    Staircase,
+)
+from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBall, RoundedBox, VectorNoise
 
 __all__ = [
     "TAIL",
     "BehindTest",
     "Boxes",
+    "ClampedBox",
     "ClampedNoise",
     "DiscreteLaplace",
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "LatticeBox",
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "NormNoise",
+    "RoundedBall",
+    "RoundedBox",
     "RoundedGaussian",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "Staircase",
     "VectorNoise",
     "anywhere",
     "score_cap",

@@ -7,11 +7,9 @@ import math
 from numpy.typing import ArrayLike
 
 from dpfast.grid import Grid
-from dpfast.mechanisms import GlobalSensitivity
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource
 from dpfast.statistics import (
-    Count,
     Mean,
     Sum,
     Variance,
@@ -25,9 +23,6 @@ __all__ = [
     "sum",
     "variance",
 ]
-
-
-_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 def mean(
@@ -47,7 +42,7 @@ def mean(
     ----------
     x : array_like of shape (n,)
     method : {"global-sensitivity", "inverse-sensitivity"}
-        Laplace noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
+        Noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
         mechanism, which for records far from both bounds is better only with large epsilon.
     bounds : tuple of two floats, or "private"
         Public bounds in data units. "private" finds bounds with half of epsilon: the quantiles with 120 / (epsilon n)
@@ -100,7 +95,7 @@ def sum(
     ----------
     x : array_like of shape (n,)
     method : {"global-sensitivity"}
-        Laplace noise of scale width / epsilon, width the distance of the bounds.
+        Noise of scale width / epsilon, width the distance of the bounds.
     epsilon, bounds, grid, delta, rng, workers
         See `mean`, also for errors, privacy, cost and references.
 
@@ -155,13 +150,13 @@ def count(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: rounded Laplace noise
+    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: discrete Laplace noise
     of scale 1 / epsilon, exact, then clamped to 0. For one replaced record the number of all records is public; count
     the records in a range by `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006, "Calibrating noise to sensitivity in private data analysis".
+    Ghosh, Roughgarden and Sundararajan 2009, "Universally utility-maximizing privacy mechanisms".
 
     Examples
     --------
@@ -172,8 +167,7 @@ def count(
     >>> 7_900 < dpf.count(ages, within=(18, float("inf")), epsilon=1.0) < 8_500
     True
     """
-    mechanism = GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
-    return int(mechanism(x, rng=rng, workers=workers))
+    return int(count_of(within, epsilon)(x, rng=rng, workers=workers))
 
 
 def variance(
@@ -193,7 +187,7 @@ def variance(
     ----------
     x : array_like of shape (n,)
     method : {"global-sensitivity"}
-        Laplace noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
+        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
     epsilon, bounds, grid, delta, rng, workers
         See `mean`, also for errors, privacy and references.
 

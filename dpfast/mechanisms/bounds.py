@@ -153,8 +153,8 @@ class _PrivatelyBounded(Mechanism):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        found = ("bounded-range", self._half, 1)
-        return PrivacyProfile(self.privacy, (found, *self._largest.privacy_profile.parts))
+        """Of the quantiles and of any release with the other half: its form depends on the bounds."""
+        return PrivacyProfile(self.privacy, (("bounded-range", self._half, 1), ("pure", self._half, 1)))
 
     def __repr__(self) -> str:
         return f"<release of the {self.statistic} within bounds found privately: {self.privacy}>"

@@ -19,12 +19,15 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.statistics import (
+    Count,
     Huber,
     MomentStatistic,
     OrderStatistic,
     RankStatistic,
     Statistic,
 )
+
+_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 @cache
@@ -96,6 +99,18 @@ def _privately_bounded(
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
     return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **_spent(delta))
+
+
+def count_of(within: Any, epsilon: float) -> Mechanism:
+    """The mechanism that releases the number of records, for one record added or removed."""
+    if within is not None:  # check before the cache, in which 1 and True are equal keys
+        within = _checks.interval("within", within)
+    return _count(within, _checks.positive_down("epsilon", epsilon))
+
+
+@lru_cache(maxsize=256)
+def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
+    return GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
 
 
 def _spent(delta: float) -> dict[str, float]:

@@ -49,6 +49,10 @@ class MomentStatistic(Statistic):
         """The public power of two by which T is divided, with rounding, to give a release code."""
         return 1
 
+    def steps(self, grid: Grid) -> int | None:
+        """The sensitivity in release codes if it is the same for every n; None, the default, if it depends on n."""
+        return None
+
 
 class UnboundedStatistic(MomentStatistic):
     """A statistic that does not need n: an integer total to which each record adds a bounded amount."""
@@ -69,9 +73,12 @@ class UnboundedStatistic(MomentStatistic):
     def unit(self, grid: Grid) -> float:
         """The value of one unit of the total, in data units."""
 
-    def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
+    def decode_total(self, grid: Grid, codes: ArrayLike | int) -> Any:
         """The floats for totals, counted from the least total."""
-        k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
+        (first, _), unit = self.range(grid), self.unit(grid)
+        if isinstance(codes, int):
+            return scaled(first + codes, 1, unit)
+        k = _containers.integers("codes", codes)
         values = [scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -98,6 +105,9 @@ class Mean(TrimmedSum, MomentStatistic):
     def sensitivity(self, grid: Grid, n: int) -> int:
         return grid.size - 1
 
+    def steps(self, grid: Grid) -> int:
+        return grid.size - 1
+
 
 @dataclass(frozen=True)
 class Sum(UnboundedStatistic):
@@ -119,6 +129,9 @@ class Sum(UnboundedStatistic):
         return n * (grid.size - 1)
 
     def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+    def steps(self, grid: Grid) -> int:
         return grid.size - 1
 
     def total(self, grid: Grid, n: int, codes: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
-from dpfast.grid import Points
+from dpfast.grid import Grid, Points
 
 if TYPE_CHECKING:
     pass
@@ -23,6 +23,7 @@ from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_code
 
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
 _THREAD = 2**18  # records for which a thread pays off
+_CONVERTED = 2**15  # records that are converted to codes at once
 _PIECE = 2**31  # maximum number of records added at once: half the range of 32-bit counts
 
 
@@ -252,16 +253,26 @@ class Ranks(Reading):
                 self._copied[-1].add(codes)
 
     def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
-        grid, values = self._grid.evenly(part)
-        _stream.count(values, table[0], self._level.shift, first=grid.first, **grid.kernel)
+        for grid, values in self._evenly(part):
+            _stream.count(values, table[0], self._level.shift, first=grid.first, **grid.kernel)
 
     def _refine(self, part: Array, table: NDArray[np.uint32]) -> Integers:
         room = np.empty(min(self._copied[-1].left, len(part)), np.int64)
-        grid, values = self._grid.evenly(part)
-        filled = _stream.refine(
-            values, self._any, self._marks, table, room, self._level.shift, first=grid.first, **grid.kernel
-        )
+        filled, marks, shift = 0, self._marks, self._level.shift
+        for grid, values in self._evenly(part):
+            left = room[filled:]
+            filled += _stream.refine(values, self._any, marks, table, left, shift, first=grid.first, **grid.kernel)
         return room[:filled].copy() if 2 * filled < room.size else room[:filled]
+
+    def _evenly(self, part: Array) -> Iterator[tuple[Grid, Array]]:
+        """The records as the kernels of codes read them: on a grid of floats, converted in pieces that fit a cache."""
+        if isinstance(self._grid, Grid):
+            yield self._grid, part
+            return
+        room = np.empty(min(len(part), _CONVERTED))
+        for start in range(0, len(part), _CONVERTED):
+            piece = part[start : start + _CONVERTED]
+            yield self._grid.evenly(piece, room[: len(piece)])
 
     def merge(self, other: Ranks) -> None:
         for mine, its in zip(self._looked, other._looked, strict=True):

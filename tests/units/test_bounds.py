@@ -149,7 +149,7 @@ class TestPrivateBounds:
         assert charge.times == 1
         mechanism = mechanism_for(Mean(), PAY, "private", None, 0.25, 0.0, "global-sensitivity")
         assert mechanism.privacy == Privacy(0.25)
-        assert mechanism.privacy_profile.parts == (("bounded-range", 0.125, 1), ("laplace", 0.125, 1))
+        assert mechanism.privacy_profile.parts == (("bounded-range", 0.125, 1), ("pure", 0.125, 1))
         assert "within bounds found privately" in repr(mechanism)
         with Ledger(0.2) as small, pytest.raises(BudgetError):
             dpf.mean(Untouchable(), bounds="private", epsilon=0.25)
