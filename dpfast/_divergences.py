@@ -29,7 +29,8 @@ class Part(NamedTuple):
     parameter : float
         epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
-        The sensitivity in steps of the integers, for "discrete-laplace" and "staircase".
+        The sensitivity in steps of the integers, for "discrete-laplace" and "staircase"; the number of integers, for
+        "zero-sum-laplace".
     r : int
         The first magnitude below the top level, for "staircase".
     """
@@ -56,9 +57,9 @@ def _discrete_laplace_rho(e: arb, part: Part) -> arb:
     return e + (-e).expm1() * 2 * step * (-step).exp() / -(-2 * step).expm1()
 
 
-def _staircase_rho(e: arb, part: Part) -> arb:
+def _three_losses_rho(e: arb, part: Part) -> arb:
     most = _most_loss(e, part)
-    if most * (1 + (-e / 2).exp()) ** 2 >= 1:  # always for the r of least mean magnitude
+    if most * (1 + (-e / 2).exp()) ** 2 >= 1:  # always for zero-sum noise, and for the r of least mean magnitude
         return e * most * -(-e).expm1()
     return _pure_rho(e, part)
 
@@ -84,16 +85,39 @@ def _discrete_laplace_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + moment.log() / (a - 1)
 
 
-def _staircase_renyi(e: arb, part: Part, a: arb) -> arb:
+def _three_losses_renyi(e: arb, part: Part, a: arb) -> arb:
     y = (-(a - 1) * e).exp()
     return e + (y - (1 - y) * (-a * e).expm1() * _most_loss(e, part)).log() / (a - 1)
 
 
 def _most_loss(e: arb, part: Part) -> arb:
-    """The probability of the loss epsilon between staircase noise and its shift by all steps."""
+    """The probability of the loss epsilon, where all losses are epsilon, 0 and -epsilon."""
+    return _staircase_share(e, part) if part.family == "staircase" else _zero_sum_share(e, part)
+
+
+def _staircase_share(e: arb, part: Part) -> arb:
+    """Of staircase noise and its shift by all steps."""
     s, top, q = part.steps, 2 * part.r - 1, (-e).exp()
     crossed = min(top, s)
     return (crossed + (s - crossed) * q) / (top + (2 * s - top) * q)
+
+
+def _zero_sum_share(e: arb, part: Part) -> arb:
+    """Of s integers with zero-sum Laplace noise, one up and one down by 1.
+
+    ``A_(s-1)(x) / A_s(x)``, x = exp(-e), A_s having the coefficients ``comb(s - 1, i)**2``. It decreases in s; beyond
+    256 integers it is the share of 256.
+    """
+    x, s = (-e).exp(), min(max(part.steps, 2), _MOST_ZERO_SUM)
+    return _squared_binomials(s - 2, x) / _squared_binomials(s - 1, x)
+
+
+def _squared_binomials(n: int, x: arb) -> arb:
+    """The polynomial with the coefficients ``comb(n, i)**2``, by Horner's rule."""
+    total = arb(0)
+    for i in range(n + 1):
+        total = total * x + math.comb(n, i) ** 2
+    return total
 
 
 def _bounded_range_renyi(e: arb, part: Part, a: arb) -> arb:
@@ -116,7 +140,8 @@ _PURE = {
     "bounded-range": _Family(_bounded_range_rho, _bounded_range_renyi),
     "laplace": _Family(_laplace_rho, _laplace_renyi),
     "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
-    "staircase": _Family(_staircase_rho, _staircase_renyi),
+    "zero-sum-laplace": _Family(_three_losses_rho, _three_losses_renyi),
+    "staircase": _Family(_three_losses_rho, _three_losses_renyi),
 }
 # Families without a finite epsilon, and their rho.
 _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
@@ -124,6 +149,8 @@ _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
     "concentrated": lambda rho: rho,
 }
 FAMILIES = (*_PURE, *_UNBOUNDED)
+WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace")
+_MOST_ZERO_SUM = 256
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
@@ -152,6 +179,12 @@ def renyi_up(part: Part, order: float) -> Fraction:
         return Fraction()
     renyi = _PURE[part.family].renyi
     return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part, arb(order)))))
+
+
+@lru_cache(maxsize=1024)
+def zero_sum_share_up(part: Part) -> float:
+    """The probability of the largest loss of "zero-sum-laplace", rounded up."""
+    return min(1.0, _balls.upper(lambda: _zero_sum_share(arb(part.parameter), part)))
 
 
 # ---- delta at an epsilon, both at least 0 ----

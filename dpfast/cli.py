@@ -165,6 +165,9 @@ def _parser() -> argparse.ArgumentParser:
     bars = commands.add_parser("histogram", help="release a histogram of a column")
     _column(bars)
     bars.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
+    bars.add_argument(
+        "--delta", type=_exact, default=0.0, help="0 (default), or more for Gaussian noise where it is less"
+    )
     bars.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
     _common(bars)
     bars.set_defaults(run=_histogram)
@@ -228,25 +231,18 @@ def _exact(text: str) -> Fraction:
         raise argparse.ArgumentTypeError(str(error).strip()) from None
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+def _reader(make: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return make(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
+
+    return read
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
-
-
-def _bins(text: str) -> int | str:
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer or auto, not {text!r}") from None
+_number, _whole = _reader(float, "a number"), _reader(int, "an integer")
+_bins = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
@@ -425,7 +421,7 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng = _column_grid(arguments), _rng(arguments)
-    options = {"bins": arguments.bins, "epsilon": arguments.epsilon}
+    options = {"bins": arguments.bins, "epsilon": arguments.epsilon, "delta": arguments.delta}
     save = _saver(arguments.plot) if arguments.plot else None
     histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = _read(arguments)

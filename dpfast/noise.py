@@ -346,7 +346,7 @@ def ball(
     The density is proportional to ``exp(-sqrt(sum_i (z_i / scales_i)**2))``; the standard deviation of z_i is
     ``scales_i sqrt(d + 1)``.
 
-    Parameters, returns and cost are those of `box`; the probability of ball arithmetic is about sqrt(d) scale * 2**-47
+    Parameters, returns and cost are those of `box`; the probability of ball arithmetic is about sqrt(d) scale * 2**-45
     for each coordinate.
 
     Notes

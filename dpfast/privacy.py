@@ -11,6 +11,7 @@ from typing import Any
 from dpfast import _checks
 from dpfast._divergences import (
     FAMILIES,
+    WITH_STEPS,
     Part,
     concentrated_delta_up,
     gaussian_delta_up,
@@ -231,9 +232,11 @@ class PrivacyProfile:
         number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
         epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
         s)``, s = 1 by default; "staircase", (family, epsilon, times, s, r), one of probability proportional to
-        ``exp(-epsilon floor(1 + (|z| - r) / s))``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus
-        Gaussian noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times),
-        any rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
+        ``exp(-epsilon floor(1 + (|z| - r) / s))``; "zero-sum-laplace", (family, epsilon, times, k), k counts, of which
+        a record may raise one by 1 and lower another, plus noise z of sum 0 with probability proportional to
+        ``exp(-epsilon sum |z| / 2)``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise
+        of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
+        rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
     failure : float, optional
         The probability of the event that is set aside, at most the delta of `privacy`. Default: that delta; 0 where a
         part is Gaussian or concentrated (except parts of parameter 0, or made 0 times) and `privacy` is stated in
@@ -274,7 +277,7 @@ class PrivacyProfile:
                 raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}, not {family!r}")
             if not 0 <= parameter < math.inf:
                 raise ValueError(f"the parameter of a part must be finite and at least 0, not {parameter!r}")
-            if shape and family not in ("discrete-laplace", "staircase"):
+            if shape and family not in WITH_STEPS:
                 raise ValueError(f"parts of the family {family!r} have no steps")
         object.__setattr__(self, "parts", checked)
         given = self._default_failure() if self.failure is _MISSING else self.failure
@@ -300,8 +303,8 @@ class PrivacyProfile:
 
         The sum over the parts of the least rho of their families: epsilon tanh(epsilon / 2) for "pure", epsilon +
         exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", more than that but at most that of
-        "pure" for "staircase" of the r of `dpfast.noise.staircase`, about a quarter of "pure" for
-        "bounded-range", mu**2 / 2 for "gaussian".
+        "pure" for "staircase" of the r of `dpfast.noise.staircase`, less than "pure" for "zero-sum-laplace",
+        about a quarter of "pure" for "bounded-range", mu**2 / 2 for "gaussian".
 
         References
         ----------

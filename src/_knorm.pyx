@@ -97,7 +97,7 @@ def fill_ball(bit_generator, scales, int64_t[:, ::1] out not None, *, bint exact
     """Fill rows of d integers with round(z), z of density proportional to exp(-sqrt(sum_i (z_i / scales_i)**2)).
 
     **Law** exact, saturated at +-(2**63 - 1). **Assumes** d scales, 0 < scale <= 2**56. **Cost** 3 d / 2 words a row;
-    ball arithmetic with probability about sqrt(d) * scale * 2**-47 for each coordinate. **Reference**
+    ball arithmetic with probability about sqrt(d) * scale * 2**-45 for each coordinate. **Reference**
     docs/proofs/knorm.md.
     """
     cdef const double[::1] rounded = np.ascontiguousarray(scales, dtype=np.float64)

@@ -76,7 +76,7 @@ static inline double dpfast_neg_log_product(dpfast_product product, double n, do
     return r;
 }
 
-/* A relative error in place of an absolute one; above 2^-6 for what tells nothing: widths above 2^-12 or r near 0. */
+/* A relative error in place of an absolute one; above 2^-6 where that bounds nothing: short words, or r near 0. */
 static inline double dpfast_relative(double error, double r)
 {
     return error < 0x1p-11 && error < r * 0x1p-6 ? error / r : 1.0;

@@ -82,10 +82,21 @@ def family(rng):
     )
 
 
+def domain(rng):
+    """A domain of rows of any kind and size, for any number of columns or for two."""
+    while True:
+        radius, center = pick(rng, LENGTHS), pick(rng, [0.0, 0.0, 1e300, (3.0, -4e15)])
+        step = pick(rng, [None, None, *STEPS])
+        boxes = dpf.domains.Box(pick(rng, [grid(rng), (grid(rng), grid(rng))]))
+        with contextlib.suppress(ValueError):
+            return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": grid,
+    "domain": domain,
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
@@ -271,6 +282,15 @@ FUNCTIONS = {
     ),
     "median, private bounds": lambda x, source, epsilon: dpf.median(
         x, bounds="private", epsilon=epsilon, method="smooth-sensitivity", rng=source
+    ),
+    "mean, add-remove": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "sum, add-remove": lambda x, source, epsilon: dpf.sum(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "histogram, Gaussian": lambda x, source, epsilon: dpf.histogram(
+        x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }

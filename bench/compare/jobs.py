@@ -109,6 +109,10 @@ def noise(size) -> Iterator[Job]:
         floor = Floor("Generator.standard_normal", lambda: rng.standard_normal(n), 1.0)
         run = lambda s=sigma: dpf.noise.gaussian(s, n)  # noqa: E731
         yield Job(f"rounded Gaussian, sigma {name}, {power(n)} draws", run, (floor,))
+    for name, draw in (("box", dpf.noise.box), ("ball", dpf.noise.ball)):
+        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal((n // 100, 100)))
+        run = lambda draw=draw: draw(np.full(100, 1e3), n // 100)  # noqa: E731
+        yield Job(f"noise by the norm of a {name}, scale 1e3, {power(n)} coordinates, d = 100", run, (floor,))
     scale, p = 1e3, -math.expm1(-1e-3)
     floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
     run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731
@@ -164,6 +168,16 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"trimmed mean 10 %, {suffix}", lambda: dpf.trimmed_mean(x, 0.1, **public), (trimmed,))
     quartiles = Floor("np.percentile(x, [25, 75])", lambda: np.percentile(x, [25, 75]), 0.25)
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
+
+
+def rows(size) -> Iterator[Job]:
+    """Means of the columns, in a box and in a ball."""
+    x = np.random.default_rng(0).normal(size=(size(10**6), 20))
+    floor = Floor("X.mean(axis=0)", lambda: x.mean(axis=0), 1.5)
+    public = {"box": {"bounds": (-5.0, 5.0)}, "ball": {"radius": 5.0, "delta": 1e-6}}
+    for name, options in public.items():
+        options["epsilon"] = data.EPSILON
+        yield Job(f"mean in a {name}, n = {power(len(x))}, d = 20", lambda o=options: dpf.mean(x, **o), (floor,))
 
 
 def robust(size) -> Iterator[Job]:
@@ -358,6 +372,7 @@ GROUPS = {
     "random": random,
     "grid": grid,
     "hosts": hosts,
+    "rows": rows,
     "robust": robust,
     "local-vectors": local_vectors,
     "selection": selection,

@@ -478,20 +478,29 @@ def _double_up(ball: arb) -> float:
     return double if top <= arb(double) else nextafter(double, inf)
 
 
-class _Row:
-    """The uniform numbers of a row of noise by a norm: of the magnitudes of its direction, and of its length."""
+class _Numbers:
+    """Uniform numbers that are refined together: the i-th lies in [firsts[i], firsts[i] + 1) * 2**-bits."""
 
-    def __init__(self, words: Sequence[int], radii: Sequence[int], more: Callable[[], int]) -> None:
-        self.magnitudes = [_Uniform(word >> 1, 63, more) for word in words]
-        self.radii = [_Uniform(word, 64, more) for word in radii]
+    def __init__(self, firsts: Sequence[int], bits: int, more: Callable[[], int]) -> None:
+        self.firsts, self.bits, self._more = firsts, bits, more
 
-    def gamma(self) -> arb:
-        """-log of the product of the radii."""
-        return -prod((u.ball for u in self.radii), start=arb(1)).log()
+    def refine(self) -> None:
+        self.firsts = [(first << 64) | self._more() for first in self.firsts]
+        self.bits += 64
+
+    def neg_log_product(self) -> arb:
+        product = arb(1)
+        for start in range(0, len(self.firsts), 32):  # products of integers are faster, if these are short
+            part = self.firsts[start : start + 32]
+            exponent = fmpz(-self.bits * len(part))
+            low, high = prod(part), prod(first + 1 for first in part)
+            product *= arb((fmpz(low), exponent)).union(arb((fmpz(high), exponent)))
+        return -product.log()
 
     def normals(self) -> list[arb]:
-        """The z with P(|Z| > z) = U of the magnitudes, Z standard normal."""
-        return [arb(2).sqrt() * u.ball.erfcinv() for u in self.magnitudes]
+        """The z >= 0 with P(|Z| > z) = U for these numbers U, Z standard normal."""
+        root, unit = arb(2).sqrt(), arb((fmpz(1), fmpz(-self.bits - 1)))
+        return [root * (arb(2 * first + 1, 1) * unit).erfcinv() for first in self.firsts]
 
 
 def _nearest(y: arb) -> int | None:
@@ -509,19 +518,17 @@ def round_box(
 
     U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
     """
-    row = _Row(words, radii, more)
-    length = lru_cache(maxsize=1)(lambda bits: row.gamma())
+    factors = _Numbers(radii, 64, more)
+    length = lru_cache(maxsize=1)(lambda bits: factors.neg_log_product())
 
     def magnitude(i: int) -> int:
-        u, scale = row.magnitudes[i], _rational(scales[i])
+        u, scale = _Uniform(words[i] >> 1, 63, more), _rational(scales[i])
         while True:
-            bits = row.radii[0].bits
-            with _bits(bits + 192):
-                nearest = _nearest(length(bits) * scale * u.ball)
+            with _bits(factors.bits + 64):
+                nearest = _nearest(length(factors.bits) * scale * u.ball)
             if nearest is not None:
                 return nearest
-            for number in [u] if u.bits < bits else row.radii:
-                number.refine()
+            (u if u.bits < factors.bits else factors).refine()
 
     return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]
 
@@ -534,24 +541,23 @@ def round_ball(
     r is half the sum of the squares of the magnitudes of all words, plus -log of the product of the numbers of `radii`.
     A word's last bit is the sign.
     """
-    row = _Row(words, radii, more)
+    magnitudes, factors = _Numbers([word >> 1 for word in words], 63, more), _Numbers(radii, 64, more)
 
     @lru_cache(maxsize=1)
     def parts(bits: int) -> tuple[list[arb], arb]:
-        normals = row.normals()
+        normals = magnitudes.normals()
         squares = [z * z for z in normals]
-        length = sum(squares, arb(0)) / 2 + row.gamma()
+        length = sum(squares, arb(0)) / 2 + factors.neg_log_product()
         return normals, length / sum(squares[: len(scales)], arb(0)).sqrt()
 
     def magnitude(i: int) -> int:
         while True:
-            bits = row.magnitudes[0].bits
-            with _bits(bits + 192):
-                normals, unit = parts(bits)
+            with _bits(magnitudes.bits + 64):
+                normals, unit = parts(magnitudes.bits)
                 nearest = _nearest(unit * normals[i] * _rational(scales[i]))
             if nearest is not None:
                 return nearest
-            for number in row.magnitudes + row.radii:
-                number.refine()
+            magnitudes.refine()
+            factors.refine()
 
     return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]

@@ -1,6 +1,7 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
@@ -12,7 +13,15 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, LatticeBox, NormNoise, RoundedBall, RoundedBox, VectorNoise
+from dpfast.laws.vectors import (
+    Independent,
+    LatticeBox,
+    NormNoise,
+    RoundedBall,
+    RoundedBox,
+    RoundedGaussians,
+    VectorNoise,
+)
 
 __all__ = [
     "TAIL",
@@ -32,11 +41,14 @@ __all__ = [
     "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
+    "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
     "Staircase",
+    "SumAndCount",
     "VectorNoise",
+    "ZeroSumLaplace",
     "anywhere",
     "score_cap",
 ]

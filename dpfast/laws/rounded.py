@@ -58,6 +58,13 @@ class DiscreteLaplace(IntegerNoise):
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(math.log(math.tanh(self._rate / 2)) - self._rate * np.abs(z))
 
+    @property
+    def variance(self) -> float:
+        deviation = (
+            math.sqrt(0.5) / math.sinh(self._rate / 2) if 0 < self._rate < 700 else 0.0 if self._rate else math.inf
+        )
+        return deviation * deviation
+
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_discrete_laplace(source, self.scale, out)
 
@@ -208,6 +215,15 @@ class RoundedGaussian(IntegerNoise):
     def _wide_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         below, above = self._log_above(z - 0.5), self._log_above(z + 0.5)
         return below + np.log1p(-np.exp(above - below))
+
+    @property
+    def variance(self) -> float:
+        """``scale**2 + 1/12`` to all digits from scale 2 on."""
+        scale = float(self.scale)
+        if scale >= 2:
+            return scale * scale + 1 / 12
+        z = np.arange(1.0, 100.0)
+        return float((2 * z - 1) @ (2 * np.exp(self.log_tail(z))))
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussian(source, self.scale, out)

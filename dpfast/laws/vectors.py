@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from dpfast import _checks
-from dpfast._kernels import _knorm
-from dpfast.laws.rounded import IntegerNoise
+from dpfast._kernels import _knorm, _samplers
+from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, blocks, streams
 
 Scales: TypeAlias = Sequence[float | Fraction] | NDArray[Any]
@@ -71,6 +71,27 @@ class Independent(VectorNoise):
     def fill_blocks(self, rng: RandomSource, out: NDArray[np.int64]) -> None:
         for source, block in blocks(rng, out.reshape(-1)):
             self.noise.fill(source, block)
+
+
+class RoundedGaussians(VectorNoise):
+    """Independent rounded Gaussian noise with a standard deviation for each coordinate.
+
+    Parameters
+    ----------
+    scales : sequence of float or Fraction
+        As that of `RoundedGaussian`.
+    """
+
+    def __init__(self, scales: Sequence[float | Fraction]) -> None:
+        super().__init__(len(scales))
+        self.scales = tuple(scales)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        laws = map(RoundedGaussian, self.scales)
+        return np.asarray(np.sum([law.logpmf(z[..., j]) for j, law in enumerate(laws)], axis=0))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_gaussians(source, self.scales, out)
 
 
 class NormNoise(VectorNoise):

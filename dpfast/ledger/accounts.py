@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dpfast._divergences import Part, gaussian_delta_up, has_epsilon
+from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -352,8 +352,16 @@ def _staircase_curve(t: float, part: Part) -> float:
     return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
 
 
+def _zero_sum_curve(t: float, part: Part) -> float:
+    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
+    most, x = zero_sum_share_up(part), math.exp(-part.parameter)
+    none = 1 - most * (1 + x)
+    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
+
+
 _CURVES = {
     "bounded-range": _bounded_range_curve,
     "discrete-laplace": _discrete_laplace_curve,
     "staircase": _staircase_curve,
+    "zero-sum-laplace": _zero_sum_curve,
 }

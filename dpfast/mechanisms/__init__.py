@@ -9,12 +9,14 @@ from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.sums import NoisySums
 
 __all__ = [
     "GlobalSensitivity",
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "NoisySums",
     "Quantiles",
     "Selection",
     "SmoothSensitivity",

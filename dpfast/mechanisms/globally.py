@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _balls
 from dpfast.grid import Grid, check_grid
-from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, Staircase
+from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, NoisyIntegers, Staircase, SumAndCount
 from dpfast.mechanisms.assumptions import (
     Assumed,
     averaged_noise,
@@ -29,29 +31,34 @@ from dpfast.streaming import CodeSums, Reading, RecordCount, Sums
 
 _NOISES = ("auto", "discrete-laplace", "staircase")
 
+# Of a sum and a count with a private number of records. The bound of a mechanism's integers is 2**62.
+_MOST_EXACT = 2**61 - 1
+
 
 @dataclass(frozen=True, repr=False)
 class GlobalSensitivity(StatisticMechanism):
     """Release a mean, sum or variance with integer noise of scale sensitivity / epsilon, clamped to the public range.
 
-    Pure epsilon-differential privacy under one replaced record; the number of records is public. For sums and counts
-    also under one record added or removed, with a private number of records.
+    Pure epsilon-differential privacy under one replaced record; the number of records is public. For means, sums and
+    counts also under one record added or removed, with a private number of records.
 
     Parameters
     ----------
-    statistic : dpfast.statistics.Mean, Sum or Variance; Sum or Count for "add-remove"
+    statistic : dpfast.statistics.Mean, Sum or Variance; Mean, Sum or Count for "add-remove"
     grid : Grid
         Public bounds and granularity of the data, in data units; a count uses neither.
     epsilon : float
         Positive; rounded down to a double.
     neighbors : {"replace-one", "add-remove"}
-        With "add-remove", an empty array is valid input, and the release is clamped to +-2**61 steps, or to 0 on a side
-        where 0 is a bound.
+        With "add-remove", an empty array is valid input. A sum or count is clamped to +-2**61 steps, or to 0 on a side
+        where 0 is a bound. A mean is the quotient of a noisy sum and a noisy count, clamped to the bounds; the middle
+        of the bounds if the noisy count is not positive.
     noise : {"auto", "discrete-laplace", "staircase"}
         "auto": the noise of `dpfast.noise.staircase` if its mean magnitude is at least 5 % less than that of
         `dpfast.noise.discrete_laplace`, by exact public numbers: for sensitivities of many steps above epsilon = 1.1,
         with a gain of 15 % at epsilon = 2 and 45 % at 4, and never for a count. Discrete Laplace noise costs less of a
-        budget in rho (`privacy_profile`): choose it there.
+        budget in rho (`privacy_profile`): choose it there. A
+        mean for "add-remove" has noise on pairs, for "auto" only.
 
     Raises
     ------
@@ -65,6 +72,9 @@ class GlobalSensitivity(StatisticMechanism):
     changes it by at most an integer sensitivity. The noise has scale exactly sensitivity / epsilon, and no float
     decides it; clamping and division are postprocessing (docs/proofs/global-sensitivity.md, docs/proofs/add-remove.md,
     docs/proofs/staircase.md).
+    A mean with a private number of records takes K-norm noise on the pair of the sum, centred at the middle of the
+    bounds, and the count: `dpfast.laws.SumAndCount`. Its root mean squared error is about 1.4 times less than with
+    epsilon split between the two (docs/proofs/add-remove.md).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
@@ -95,10 +105,15 @@ class GlobalSensitivity(StatisticMechanism):
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         _checks.choice("noise", self.noise, _NOISES)
-        if self.hides_n and not isinstance(self.statistic, UnboundedStatistic):
+        if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
+        if self._on_pairs:
+            if self.noise != "auto":
+                raise ValueError(f"noise must be 'auto' for the mean with neighbors='add-remove', not {self.noise!r}")
+            self.scale(2)
+            return
         self._noise(2)
         if self.hides_n:
             statistic, grid = self._total, self.grid
@@ -118,6 +133,8 @@ class GlobalSensitivity(StatisticMechanism):
     @property
     def privacy_profile(self) -> PrivacyProfile:
         """Of the exact law; of any pure release where the sensitivity in release codes depends on n."""
+        if self._on_pairs:
+            return PrivacyProfile(self.privacy)
         steps = self._total.one_record(self.grid) if self.hides_n else self.statistic.steps(self.grid)
         if steps is None:
             return PrivacyProfile(self.privacy)
@@ -135,15 +152,25 @@ class GlobalSensitivity(StatisticMechanism):
             f"to {grid.upper!r}, step {grid.step!r}: {self.privacy}>"
         )
 
+    @cached_property
+    def _on_pairs(self) -> bool:
+        """Whether the noise is on a sum and a count."""
+        return self.hides_n and isinstance(self.statistic, Mean)
+
     def _sensitivity(self, n: int) -> int:
         """The sensitivity in release codes."""
+        if self._on_pairs:
+            return 2 * (self.grid.size - 1)
         if self.hides_n:
             return self._total.one_record(self.grid)
         statistic = self.statistic
         return -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
 
     def scale(self, n: int) -> Fraction:
-        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public."""
+        """The scale of the noise in release codes, exact: sensitivity / epsilon. Public.
+
+        For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
+        """
         return _checks.noise_scale(self._sensitivity(n), self.epsilon)
 
     def _noise(self, n: int) -> IntegerNoise:
@@ -162,7 +189,9 @@ class GlobalSensitivity(StatisticMechanism):
             _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
         return n
 
-    def law_of(self, sums: CodeSums) -> ClampedNoise:
+    def law_of(self, sums: CodeSums) -> ClampedNoise | NoisyIntegers:
+        if self._on_pairs:
+            return self._pair(sums)
         if self.hides_n:
             return self._law_of_total(sums)
         n, total, squares = sums
@@ -178,6 +207,24 @@ class GlobalSensitivity(StatisticMechanism):
         center = min(max(statistic.total(grid, sums.n, sums.total), first), last) - first
         noise = integer_noise(self.noise, statistic.one_record(grid), self.epsilon)
         return ClampedNoise(noise, center=center, last=last - first, decode=partial(statistic.decode_total, grid))
+
+    def _pair(self, sums: CodeSums) -> NoisyIntegers:
+        """The law of the sum of codes from -h to h, which are all even or all odd, and the count; h is size - 1.
+
+        Both are clamped, the sum to a number as odd as before.
+        """
+        h, n = self.grid.size - 1, min(sums.n, _MOST_EXACT)
+        most = _MOST_EXACT - (_MOST_EXACT - h * n) % 2
+        total = min(max(2 * sums.total - sums.n * h, -most), most)
+        center = np.array([total, n], np.int64)
+        return NoisyIntegers(center, noise=_pair_noise(h, self.epsilon), most=2**62, decode=self._quotient)
+
+    def _quotient(self, pairs: NDArray[np.int64]) -> Any:
+        """The means of noisy sums and counts, of shape (..., 2)."""
+        total, n, h = pairs[..., 0], pairs[..., 1], self.grid.size - 1
+        centred = np.where(n > 0, np.clip(total / np.maximum(n, 1), -h, h), 0.0)
+        means = (self.grid.first + (h + centred) / 2) * self.grid.step
+        return means if means.ndim else float(means)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:
@@ -229,3 +276,8 @@ def _normal(statistic: MomentStatistic, assumed: Assumed, grid: Grid, n: int) ->
     # (n - 1)**2 / n**3 (mu4 - (n - 3)/(n - 1) sigma**4).
     spread = max(0.0, (n - 1) * ((n - 1) * fourth - (n - 3) * variance**2))
     return n * (n - 1) * variance, math.sqrt(n * spread)
+
+
+@lru_cache(maxsize=256)
+def _pair_noise(half_width: int, epsilon: float) -> SumAndCount:
+    return SumAndCount(half_width, Fraction(epsilon))

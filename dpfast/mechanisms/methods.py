@@ -53,6 +53,7 @@ def mechanism_for(
     epsilon: float,
     delta: float,
     method: str,
+    neighbors: str = "replace-one",
 ) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method.
 
@@ -68,12 +69,13 @@ def mechanism_for(
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
         return _unbounded(methods[method], statistic, floats_for(x), epsilon)
     _checks.bounds_or_grid(bounds, grid)
+    options = (*_given("delta", delta, 0.0), *_given("neighbors", neighbors, "replace-one"))
     if isinstance(bounds, str):
-        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, delta)
+        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options)
     if bounds is None:
-        return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
+        return methods[method](statistic, grid=grid, epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
-    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
+    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, options)
 
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
@@ -92,13 +94,15 @@ def _privately_bounded(
     bounds: str,
     step: float | None,
     epsilon: float,
-    delta: float,
+    options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if "neighbors" in dict(options):
+        raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
-    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **_spent(delta))
+    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **dict(options))
 
 
 def count_of(within: Any, epsilon: float) -> Mechanism:
@@ -113,9 +117,9 @@ def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
     return GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
 
 
-def _spent(delta: float) -> dict[str, float]:
-    """The keyword argument `delta`, if it is not 0."""
-    return {"delta": delta} if delta else {}
+def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
+    """A keyword argument, if it is not the default; some mechanisms do not have it."""
+    return () if value == default else ((name, value),)
 
 
 @lru_cache(maxsize=256)
@@ -133,6 +137,6 @@ def _bounded(
     upper: float,
     step: float | None,
     epsilon: float,
-    delta: float,
+    options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
-    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **_spent(delta))
+    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **dict(options))

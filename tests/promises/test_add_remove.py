@@ -283,8 +283,6 @@ class TestTotals:
         assert released == pytest.approx(exact * grid.step, abs=1e-2)
 
     def test_parameters(self):
-        with pytest.raises(ValueError, match="for the mean"):
-            total(Mean(), GRIDS[0])
         with pytest.raises(ValueError, match="for the variance"):
             total(Variance(), GRIDS[0])
         with pytest.raises(ValueError, match="the count, which is public"):

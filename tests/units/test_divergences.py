@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 ORDERS = (1 + 2.0**-40, 1.001, 1.5, 2.0, 8.0, 64.0, 1000.0)
 CASES = [("pure",), ("laplace",), ("bounded-range",), ("discrete-laplace",), ("discrete-laplace", 7)]
+CASES += [("zero-sum-laplace", 2), ("zero-sum-laplace", 5)]
 STAIRS = [("staircase", 1, 1), ("staircase", 3, 2), ("staircase", 10, 5), ("staircase", 11, 6)]  # r is never too small
 
 
@@ -79,7 +80,7 @@ def test_rho_is_that_of_the_specification(family, at_1_2_4):
 def test_the_table_of_the_proof_note():
     table = (ROOT / "docs" / "proofs" / "concentration.md").read_text().partition("**Least rho**")[2]
     (_, *epsilons), _, *rows = [row.strip("| ").split(" | ") for row in table.split("\n") if row.startswith("|")]
-    assert [len(rows), len(epsilons)] == [6, 6]
+    assert [len(rows), len(epsilons)] == [8, 6]
     for name, *cells in rows:
         family, _, steps = name.partition(", s = ")
         shapes = [(int(steps or 1),)] * 6
@@ -269,11 +270,33 @@ class TestMechanisms:
         mechanism = PerturbedHistogram(2, grid=Grid(0, 2, step=1), epsilon=2.0, neighbors=neighbors)
         changed = [0, 2] if neighbors == "replace-one" else [0, 0, 2]
         cells = np.stack(np.meshgrid(np.arange(-60, 61), np.arange(-60, 61)), axis=-1).reshape(-1, 2)
+        balanced = neighbors == "replace-one"
+        cells = cells[cells.sum(axis=1) == 2] if balanced else cells
         pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], changed)]
-        assert mechanism.privacy_profile.parts[0][0] == "discrete-laplace"
+        assert mechanism.privacy_profile.parts[0][0] == ("zero-sum-laplace" if balanced else "discrete-laplace")
         shares = self.ratios([pair], mechanism.privacy_profile)
         assert max(shares) <= 1 + 1e-9
         assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+
+    @pytest.mark.parametrize("epsilon", [1.0, 4.0])
+    def test_histograms_of_three_cells_are_exact(self, epsilon):
+        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=epsilon)
+        cells = np.array(list(itertools.product(range(-80, 81), repeat=2)))
+        cells = np.column_stack([cells, 2 - cells.sum(axis=1)])
+        pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], [0, 3])]
+        shares = self.ratios([pair], mechanism.privacy_profile)
+        assert max(shares) <= 1 + 1e-9
+        assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+        few = PrivacyProfile(mechanism.privacy, [("zero-sum-laplace", epsilon, 1, 4)])
+        assert max(self.ratios([pair], few)) > 1 + 1e-3
+
+    def test_zero_sum_is_between_pure_and_independent_noise(self):
+        for epsilon in EPSILONS:
+            rhos = [profile_of("zero-sum-laplace", epsilon, k).rho for k in (2, 3, 4, 10, 64, 256, 1000)]
+            assert rhos == sorted(rhos, reverse=True)
+            assert rhos[0] == pytest.approx(profile_of("pure", epsilon).rho, rel=1e-14)
+            assert rhos[-1] == rhos[-2] > 2 * profile_of("discrete-laplace", epsilon / 2).rho
+            assert profile_of("zero-sum-laplace", epsilon).rho == rhos[0]
 
 
 class TestGaussian:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mpf
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
@@ -19,7 +20,7 @@ from dpfast.densities import PerturbedHistogram
 from dpfast.laws import Staircase
 from dpfast.ledger import Charge
 from dpfast.theory import gaussian_mu
-from tests.reference.divergences import gaussian_delta
+from tests.reference.divergences import gaussian_delta, zero_sum_masses
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
@@ -41,7 +42,7 @@ class TestRho:
         profile = mechanism.privacy_profile
         spent = Privacy(rho=3 * profile.rho, delta=3 * profile.failure, neighbors=mechanism.privacy.neighbors)
         assert ledger.spent.rho == pytest.approx(spent.rho, rel=1e-15)
-        assert Fraction(ledger.spent.rho) >= 3 * Fraction(profile.rho)
+        assert Fraction(ledger.spent.rho) >= 3 * profile.exact_rho
         assert (ledger.spent.delta, ledger.spent.unit) == (spent.delta, "rho")
 
     def test_releases(self):
@@ -250,7 +251,7 @@ class TestUnits:
         assert ledger.spent.epsilon == 0.5
         assert [charge.profile.parts for charge in ledger.charges] == [
             (("pure", 0.125, 2),),
-            (("discrete-laplace", 0.125, 2),),
+            (("zero-sum-laplace", 0.25, 1, 3),),
         ]
 
     @pytest.mark.parametrize(
@@ -368,6 +369,18 @@ class TestGaussianPartsElsewhere:
         plan = [PrivacyProfile(Privacy(rate), [(family, rate, 1, *shape)]) for family, *shape in several]
         plan += [PrivacyProfile(Privacy(mu=mu / 2))] * 4
         Ledger(epsilon, exact * 1.01 + 1e-12, plan=plan)
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(epsilon, exact * 0.99, plan=plan)
+
+    @pytest.mark.parametrize("k", [2, 3, 64])
+    def test_plans_of_histograms(self, k):
+        """Two of them, against the sum over their three losses; charged as pure they would need more for k > 2."""
+        pytest.importorskip("dp_accounting")
+        rate, epsilon = 0.3, 0.25
+        losses = list(zip(map(float, zero_sum_masses(mpf(rate), k)), (rate, 0.0, -rate), strict=True))
+        exact = sum(p * q * max(0.0, -math.expm1(epsilon - a - b)) for p, a in losses for q, b in losses)
+        plan = [PrivacyProfile(Privacy(rate), [("zero-sum-laplace", rate, 1, k)])] * 2
+        Ledger(epsilon, exact * 1.01, plan=plan)
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(epsilon, exact * 0.99, plan=plan)
 
