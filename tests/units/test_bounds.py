@@ -180,6 +180,11 @@ class TestPrivateBounds:
             (lambda x: dpf.quantile(x, [0.1], bounds="private", epsilon=1.0), ValueError, "need no bounds"),
             (lambda x: dpf.mean(x, bounds="private", grid=dpf.Grid(0, 1), epsilon=1.0), TypeError, "give either"),
             (lambda x: dpf.mean(x, bounds="private", epsilon=-1.0), ValueError, "epsilon must be positive"),
+            (
+                lambda x: dpf.variance(x, bounds="private", epsilon=1.0, delta=0.1),
+                ValueError,
+                "delta must be 0 for method='global-sensitivity'",
+            ),
             (lambda x: dpf.huber(x, -1.0, bounds="private", epsilon=1.0), ValueError, "k must be positive"),
             (
                 lambda x: dpf.median(x, bounds="private", epsilon=1e-12, method="smooth-sensitivity"),
@@ -191,6 +196,10 @@ class TestPrivateBounds:
     def test_refused_before_data_are_read(self, call, error, message):
         with pytest.raises(error, match=message):
             call(Untouchable())
+
+    def test_a_private_number_of_records_is_refused(self):
+        with pytest.raises(ValueError, match="needs a public number of records"):
+            dpf.mean(PAY, bounds="private", epsilon=1.0, neighbors="add-remove")
 
     def test_few_records_are_refused_by_their_public_number(self):
         for x in (np.zeros(479), np.full(479, np.nan), dpf.Chunks.slices(np.ones(479), 100)):
