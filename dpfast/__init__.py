@@ -38,15 +38,18 @@ from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
+    Covariance,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
     MEstimator,
     NoisySums,
     Quantiles,
+    SecondMoments,
     Selection,
     SmoothSensitivity,
     bounds,
+    covariance,
     m_estimate,
     select,
 )
@@ -59,6 +62,7 @@ __version__ = _version("dpfast")
 __all__ = [
     "BudgetError",
     "Chunks",
+    "Covariance",
     "EntropyError",
     "FloatGrid",
     "GlobalSensitivity",
@@ -76,6 +80,7 @@ __all__ = [
     "PrivacyProfile",
     "Quantiles",
     "SampleAndAggregate",
+    "SecondMoments",
     "Selection",
     "SeriesCoefficients",
     "SeriesDensity",
@@ -84,6 +89,7 @@ __all__ = [
     "audit",
     "bounds",
     "by_group",
+    "covariance",
     "densities",
     "density",
     "domains",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ Values = NDArray[np.float64]
 LIMB = 52  # a sum of codes is high 2**52 + low, 0 <= low < 2**52: rows 0 and 1 of an array
 _NUMBERS_A_WORKER = 2**20  # with fewer numbers a second thread does not pay off
 _MOST_STEPS = 2**26  # in the radius of a ball: squared norms are exact in double
+_PRODUCT_DIGITS = 23  # of the radius of a ball in steps, for products of codes
 _LEAST_STEP = 2.0**-1022  # its inverse is a double
 _PART = 40  # bits
 
@@ -63,20 +64,7 @@ class Domain(ABC):
 
     def add(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
         """Add the codes of all rows to exact sums, an array of shape (2, d)."""
-        n, d = rows.shape
-        parts = max(1, min(threads, n * d // _NUMBERS_A_WORKER))
-        if parts == 1:
-            self._add(rows, sums)
-            return
-
-        def add(part: NDArray[Any]) -> Integers:
-            total = np.zeros_like(sums)
-            self._add(part, total)
-            return total
-
-        for total in each(add, np.array_split(rows, parts), parts):
-            sums += total
-            carry(sums)
+        _add_in_parts(self._add, rows, sums, threads)
 
     @property
     @abstractmethod
@@ -115,6 +103,25 @@ class Domain(ABC):
 
     @abstractmethod
     def _add(self, rows: NDArray[Any], sums: Integers) -> None: ...
+
+
+def _add_in_parts(
+    add: Callable[[NDArray[Any], Integers], None], rows: NDArray[Any], sums: Integers, threads: int
+) -> None:
+    """Call ``add(rows, sums)``, or the same for parts of the rows on several threads."""
+    parts = max(1, min(threads, rows.size // _NUMBERS_A_WORKER))
+    if parts == 1:
+        add(rows, sums)
+        return
+
+    def total_of(part: NDArray[Any]) -> Integers:
+        total = np.zeros_like(sums)
+        add(part, total)
+        return total
+
+    for total in each(total_of, np.array_split(rows, parts), parts):
+        sums += total
+        carry(sums)
 
 
 def carry(sums: Integers) -> None:
@@ -346,6 +353,15 @@ class Ball(Domain):
         """The keyword arguments that describe the ball to the kernel."""
         most = float(self.most)
         return {"center": self.center_of(d), "inverse": 1 / self.step, "radius": self.ratio, "most": most}
+
+    def for_products(self) -> Ball:
+        """The same ball, if necessary with a coarser step: ``radius / step < 2**23``, as products of codes need."""
+        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - _PRODUCT_DIGITS))
+        return self if step == self.step else Ball(self.radius, center=self.center, step=step)
+
+    def add_products(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
+        """Add the products of codes, and the codes, to exact sums in the order of `_rows.add_products`."""
+        _add_in_parts(partial(_rows.add_products, **self._kernel(rows.shape[1])), rows, sums, threads)
 
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         _rows.encode_ball(rows, out, **self._kernel(rows.shape[1]))

@@ -84,7 +84,7 @@ def fill_box(bit_generator, scales, int64_t[:, ::1] out not None, *, bint exact=
     cdef const double[::1] rounded = np.ascontiguousarray(scales, dtype=np.float64)
     cdef Py_ssize_t d = out.shape[1], start, rows, most = max(1, CHUNK // (2 * d + 1))
     cdef uint64_t[::1] words
-    from dpfast._kernels._balls import round_box
+    from dpfast._kernels._vector_balls import round_box
     for start in range(0, out.shape[0], most):
         rows = min(most, out.shape[0] - start)
         words = _drawn(bit_generator, rows * (2 * d + 1))
@@ -104,7 +104,7 @@ def fill_ball(bit_generator, scales, int64_t[:, ::1] out not None, *, bint exact
     cdef Py_ssize_t d = out.shape[1], p = d + (d & 1), start, rows, most = max(1, CHUNK // (p + d // 2))
     cdef double[::1] normals = np.empty(p * min(most, out.shape[0]))
     cdef uint64_t[::1] words
-    from dpfast._kernels._balls import round_ball
+    from dpfast._kernels._vector_balls import round_ball
     for start in range(0, out.shape[0], most):
         rows = min(most, out.shape[0] - start)
         words = _drawn(bit_generator, rows * (p + d // 2))

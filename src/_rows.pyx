@@ -47,6 +47,12 @@ cdef extern from "rows.h" nogil:
                        double *room, double *scratch, const rows_sums *sums)
     void rows_encode_ball(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *out)
 
+cdef extern from "moments.h" nogil:
+    Py_ssize_t moments_width(Py_ssize_t d)
+    Py_ssize_t moments_scratch(Py_ssize_t d)
+    void moments_sum(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *words,
+                     const rows_sums *sums)
+
 
 cdef int _describe(rows_table *table, cnp.ndarray values) except -1:
     """Where the records of a two-dimensional array lie, and of which type they are."""
@@ -152,4 +158,31 @@ def encode_ball(cnp.ndarray values not None, int64_t[:, ::1] out not None, *, co
     room = _scratch(count + 2 * table.d)
     with nogil:
         rows_encode_ball(&table, &ball, room, room + count, &out[0, 0])
+    free(room)
+
+
+def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, const double[::1] center not None,
+                 double inverse, double radius, double most):
+    """Add v_i v_j for the codes v of the records, in a ball, with v_d = 1, to `sums`, which are as for `add_grids`.
+
+    Entries are those of `numpy.triu_indices(d + 1)` without the last: for each column the products with it and with
+    all later ones, then its codes.
+
+    **Law** deterministic, exact, independent of the order of the records; the codes are those of `encode_ball`.
+    **Assumes** and **Reference** as `encode_ball`, and most <= 2**46. **Cost** for each row about d**2 / 2 products,
+    and its code; memory for 2 d**2 numbers.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef Py_ssize_t count, width
+    cdef double *room
+    cdef int64_t *words
+    _describe(&table, values)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d * (table.d + 3) // 2)
+    count, width = rows_room(&table), moments_width(table.d)
+    room = _scratch(count + moments_scratch(table.d) + width * width)
+    words = <int64_t *> (room + count + moments_scratch(table.d))
+    with nogil:
+        moments_sum(&table, &ball, room, room + count, words, &totals)
     free(room)

@@ -288,9 +288,9 @@ static ptrdiff_t rows_in_group(ptrdiff_t d)
     return rows > ROWS_GROUP ? ROWS_GROUP : rows < 1 ? 1 : rows;
 }
 
-/* The codes of a group of rows, those of `rows_encode`, by one step of all rows after another. */
+/* The codes of a group of rows, those of `rows_encode`, by one step of all rows after another; `width` doubles apart. */
 ROWS_INLINE void rows_encode_group(const double *x, ptrdiff_t stride, ptrdiff_t count, const struct rows_ball *ball,
-                                   double *y, double *codes, ptrdiff_t d)
+                                   double *y, double *codes, ptrdiff_t width, ptrdiff_t d)
 {
     const double radius = ball->radius * ROWS_SHRUNK, limit = radius * radius;
     double norms[ROWS_GROUP] = {0.0}, factors[ROWS_GROUP];
@@ -298,19 +298,19 @@ ROWS_INLINE void rows_encode_group(const double *x, ptrdiff_t stride, ptrdiff_t 
     rows_vector rest;
     rows_mark_rest(d, &rest);
     for (ptrdiff_t i = 0; i < count; i++)
-        norms[i] = rows_center(x + i * stride, ball->center, ball->inverse, codes + i * d, d, &rest);
+        norms[i] = rows_center(x + i * stride, ball->center, ball->inverse, codes + i * width, d, &rest);
     for (ptrdiff_t i = 0; i < ROWS_GROUP; i++) {
         const double factor = radius / __builtin_sqrt(norms[i]);
         factors[i] = norms[i] > limit ? factor : 1.0;
         others |= !(norms[i] < INFINITY);
     }
     for (ptrdiff_t i = 0; i < count && !others; i++)
-        norms[i] = rows_round(codes + i * d, factors[i], codes + i * d, d, &rest);
+        norms[i] = rows_round(codes + i * width, factors[i], codes + i * width, d, &rest);
     for (ptrdiff_t i = 0; i < ROWS_GROUP; i++)
         others |= !(norms[i] <= ball->most);
     if (__builtin_expect(others, 0))
         for (ptrdiff_t i = 0; i < count; i++)
-            rows_encode(x + i * stride, ball, y, codes + i * d, d);
+            rows_encode(x + i * stride, ball, y, codes + i * width, d);
 }
 
 /* Adds the codes of `count` rows to d doubles, exactly: they are at most 2^26 in magnitude. */
@@ -322,7 +322,7 @@ static void rows_sum_block(const double *x, ptrdiff_t stride, ptrdiff_t count, c
     const ptrdiff_t group = rows_in_group(d);
     for (ptrdiff_t i = 0; i < count; i += group) {
         const ptrdiff_t rows = count - i < group ? count - i : group;
-        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d);
+        rows_encode_group(x + i * stride, stride, rows, &ball, y, codes, d, d);
         ptrdiff_t k = 0;
         for (; k + 4 <= rows; k += 4) {
             const double *a = codes + k * d, *b = a + d, *c = b + d, *e = c + d;

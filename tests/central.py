@@ -16,7 +16,11 @@ STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain as a function of
 # the grid.
 OPTIONS = {
-    dpf.GlobalSensitivity: [{"noise": "staircase"}, {"noise": "discrete-laplace"}],
+    dpf.Covariance: [
+        {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
+    ],
+    dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
@@ -39,6 +43,7 @@ OPTIONS = {
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
+    dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
@@ -47,7 +52,14 @@ OPTIONS = {
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
 }
-ROWS = (dpf.NestedBoxes, dpf.NoisySums, IndependentColumns, RangeFreeBoxes)  # a record is a row
+ROWS = (
+    dpf.Covariance,
+    dpf.NestedBoxes,
+    dpf.NoisySums,
+    dpf.SecondMoments,
+    IndependentColumns,
+    RangeFreeBoxes,
+)  # a record is a row
 
 
 def subclasses(kind):

@@ -41,12 +41,17 @@ LENGTHS = [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308]
 NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000]  # above 4096 other loops run
 
 
-def grid(rng):
-    """A grid of any size and step, next to zero, around it or as far from it as grids may be; or one of floats."""
+def points(rng):
+    """A grid of any kind."""
     if rng.random() < 0.2:
         options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
         ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
         return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
+    return grid(rng)
+
+
+def grid(rng):
+    """A grid of any size and step, next to zero, around it or as far from it as grids may be."""
     while True:
         size, step = pick(rng, SIZES), pick(rng, STEPS)
         first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
@@ -95,7 +100,7 @@ def domain(rng):
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
-    "grid": grid,
+    "grid": points,
     "domain": domain,
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
@@ -126,6 +131,8 @@ PARAMETERS = {
     "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
     "guess": lambda rng: pick(rng, [None, None, "worst"]),
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
+    "centered": lambda rng: pick(rng, [True, False]),
+    "psd": lambda rng: pick(rng, [True, False]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -259,6 +266,12 @@ FUNCTIONS = {
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
+    "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
+    ),
+    "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
+    ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
@@ -332,7 +345,7 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
-ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
+ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 # A regression takes pairs.
 NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
 

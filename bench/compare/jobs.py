@@ -189,6 +189,15 @@ def robust(size) -> Iterator[Job]:
         yield Job(f"robust_mean, n = {power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
 
 
+def covariances(size) -> Iterator[Job]:
+    """A covariance matrix of rows, against NumPy's and against the product alone."""
+    for n, d in ((size(10**6), 20), (size(10**5), 100)):
+        x = np.random.default_rng(0).normal(size=(n, d))
+        mechanism = dpf.Covariance(domain=dpf.domains.Ball(2 * math.sqrt(d)), epsilon=data.EPSILON, delta=1e-6)
+        floors = Floor("np.cov", lambda x=x: np.cov(x, rowvar=False), 1.0), Floor("X.T @ X", lambda x=x: x.T @ x)
+        yield Job(f"covariance, n = {power(n)}, d = {d}", lambda x=x, mechanism=mechanism: mechanism(x), floors)
+
+
 def selection(size) -> Iterator[Job]:
     """One exact selection from many candidates, and from a few, against Gumbel noise in NumPy, which is not exact."""
     rng = np.random.default_rng(1)
@@ -374,6 +383,7 @@ GROUPS = {
     "hosts": hosts,
     "rows": rows,
     "robust": robust,
+    "covariances": covariances,
     "local-vectors": local_vectors,
     "selection": selection,
     "m-estimates": m_estimates,

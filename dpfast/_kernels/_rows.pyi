@@ -15,6 +15,15 @@ def add_ball(
     radius: float,
     most: float,
 ) -> None: ...
+def add_products(
+    values: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+) -> None: ...
 def encode_ball(
     values: _Records,
     out: NDArray[np.int64],

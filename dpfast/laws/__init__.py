@@ -3,6 +3,7 @@
 from dpfast.laws.clamped import ClampedBox
 from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
+from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
@@ -48,6 +49,7 @@ __all__ = [
     "Staircase",
     "SumAndCount",
     "VectorNoise",
+    "WishartDifference",
     "ZeroSumLaplace",
     "anywhere",
     "score_cap",

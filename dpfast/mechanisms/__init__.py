@@ -1,6 +1,7 @@
 """Mechanisms. Each one consists of a reading of the records and the law of the release."""
 
 from dpfast.mechanisms.bounds import bounds
+from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -12,16 +13,19 @@ from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.mechanisms.sums import NoisySums
 
 __all__ = [
+    "Covariance",
     "GlobalSensitivity",
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
     "NoisySums",
     "Quantiles",
+    "SecondMoments",
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
     "bounds",
+    "covariance",
     "m_estimate",
     "select",
 ]

@@ -132,16 +132,22 @@ class GlobalSensitivity(StatisticMechanism):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        """Of the exact law; of any pure release where the sensitivity in release codes depends on n."""
+        """Of the exact law, or, where the sensitivity in release codes depends on n, of laws that dominate it."""
+        pure, epsilon = PrivacyProfile(self.privacy), self.epsilon
         if self._on_pairs:
-            return PrivacyProfile(self.privacy)
-        steps = self._total.one_record(self.grid) if self.hides_n else self.statistic.steps(self.grid)
-        if steps is None:
-            return PrivacyProfile(self.privacy)
-        noise = integer_noise(self.noise, steps, self.epsilon)
-        if isinstance(noise, Staircase):
-            return PrivacyProfile(self.privacy, (("staircase", self.epsilon, 1, steps, noise.r),))
-        return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon, 1, steps),))
+            return pure
+        steps = self._steps
+        stairs = kind_of_noise(self.noise, steps, epsilon) == "staircase"
+        r = _balls.staircase_r(steps / Fraction(epsilon), steps)
+        if self.hides_n or self.statistic.steady:
+            part = ("staircase", epsilon, 1, steps, r) if stairs else ("discrete-laplace", epsilon, 1, steps)
+            return PrivacyProfile(self.privacy, (part,))
+        if stairs:
+            return PrivacyProfile(self.privacy, (("staircase", epsilon, 1, steps, r + 1),)) if 2 * r < steps else pure
+        if epsilon > steps:  # far from continuous
+            return pure
+        laplace = PrivacyProfile(self.privacy, (("laplace", epsilon + (Fraction(epsilon) / steps) ** 2 / 4, 1),))
+        return laplace if laplace.rho < pure.rho else pure
 
     def __repr__(self) -> str:
         grid = self.grid
@@ -173,8 +179,13 @@ class GlobalSensitivity(StatisticMechanism):
         """
         return _checks.noise_scale(self._sensitivity(n), self.epsilon)
 
+    @property
+    def _steps(self) -> int:
+        """The sensitivity in release codes for every n, or a lower bound."""
+        return self._total.one_record(self.grid) if self.hides_n else self.statistic.steps(self.grid)
+
     def _noise(self, n: int) -> IntegerNoise:
-        return integer_noise(self.noise, self._sensitivity(n), self.epsilon)
+        return integer_noise(self.noise, self._steps, self._sensitivity(n), self.epsilon)
 
     def reading(self) -> Reading:
         if isinstance(self.statistic, Count):
@@ -205,7 +216,8 @@ class GlobalSensitivity(StatisticMechanism):
         grid, statistic = self.grid, self._total
         first, last = statistic.range(grid)
         center = min(max(statistic.total(grid, sums.n, sums.total), first), last) - first
-        noise = integer_noise(self.noise, statistic.one_record(grid), self.epsilon)
+        steps = statistic.one_record(grid)
+        noise = integer_noise(self.noise, steps, steps, self.epsilon)
         return ClampedNoise(noise, center=center, last=last - first, decode=partial(statistic.decode_total, grid))
 
     def _pair(self, sums: CodeSums) -> NoisyIntegers:
@@ -252,18 +264,24 @@ class GlobalSensitivity(StatisticMechanism):
 
 
 @lru_cache(maxsize=1024)
-def integer_noise(noise: str, sensitivity: int, epsilon: float) -> IntegerNoise:
-    """The noise of this name, or for "auto" the better one, that makes an integer of this sensitivity epsilon-private.
+def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
+    """The name of the noise; for "auto" that of less mean magnitude for an integer of this sensitivity."""
+    if noise != "auto":
+        return noise
+    scale = steps / Fraction(epsilon)
+    less = steps <= 2**56 and _balls.staircase_is_less(scale, steps, _balls.staircase_r(scale, steps))
+    return "staircase" if less else "discrete-laplace"
+
+
+@lru_cache(maxsize=1024)
+def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> IntegerNoise:
+    """The noise of this kind that makes an integer of this sensitivity epsilon-private.
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.
     """
     scale = _checks.noise_scale(sensitivity, epsilon) or Fraction(1)
-    if noise == "staircase" and sensitivity:
+    if sensitivity and kind_of_noise(noise, steps, epsilon) == "staircase":
         return Staircase(scale, _checks.period(sensitivity))
-    if noise == "auto" and 1 < sensitivity <= 2**56:
-        stairs = Staircase(scale, sensitivity)
-        if _balls.staircase_is_less(scale, stairs.s, stairs.r):
-            return stairs
     return DiscreteLaplace(scale)
 
 

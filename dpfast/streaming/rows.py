@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpfast.domains import LIMB, Domain, carry
+from dpfast.domains import LIMB, Ball, Domain, carry
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, Integers, read_array, read_items
 
@@ -53,22 +54,34 @@ class RowSums(Reading):
         if domain.columns is not None:
             self._begin(domain.columns)
 
+    def _size(self, d: int) -> int:
+        """The number of sums for d columns."""
+        return d
+
+    def _columns(self, size: int) -> int:
+        """The number of columns for `size` sums; raises a ValueError if there is none."""
+        return size
+
+    def _accumulate(self, rows: Array, sums: Integers, threads: int) -> None:
+        self._domain.add(rows, sums, threads)
+
     def _begin(self, d: int) -> Integers:
-        self._sums = np.zeros((2, d), np.int64)
+        self._sums = np.zeros((2, self._size(d)), np.int64)
         return self._sums
 
     def records(self, x: Any) -> Array:
         rows = self._domain.records(x)
         self._check(rows.shape[1])
-        if self._sums is not None and self._sums.shape[1] != rows.shape[1]:
-            raise ValueError(f"chunks must have {self._sums.shape[1]} columns like the first one, not {rows.shape[1]}")
+        if self._sums is not None and self._sums.shape[1] != self._size(rows.shape[1]):
+            columns = self._columns(self._sums.shape[1])
+            raise ValueError(f"chunks must have {columns} columns like the first one, not {rows.shape[1]}")
         return rows
 
     def add(self, values: Array, threads: int) -> None:
         sums = self._begin(values.shape[1]) if self._sums is None else self._sums
-        self._domain.add(values, sums, threads)
+        self._accumulate(values, sums, threads)
 
-    def of(self, values: Array, threads: int = 1) -> VectorSums:
+    def of(self, values: Array, threads: int = 1) -> Any:
         self.add(values, threads)
         return self.summary(len(values))
 
@@ -76,17 +89,20 @@ class RowSums(Reading):
         if other._sums is None:
             return
         if self._sums is None:
-            self._begin(other._sums.shape[1])
-        assert self._sums is not None
+            self._sums = np.zeros_like(other._sums)
         if self._sums.shape != other._sums.shape:
-            raise ValueError(f"states of {self._sums.shape[1]} and {other._sums.shape[1]} columns do not merge")
+            mine, its = (self._columns(sums.shape[1]) for sums in (self._sums, other._sums))
+            raise ValueError(f"states of {mine} and {its} columns do not merge")
         self._sums += other._sums
         carry(self._sums)
 
-    def summary(self, n: int) -> VectorSums:
+    def _known(self) -> Integers:
         if self._sums is None:
             raise ValueError("the number of columns is unknown: read a chunk, which may have no rows")
-        return VectorSums(n, self._sums.copy())
+        return self._sums.copy()
+
+    def summary(self, n: int) -> Any:
+        return VectorSums(n, self._known())
 
     def pack(self) -> Any:
         return [] if self._sums is None else list(self._sums)
@@ -97,8 +113,53 @@ class RowSums(Reading):
         high, low = (read_array(part, 2**40) for part in read_items(packed, 2))
         if not high.size or high.size != low.size:
             raise ValueError(DAMAGED)
-        self._domain.check_columns(high.size)
-        self._check(high.size)
+        columns = self._columns(high.size)
+        self._domain.check_columns(columns)
+        self._check(columns)
         if np.any((low < 0) | (low >= 2**LIMB)) or np.any((high < -n) | (high > n)):
             raise ValueError(DAMAGED)
         self._sums = np.stack([high, low])
+
+
+class ProductSums(NamedTuple):
+    """n, d, and the exact sums of the products of codes and of the codes of n rows of d columns, as in `VectorSums`.
+
+    Their order is that of `Ball.add_products`.
+    """
+
+    n: int
+    dimension: int
+    sums: Integers
+
+
+class RowProducts(RowSums):
+    """The exact sums of the products v v' of the codes v of rows, and of the codes: about 8 d bytes for each column.
+
+    Parameters
+    ----------
+    domain : Ball
+        As `Ball.for_products` returns.
+    check : callable
+        As for `RowSums`.
+    """
+
+    _domain: Ball
+
+    def __init__(self, domain: Ball, check: Callable[[int], None]) -> None:
+        super().__init__(domain, check)
+
+    def _size(self, d: int) -> int:
+        return d * (d + 3) // 2
+
+    def _columns(self, size: int) -> int:
+        columns = (math.isqrt(8 * size + 9) - 3) // 2
+        if self._size(columns) != size:
+            raise ValueError(DAMAGED)
+        return columns
+
+    def _accumulate(self, rows: Array, sums: Integers, threads: int) -> None:
+        self._domain.add_products(rows, sums, threads)
+
+    def summary(self, n: int) -> ProductSums:
+        sums = self._known()
+        return ProductSums(n, self._columns(sums.shape[1]), sums)

@@ -200,6 +200,30 @@ def test_the_better_noise():
     assert sums(box, delta=1e-6, noise="gaussian").privacy_profile.parts[0][0] == "gaussian"
 
 
+@pytest.mark.parametrize("domain", [Box([Grid(-8, 8), Grid(0, 900)] * 3), Ball(50.0, center=[0.0] * 6)], ids=str)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_the_predicted_deviation_and_error(domain, options, neighbors):
+    mechanism = dpf.NoisySums(Sum(), domain=domain, neighbors=neighbors, **options)
+    x = np.random.default_rng(0).normal(4, 1, size=(10_000, 6))
+    predicted = mechanism.noise_deviation(len(x))
+    found = np.std(mechanism.release(x, size=20_000, rng=PCG64(0)), axis=0)
+    assert found == pytest.approx(predicted, rel=0.06)
+    assert mechanism.error(400, deviation=2.0) == pytest.approx(np.hypot(predicted, 40.0))
+    mean = dpf.NoisySums(Mean(), domain=domain, **options)
+    assert mean.error(400, deviation=2.0) == pytest.approx(np.hypot(mean.noise_deviation(400), 0.1))
+    size = mean.sample_size(2.0, deviation=3.0)
+    assert mean.error(size, deviation=3.0).max() <= 2.0 < mean.error(size - 1, deviation=3.0).max()
+
+
+def test_predictions_need_the_number_of_columns():
+    with pytest.raises(TypeError, match="give dimension=, the number of columns"):
+        sums(Ball(1.0)).noise_deviation(10)
+    with pytest.raises(ValueError, match="X must have 2 columns"):
+        sums(Ball(1.0, center=[0, 0])).noise_deviation(10, dimension=3)
+    assert sums(Ball(1.0), delta=1e-6).noise_deviation(10, dimension=3) == pytest.approx([2 * 4.224678889] * 3)
+
+
 # ---- releases ----
 
 
