@@ -62,7 +62,7 @@ def by_group(
     Returns
     -------
     ndarray of float64, shape (G,) or (G, ...)
-        A uniform point of the grid for an empty group, and NaN if the mechanism releases None.
+        A random point of the grid for an empty group, and NaN if the mechanism releases None.
 
     Raises
     ------

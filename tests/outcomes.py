@@ -85,6 +85,9 @@ PARAMETERS = {
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
+    "measure": lambda rng: pick(
+        rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
+    ),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(rng, [None, "laplace", "student-t"]),
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _levels, _samplers
+from dpfast._kernels._measures import Measure
 from dpfast.grid import Grid
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
@@ -30,7 +31,7 @@ def score_cap(epsilon: float, log_outcomes: float) -> int:
 
 
 class NestedIntervals(ScalarLaw):
-    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))``.
+    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))`` times the weight of k in a base measure.
 
     score(k) is the least t with k in [lower[t], upper[t]].
 
@@ -44,12 +45,14 @@ class NestedIntervals(ScalarLaw):
     grid : Grid
     decode : callable, optional
         Converts codes to values. Default: ``grid.decode``.
+    measure : Measure, optional
+        The weights of 0..last. Default: all equal.
 
     Notes
     -----
     Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level t with weight
-    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or the whole support with weight ``q**levels (last + 1)``; then draw a
-    uniform point of it.
+    ``(1 - q) q**t weight(lower[t]..upper[t])``, or the whole support with weight ``q**levels weight(0..last)``; then
+    draw a point of it by its weight.
     """
 
     def __init__(
@@ -61,16 +64,17 @@ class NestedIntervals(ScalarLaw):
         last: int,
         grid: Grid,
         decode: Callable[[ArrayLike], Any] | None = None,
+        measure: Measure | None = None,
     ) -> None:
-        self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
+        self.lower, self.upper, self.epsilon, self.grid, self.measure = lower, upper, epsilon, grid, measure
         self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
         # The codes at which the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
-        self._starts, lengths = edges[:-1], np.diff(edges)
+        self._starts = edges[:-1]
         exponents = -epsilon / 2 * self.score(self._starts)
         top = exponents.max()
-        masses = np.exp(exponents - top) * lengths
+        masses = np.exp(exponents - top) * self.weights(edges[:-1], edges[1:] - 1)
         self._log_total = float(top + math.log(math.fsum(masses)))
         self._before = np.concatenate([[0.0], np.cumsum(masses / math.fsum(masses))])
 
@@ -81,18 +85,27 @@ class NestedIntervals(ScalarLaw):
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
 
+    def weights(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weights of the stretches first[i]..last[i] of the support in the base measure."""
+        return last - first + 1 if self.measure is None else self.measure.weights(first, last)
+
     def _inside(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         return (codes >= self.support[0]) & (codes <= self.support[1])
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _containers.integers("k", k)
-        return np.where(self._inside(codes), -self.epsilon / 2 * self.score(codes) - self._log_total, -np.inf)
+        inside = np.clip(codes, *self.support).reshape(-1)
+        weights = self.weights(inside, inside).reshape(codes.shape)
+        logs = np.log(weights) - self.epsilon / 2 * self.score(codes) - self._log_total
+        return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = np.clip(_containers.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
-        inside = codes - self._starts[stretch] + 1
-        below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
+        starts = self._starts[stretch]
+        inside = self.weights(starts.reshape(-1), codes.reshape(-1)).reshape(codes.shape)
+        per_weight = np.exp(-self.epsilon / 2 * self.score(starts) - self._log_total)
+        below = np.minimum(self._before[stretch] + inside * per_weight, 1.0)
         return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -106,7 +119,7 @@ class NestedIntervals(ScalarLaw):
         return out.reshape(shape)
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
-        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out)
+        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure)
 
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
@@ -239,8 +252,8 @@ class BehindTest(Law):
         return None if codes.ndim == 1 and failed[0] else values
 
 
-def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
-    """Draw a uniform point of the grid: the release for an empty group."""
+def anywhere(grid: Grid, source: np.random.BitGenerator, measure: Measure | None = None) -> float:
+    """Draw a point of the grid, uniform or by a measure: the release for an empty group."""
     out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
-    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
+    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out, measure)
     return grid.value(int(out[0]))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
+from dpfast._kernels._measures import Measure
 from dpfast.grid import Grid, check_grid
 from dpfast.laws import NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, huber_law, summaries, target
@@ -52,18 +54,29 @@ class InverseSensitivity(StatisticMechanism):
         "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
         0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on.
+    measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
+        The public base measure: each weight above is multiplied by the weight of its point, which makes round numbers
+        more likely where records are few, so that tied records need not be many to be found. "uniform": all weights
+        are equal. "integers": half of the total weight is on the multiples of 1, in data units. "decimal": half of it,
+        in equal shares, on those of 1 and of 0.01, 0.1, 10, 100, ..., as far as the grid has at least eight of them
+        (the nearest points for fractions). "dyadic": likewise of 2, 4, 8, ... steps, as far as the grid has 64 of
+        them. "auto", the default: the multiples of "decimal" that are more than 64 steps apart have a share of 1/64
+        of the uniform weight each, which costs continuous data at most 2 % of their error; for quantiles on grids of
+        at most 2**40 points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without
+        knowledge of the data. Means of records have only "uniform".
 
     Raises
     ------
     TypeError, ValueError
-        From the constructor: a wrong parameter. From a call, once n is known: for a mean of g records, g times the
-        number of grid points is 2**63 or more.
+        From the constructor: a wrong parameter; a measure that favours no point of the grid. From a call, once n is
+        known: for a mean of g records, g times the number of grid points is 2**63 or more.
 
     Notes
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
-    epsilon-DP. Capping the score at a public number preserves this and makes a window of order statistics sufficient
-    (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
+    epsilon-DP with any public base measure (docs/proofs/base-measures.md). Capping the score at a public number
+    preserves this and makes a window of order statistics sufficient (docs/proofs/nested-intervals.md,
+    docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
@@ -90,6 +103,7 @@ differential privacy) for one record replaced (the number of records is public)>
     epsilon: float = field(kw_only=True)
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
+    measure: str | Sequence[int] = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -105,6 +119,8 @@ differential privacy) for one record replaced (the number of records is public)>
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
+        object.__setattr__(self, "measure", _measures.checked(self.measure))
+        self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
 
     @property
     def privacy(self) -> Privacy:
@@ -117,18 +133,36 @@ differential privacy) for one record replaced (the number of records is public)>
     def __repr__(self) -> str:
         grid = self.grid
         within = f" within {self.radius!r}" if self.radius else ""
+        measure = self.measure if isinstance(self.measure, str) else "by weights"
+        favoured = "" if measure == "auto" else f", measure {measure}"
         return (
             f"<InverseSensitivity release of the {self.statistic}{within} on {grid.size} points from {grid.lower!r} to "
-            f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
+            f"{grid.upper!r}, step {grid.step!r}{favoured}: {self.privacy}>"
         )
 
     def cap(self, n: int) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
 
-        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon in place of epsilon if the
-        exponent is epsilon. The points at the cap together have at most e**-42 of the probability.
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, or V the total weight of the base measure
+        over its least weight, with 2 epsilon in place of epsilon if the exponent is epsilon. The points at the cap
+        together have at most e**-42 of the probability.
         """
-        return score_cap(self._rate, math.log(self.statistic.last(self.grid, n) + 1))
+        base = self.base_measure
+        releases = self.statistic.last(self.grid, n) + 1 if base is None else base.total / base.least
+        return score_cap(self._rate, math.log(releases))
+
+    @cached_property
+    def base_measure(self) -> Measure | None:
+        """The weights of the grid points, public; None if all are equal."""
+        grid, statistic = self.grid, self.statistic
+        if self.measure == "uniform" or (self.measure == "auto" and not isinstance(statistic, OrderStatistic)):
+            return None
+        at, after = statistic.value(grid, 1, 0), statistic.value(grid, 1, 1)
+        if after - at != grid.step or statistic.codes_per_step(2) != 1:
+            raise ValueError(
+                f"measure must be 'auto' or 'uniform' for the {statistic}, which is no multiple of the step"
+            )
+        return _measures.measure_on(self.measure, round(at / grid.step), statistic.last(grid, 1), grid.step)
 
     @property
     def _rate(self) -> float:
@@ -153,11 +187,12 @@ differential privacy) for one record replaced (the number of records is public)>
                 grid.step,
                 grid.first,
                 grid.size - 1,
+                self.base_measure,
             )
             return grid.value(code)
         summary = self._summary(x, workers)
         out = np.empty(1, np.int64)
-        _levels.fill(source, *self._boxes(summary), self._rate, statistic.last(grid, summary.n), out)
+        _levels.fill(source, *self._boxes(summary), self._rate, statistic.last(grid, summary.n), out, self.base_measure)
         return statistic.value(grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
@@ -177,6 +212,7 @@ differential privacy) for one record replaced (the number of records is public)>
             last=self.statistic.last(self.grid, summary.n),
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, summary.n),
+            measure=self.base_measure,
         )
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
@@ -264,16 +300,13 @@ differential privacy) for one record replaced (the number of records is public)>
             "q": q,
             "radius": radius,
             "last": self.grid.size - 1,
+            "measure": self.base_measure,
         }
 
     def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
-        """Draw the code that a call would release, for records on another grid with the same number of points.
-
-        The step of that grid is the step of the mechanism's grid, or 1.
-        """
-        radius = self.radius if grid.step == self.grid.step else float(self._radius_codes(1))
-        other = replace(self, grid=grid, radius=radius)
-        return int(grid.encode([other(values, rng=source)])[0])
+        """Draw the code that a call would release, for records on another grid with the same number of points."""
+        records = values if grid == self.grid else self.grid.decode(grid.encode(values))
+        return int(self.grid.encode([self(records, rng=source)])[0])
 
     def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The attack ranges of all levels, widened by the radius: the points of score at most t."""

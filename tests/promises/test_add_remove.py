@@ -199,9 +199,11 @@ class TestQuantiles:
     def test_half_the_noise_of_a_replaced_record(self):
         x, rng = np.arange(10_001.0), np.random.default_rng(1)
         grid = Grid(0, 10_000, step=1)
-        replaced = InverseSensitivity(Median(), grid=grid, epsilon=0.1).release(x, size=20_000, rng=rng)
-        added = InverseSensitivity(Median(), grid=grid, epsilon=0.1, neighbors="add-remove").release(
-            x, size=20_000, rng=rng
+        replaced, added = (
+            InverseSensitivity(Median(), grid=grid, epsilon=0.1, neighbors=neighbors, measure="uniform").release(
+                x, size=20_000, rng=rng
+            )
+            for neighbors in ("replace-one", "add-remove")
         )
         assert 0.45 < np.std(added) / np.std(replaced) < 0.55
 
