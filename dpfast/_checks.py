@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 # A decimal or a ratio; limited exponents keep exact arithmetic cheap.
 _SPELLED = re.compile(r"\s*[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?)\s*", re.ASCII)
@@ -128,6 +129,25 @@ def scale(value: Any, step: float = 1.0, name: str = "scale") -> float | Fractio
         unit = "" if step == 1 else f" steps of {step!r}"
         raise ValueError(f"{name} must be positive and at most 2**56{unit}, not {value!r}")
     return steps
+
+
+def scales(value: Any, most: int = 2**56) -> NDArray[Any]:
+    """Check the scales of noise on several integers and return their exact values: doubles, or else objects."""
+    array = value.copy() if isinstance(value, np.ndarray) and value.dtype == np.float64 else _exact_scales(value)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"scales must be a sequence of at least one number, not an array of shape {array.shape}")
+    if not ((array > 0) & (array <= most)).all():
+        raise ValueError(f"each of scales must be positive and at most {most}")
+    return array
+
+
+def _exact_scales(value: Any) -> NDArray[Any]:
+    try:
+        numbers = [scale(part, name="each of scales") for part in value]
+    except TypeError as error:
+        raise TypeError(f"scales must be a sequence of numbers, one for each coordinate: {error}") from None
+    doubles = [float(number) for number in numbers]
+    return np.array(doubles) if doubles == numbers else np.array(numbers, dtype=object)
 
 
 def fraction(name: str, value: Any) -> float:

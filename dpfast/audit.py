@@ -451,7 +451,7 @@ def distinguish(
 
     References
     ----------
-    Ding et al. 2018 (StatDP); Clopper and Pearson 1934; mechanisms-b 13 of the specification.
+    Ding et al. 2018 (StatDP); Clopper and Pearson 1934.
 
     Examples
     --------
@@ -561,7 +561,7 @@ def power_bound(level: float, epsilon: float) -> float:
 
     References
     ----------
-    Wasserman and Zhou 2010, theorem 3, gives the first term; the second is its mirror image (mechanisms-b 13).
+    Wasserman and Zhou 2010, theorem 3, gives the first term; the second is its mirror image.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
     Notes
     -----
     Privacy (docs/proofs/reflection.md): rounding down reduces the ratio of "keep" to "lie", which remains at least 1.
-    Cost: 20 us for the first call, then cached. Reference: mechanisms-b 1.0.
+    Cost: 20 us for the first call, then cached.
     """
     from dpfast._kernels._balls import keep_threshold
 

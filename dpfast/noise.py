@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _samplers
+from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
 from dpfast.grid import Grid, check_grid
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
+_MOST_SENSITIVITY = 2**56
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
@@ -59,7 +61,7 @@ def laplace(
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006; mechanisms-a 4.1 of the specification.
+    Dwork, McSherry, Nissim and Smith 2006.
 
     Examples
     --------
@@ -89,6 +91,64 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
+
+
+@refused(_USE)
+def staircase(
+    scale: float | Fraction,
+    sensitivity: SupportsIndex,
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Any:
+    """Draw exact discrete staircase noise: the least mean magnitude for an integer of this sensitivity.
+
+    ``P(z)`` is proportional to ``exp(-epsilon floor(1 + (|z| - r) / s))``, with s = sensitivity, epsilon = s / scale
+    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of |z|. With s = 1 it is discrete Laplace.
+
+    Parameters
+    ----------
+    scale : float or Fraction
+        In (0, 2**56], in units of the integers; its exact value is used.
+    sensitivity : int
+        In 1..2**56, public: the most that one record changes the integer. It is the period of the law, which is not
+        private for a larger change.
+    size, rng, workers
+        See `laplace`.
+
+    Returns
+    -------
+    int, or ndarray of int64
+        Saturated at +-(2**63 - 1), which a scale of 2**56 reaches with probability e**-128.
+
+    Notes
+    -----
+    Privacy: an integer of this sensitivity plus this noise is (sensitivity / scale)-DP. The noise has more rho and
+    larger Renyi divergences than that of `discrete_laplace` of the same scale (docs/proofs/staircase.md), and a smaller
+    mean of |z|: for sensitivity 10 by 4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
+
+    References
+    ----------
+    Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy"; mechanisms-d 3 of the
+    specification.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
+    (2, 3)
+    """
+    steps = _checks.whole("sensitivity", sensitivity, least=1)
+    if steps > _MOST_SENSITIVITY:
+        raise ValueError(f"sensitivity must be at most 2**56, not {steps}")
+    checked = _checks.scale(scale)
+    r = _balls.staircase_r(checked, steps)
+
+    def fill(source: BitGenerator, scale: float | Fraction, out: NDArray[np.int64]) -> None:
+        _samplers.fill_staircase(source, scale, steps, r, out)
+
+    return _fill(fill, checked, size, rng, workers)
 
 
 @refused(_USE)
@@ -180,7 +240,7 @@ def gaussian(
 
     References
     ----------
-    Balle and Wang 2018; Dong, Roth and Su 2022; mechanisms-d 1 of the specification.
+    Balle and Wang 2018; Dong, Roth and Su 2022.
 
     Examples
     --------
@@ -229,6 +289,54 @@ def add_gaussian(
     return _add(_samplers.fill_rounded_gaussian, "sigma", sigma, values, grid, rng, workers)
 
 
+@refused(_USE)
+def box(
+    scales: Sequence[float | Fraction] | NDArray[np.float64],
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]:
+    """Draw exact noise on vectors of d integers by the norm of a box: round(z), z of density as follows.
+
+    The density is proportional to ``exp(-max_i |z_i| / scales_i)``. ``|z_i|`` has the expectation ``scales_i (d + 1) /
+    2``, against ``scales_i d`` for independent Laplace noise of the same guarantee.
+
+    Parameters
+    ----------
+    scales : sequence of floats or Fractions, or ndarray
+        One for each of the d coordinates, in (0, 2**56], in units of the integers; their exact values are used.
+    size : int or tuple of ints, optional
+        The shape of an array of vectors. Default: one vector.
+    rng, workers
+        See `laplace`.
+
+    Returns
+    -------
+    ndarray of int64, of shape (*size, d)
+        Saturated at +-(2**63 - 1): clamp the noisy values, or this event reveals the data.
+
+    Notes
+    -----
+    Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
+    box of half-widths w_i and the scales are w_i / epsilon: it is the continuous K-norm mechanism, rounded
+    (docs/proofs/knorm.md). The coordinates are not independent: release a whole vector or a function of it. Coordinates
+    are decided in doubles with a proved bound, or else in ball arithmetic (about d scale * 2**-49 of them), so the time
+    depends on the draws; timing is outside the guarantee.
+
+    References
+    ----------
+    Hardt and Talwar 2010; Awan and Slavkovic 2021; mechanisms-d 3 of the specification.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.box([10.0, 10.0, 2.5], 4).shape
+    (4, 3)
+    """
+    return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
+
+
 def _add(
     kernel: Callable[..., None],
     name: str,
@@ -267,3 +375,19 @@ def _fill(
     sources = streams(rng, -(-out.size // BLOCK))
     each(lambda i: kernel(sources[i], scale, out[i * BLOCK : (i + 1) * BLOCK]), range(len(sources)), threads)
     return int(out[0]) if size is None else out.reshape(shape)
+
+
+def _fill_rows(
+    kernel: Callable[..., None],
+    scales: NDArray[Any],
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None,
+    rng: RandomSource,
+    workers: int,
+) -> NDArray[np.int64]:
+    """Draw an array of vectors with checked scales in blocks of rows, each from its own stream."""
+    shape, threads = _checks.shape(size), _checks.threads(workers)
+    out = np.empty((math.prod(shape), scales.size), np.int64)
+    rows = max(BLOCK // scales.size, 1)
+    sources = streams(rng, -(-len(out) // rows))
+    each(lambda i: kernel(sources[i], scales, out[i * rows : (i + 1) * rows]), range(len(sources)), threads)
+    return out.reshape(*shape, scales.size)

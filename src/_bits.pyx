@@ -40,7 +40,7 @@ def randomize_majority(bit_generator, const double[:, ::1] x not None, double in
     those of a mask F are flipped, P(F) proportional to threshold / (2**64 - threshold) where F has fewer ones than
     zeros, to 1 elsewhere. **Assumes** d = x.shape[1] >= 1, ceil(d / 64) words in a row of `out`, threshold >= 2**63.
     **Cost** ceil(d / 4) words to round with, ceil(d / 64) for the mask, one coin; further words for a coordinate with
-    probability 2**-16, and for a tie (even d only). **Reference** mechanisms-b 3.2, 3.4.
+    probability 2**-16, and for a tie (even d only). **Reference** docs/proofs/hypercube.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], lanes = (d + 3) // 4, width = lanes + (d + 63) // 64 + 1
@@ -89,7 +89,7 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
     **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
     subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
     **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
-    mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** mechanisms-b 3.4, 4.3.
+    mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** docs/proofs/hypercube.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64
@@ -143,7 +143,7 @@ def count_columns(const uint64_t[:, ::1] reports not None, int64_t[::1] counts n
     """counts[j] += the number of rows whose bit j is 1; ``64 * reports.shape[1]`` counts.
 
     **Law** exact, below 2**63 rows. **Cost** O(words), never expanded: carry-save counters of eight rows at a time.
-    **Reference** mechanisms-b 3.5; Harley and Seal, in Warren, Hacker's delight, 5-1.
+    **Reference** Harley and Seal, in Warren, Hacker's delight, 5-1.
     """
     if reports.shape[0]:
         with nogil:

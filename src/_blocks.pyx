@@ -278,7 +278,7 @@ def normal_corrections(const double[::1] count not None):
     """E[s] / sigma for s**2 the unbiased variance of the given number of normal records, at least 2.
 
     **Law** deterministic, elementwise, to about 1e-9. **Cost** about 50 ns whenever the number changes.
-    **Reference** mechanisms-b 14.3.
+    **Reference** docs/proofs/block-estimates.md.
     """
     cdef Py_ssize_t i
     cdef double size = 2, correction = blocks_c4(2)

@@ -100,7 +100,7 @@ cdef class Volumes:
         arithmetic uses them if doubles cannot decide. **Cost** O(n) once, one word and a binary search
         each; ball arithmetic, O(n columns), with probability below n 2**-38 (1 + (columns + far) 2**-9), `far` the
         spread of the logarithms of the volumes that matter.
-        **Reference** mechanisms-a 5.3, 7.2.
+        **Reference** docs/proofs/nested-boxes.md.
         """
         cdef bitgen_t *source = unwrap(bit_generator)
         cdef Py_ssize_t n = self._mantissa.shape[0], i, undecided = 0

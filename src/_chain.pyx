@@ -76,7 +76,7 @@ cdef class Chain:
 
     **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state.
 
-    **Reference** mechanisms-c 4.1; Gillenwater, Joseph and Kulesza 2021 for the chain of quantiles.
+    **Reference** Gillenwater, Joseph and Kulesza 2021 for the chain of quantiles.
     """
 
     cdef readonly double total

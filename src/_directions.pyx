@@ -36,7 +36,7 @@ def randomize_halfspace(const uint64_t[:, ::1] words not None, const double[:, :
 
     **Law** over uniform words: the seed is uniform, the coin keeps with probability threshold 2**-64, exactly; all else
     is independent of x. **Assumes** three words and one report for each row: seed, coin, rounding. **Cost** d normals
-    and two passes over the row. **Reference** mechanisms-b 2.2.
+    and two passes over the row.
     """
     cdef Py_ssize_t i, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)
@@ -115,7 +115,6 @@ def fill_caps(const uint64_t[:, ::1] words not None, const double[:, ::1] x not 
     of r or -r is redrawn from the next seed, which does not change the law: its component orthogonal to r does not
     depend on that angle, and would otherwise be decided by rounding. **Assumes** d >= 2, two words for each row: seed,
     rounding. The zero vector is rounded to the first axis or its opposite. **Cost** d normals and four passes.
-    **Reference** mechanisms-b 4.1.
     """
     cdef Py_ssize_t i, j, d = x.shape[1]
     cdef double[::1] u = np.empty(d + 1), v = np.empty(d)

@@ -165,7 +165,7 @@ def weibull(cnp.ndarray values not None, offsets, out, counts, *, Py_ssize_t wor
     **Law** deterministic, by doubles, not certified: the maximum of the likelihood over positive records, uncorrected.
     Equal records: an infinite shape. **Assumes** `values` one-dimensional, aligned, native; offsets nondecreasing from
     0 to at most len(values); as many rows of `out` and `counts` as blocks. **Cost** one logarithm and about 5
-    exponentials per record; memory of the longest block. **Reference** mechanisms-b 14.3.
+    exponentials per record; memory of the longest block. **Reference** docs/proofs/block-estimates.md.
     """
     cdef _Weibull fits = _Weibull(offsets, out, counts)
     fits.keys = _keys(values)
@@ -176,7 +176,7 @@ def laplace(cnp.ndarray values not None, offsets, out, counts, *, Py_ssize_t wor
     """Fill `out` (blocks, 2) with the median (the middle of the two of an even number) and the mean deviation from it.
 
     **Law** deterministic, by doubles; both uncorrected. **Assumes** as `weibull`. **Cost** a sort of each block; memory
-    of the longest block. **Reference** mechanisms-b 14.3.
+    of the longest block. **Reference** docs/proofs/block-estimates.md.
     """
     cdef _Laplace fits = _Laplace(offsets, out, counts)
     fits.keys = _keys(values)
@@ -189,7 +189,7 @@ def negative_binomial(cnp.ndarray values not None, offsets, out, counts, *, bint
     Records are rounded to integers. **Law** deterministic, by doubles, not certified: the maximum of the likelihood,
     with `correct` r and p minus their bias to first order. A variance of at most the mean: r infinite, p = 1; zeros
     only: r NaN. **Assumes** as `weibull`. **Cost** about 6 times the greatest count, or 6 digammas per record if that
-    is above 4 n + 64; memory of five longest blocks. **Reference** mechanisms-b 14.3; Levin and Reeds 1977.
+    is above 4 n + 64; memory of five longest blocks. **Reference** Levin and Reeds 1977.
     """
     cdef _NegativeBinomial fits = _NegativeBinomial(offsets, out, counts)
     fits.keys = _keys(values)
@@ -209,7 +209,7 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
     Newton's method, 60 passes at most, with `correct` minus their bias to first order. A singular design, or fewer
     records than p: NaN. A separated block: the point where Newton's method stopped, beyond any reasonable box.
     **Assumes** as `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60
-    operations per record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** mechanisms-b 14.3;
+    operations per record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** docs/proofs/block-estimates.md.3;
     Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)

@@ -13,7 +13,7 @@ def weights(double beta, double ratio, Py_ssize_t most):
     """The discounts W_0 = 1, W_1, ... of a replaced record each, while W_j ratio > 1, at most `most` of them.
 
     **Law** deterministic, the same on every machine: exp(-beta) W_j <= W_(j+1) <= (exp(-beta) + 2**-45 min(beta, 1) +
-    2**-51) W_j. **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each. **Reference** mechanisms-a 4.3.
+    2**-51) W_j. **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each. **Reference** docs/proofs/smooth-sensitivity.md.
     """
     cdef double[::1] table = np.empty(most)
     cdef Py_ssize_t count
@@ -28,7 +28,7 @@ def stretch(const double[::1] lower not None, const double[::1] upper not None, 
     **Law** deterministic, at most the exact maximum times 1 + 2**-51 and at least that maximum times 1 - 2**-46.
     **Assumes** `lower` nonincreasing, `upper` nondecreasing, integers below 2**53 with upper[0] >= lower[0];
     `weights` as made here. Rows and columns beyond the weights are not read. **Cost** O(K log K), K =
-    len(weights). **Reference** mechanisms-a 2.3, 4.3.
+    len(weights). **Reference** docs/proofs/smooth-sensitivity.md.
     """
     cdef Py_ssize_t rows = min(lower.shape[0], weights.shape[0]), columns = min(upper.shape[0], weights.shape[0])
     cdef double most

@@ -70,7 +70,7 @@ def descend_halfspace(bit_generator, uint64_t threshold, int model, double clip,
     u on which it lies, kept or flipped; then theta is projected to the ball of radius `bound`. **Assumes** one column
     more of theta than of x with an intercept, as many without; consistent sizes; clip, bound and pushes between 2**-256
     and 2**256. `reports`, if not empty, receives those of ``_directions.randomize_halfspace``, in the order of people,
-    then repetitions. **Cost** d normals, three products and four passes of d. **Reference** mechanisms-b 7.
+    then repetitions. **Cost** d normals, three products and four passes of d. **Reference** docs/proofs/local-glm.md.
     """
     cdef Py_ssize_t n = x.shape[0], features = x.shape[1], runs = theta.shape[0], d = theta.shape[1], i, r
     cdef bint intercept = d > features, keep_reports = reports.shape[0] > 0, side
@@ -124,7 +124,7 @@ def descend_hypercube(bit_generator, uint64_t threshold, Py_ssize_t k, inside, o
     **Law** that of ``_bits.randomize_threshold``, or of ``_bits.randomize_majority`` if `inside` is empty (then k =
     d), for the reports; each reported coordinate moves by `push` against its sign. **Assumes** as there and in
     `descend_halfspace`. `reports`, if not empty, receives them. **Cost** ceil(k / 4) + ceil(k / 64) + 1 to 3 words,
-    further ones as there, and five passes of d. **Reference** mechanisms-b 3.4, 4.3, 7.
+    further ones as there, and five passes of d. **Reference** docs/proofs/local-glm.md.
     """
     cdef Py_ssize_t n = x.shape[0], features = x.shape[1], runs = theta.shape[0], d = theta.shape[1], i, r, j, ones
     cdef bint keep_reports = reports.shape[0] > 0, majority = len(inside) == 0

@@ -97,7 +97,7 @@ cdef class Band:
     **Cost** at most 2 count + 1 rows of one state for each count inside the bounds, about 10 ns per relevant
     term, 12 bytes per state if kept; a draw, O(states).
 
-    **Reference** mechanisms-b 11; Noe 1972 and Steck 1971 for the recursion.
+    **Reference** Noe 1972 and Steck 1971 for the recursion.
     """
 
     cdef readonly double part

@@ -65,7 +65,7 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
     measure; one word for the level and one for the point, further ones with small probability; ball arithmetic with
     probability below n * 2**-38.
-    **Reference** mechanisms-a 5.
+    **Reference** docs/proofs/nested-intervals.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
@@ -140,7 +140,8 @@ def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high n
 
     **Law** deterministic: upper[t] = max(x_(k2+a) - x_(k1-b)), lower[t] = min(max(0, x_(k2-a) - x_(k1+b))) over
     a + b = t, a, b >= 0. **Assumes** `low` and `high` sorted, of length 2n - 1, codes below 2**52; `lower`, `upper` of
-    length n. **Cost** n**2 subtractions, about 0.5 ns each, without the GIL. **Reference** mechanisms-a 5.2.
+    length n. **Cost** n**2 subtractions, about 0.5 ns each, without the GIL.
+    **Reference** docs/proofs/monotone-statistics.md.
     """
     cdef Py_ssize_t n = lower.shape[0]
     cdef int64_t[::1] scratch = np.empty(n, np.int64)

@@ -72,7 +72,7 @@ def fill_windows(
 
     **Law** with probability threshold / 2**64 uniform on start..start + width - 1, else uniform on the others, exactly.
     **Assumes** 1 <= width < size, starts <= size - width, size at most the range of `out`. **Cost** two words each.
-    **Reference** mechanisms-b 1.3; width 1 is k-ary randomised response.
+    Width 1 is k-ary randomised response.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = starts.shape[0], done = 0, i, m
@@ -95,7 +95,7 @@ def fill_rows(
 
     **Law** kept with probability threshold / 2**64, exactly; bit 1 means the entry -1. **Assumes** last + 1 a
     power of two, at most 2**31, x <= last, 2 last + 1 in the range of `out`. **Cost** two words each, always.
-    **Reference** mechanisms-b 4.4.
+    **Reference** docs/proofs/local-categories.md.
     """
     cdef Py_ssize_t n = x.shape[0], done = 0, i, m
     cdef uint64_t[::1] words = room(n, 2)
@@ -136,7 +136,7 @@ def fill_unary(
 
     **Law** exact; bits from `size` on are 0. **Assumes** x < size, out.shape == (len(x), ceil(size / 64)). **Cost** 8
     words for 64 bits, a further word for each bit that remains open (2**-8 of them); one for 64 fair bits.
-    **Reference** mechanisms-b 4.4.
+    **Reference** docs/proofs/local-categories.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], width = out.shape[1], total = n * width, done = 0, i, m
@@ -175,7 +175,7 @@ def fill_subsets(
 
     **Law** x is in the set with probability threshold / 2**64, the rest is uniform, exactly. **Assumes** `out` zero, of
     shape (len(x), ceil(size / 64)), 1 <= width < size, x < size. **Cost** width + 1 words each.
-    **Reference** Ye and Barg 2018; Floyd's sampling of sets (Bentley and Floyd 1987); mechanisms-b 4.4.
+    **Reference** Ye and Barg 2018; Floyd's sampling of sets (Bentley and Floyd 1987).
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], each = <Py_ssize_t>width + 1, done = 0, i, m
@@ -196,7 +196,7 @@ def fill_lines(
 
     **Law** (slope x + offset) mod prime < edge with probability threshold / 2**64; uniform among such lines, exactly.
     **Assumes** out.shape == (len(x), 2), 1 <= edge < prime, x < prime. **Cost** three words each.
-    **Reference** docs/proofs/local-categories.md; mechanisms-b 4.4 (OLH).
+    **Reference** docs/proofs/local-categories.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], done = 0, i, m

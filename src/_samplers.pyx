@@ -24,6 +24,8 @@ cdef extern from "draws.h":
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
     int dpfast_bernoulli(bitgen_t *source, uint64_t numerator, uint64_t denominator) noexcept nogil
     void dpfast_geometric(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
+    void dpfast_levels(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale, double offset) noexcept nogil
+    int64_t dpfast_on_level(bitgen_t *source, uint64_t word, int64_t level, uint64_t s, uint64_t r) noexcept nogil
     void dpfast_rounded_laplace(const uint64_t *words, int64_t *out, Py_ssize_t n, double scale) noexcept nogil
     int64_t dpfast_rounded_student3(uint64_t word, double scale) noexcept nogil
     double dpfast_student_tail(double c) noexcept nogil
@@ -238,7 +240,7 @@ def fill_rounded_laplace(bit_generator, scale, int64_t[::1] out not None, *, bin
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-48.
-    **Reference** mechanisms-a 4.1.
+    **Reference** docs/proofs/rounded-laplace.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)
@@ -258,7 +260,7 @@ def fill_rounded_student3(bit_generator, scale, int64_t[::1] out not None, *, bi
 
     **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 <
     scale <= 2**56. **Cost** one word each; ball arithmetic with probability about scale * 2**-42.
-    **Reference** mechanisms-a 3.3; docs/proofs/rounded-student.md.
+    **Reference** docs/proofs/rounded-student.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(scale)
@@ -280,7 +282,7 @@ def fill_rounded_gaussian(bit_generator, sigma, int64_t[::1] out not None, *, bi
 
     **Law** exact, saturated at +-(2**63 - 1); sigma a float or Fraction, with its exact value. **Assumes** 0 < sigma
     <= 2**56. **Cost** one word each; ball arithmetic with probability about sigma * 2**-48.
-    **Reference** mechanisms-d 1; docs/proofs/rounded-gaussian.md.
+    **Reference** docs/proofs/rounded-gaussian.md.
     """
     cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
     cdef double rounded = float(sigma)
@@ -299,7 +301,7 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     """Fill with the difference of two geometrics: P(z) = tanh(1/2s) e**(-|z|/s), s = scale.
 
     **Law** exact, each geometric saturated at 2**63 - 1. **Assumes** 0 < scale <= 2**56. **Cost** two words each; ball
-    arithmetic with probability about scale * 2**-47. **Reference** mechanisms-a 4.2.
+    arithmetic with probability about scale * 2**-47. **Reference** docs/proofs/discrete-laplace.md.
     """
     cdef int64_t[::1] second = np.empty(out.shape[0], np.int64)
     cdef Py_ssize_t i
@@ -308,6 +310,37 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     with nogil:
         for i in range(out.shape[0]):
             out[i] -= second[i]
+
+
+def fill_staircase(bit_generator, scale, uint64_t s, uint64_t r, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with staircase noise: P(z) proportional to e**(-epsilon level), level = floor((|z| - r) / s) + 1.
+
+    epsilon = s / scale. The level is floor(E / epsilon + offset), E standard exponential; z is uniform on its level.
+
+    **Law** exact, saturated at +-(2**63 - 1); scale a float or Fraction, with its exact value. **Assumes** 0 < scale
+    <= 2**56, 1 <= r <= s <= 2**56. **Cost** two words each, a further one with probability below s * 2**-63; ball
+    arithmetic with probability about scale / s * 2**-48. **Reference** Geng and Viswanath 2016;
+    docs/proofs/staircase.md.
+    """
+    from dpfast._kernels._balls import staircase_level, staircase_offset
+    cdef object rate = Fraction(scale) / s  # of the levels: 1 / epsilon
+    cdef uint64_t[::1] words = _words(bit_generator, out.shape[0])
+    cdef double rounded = float(rate), offset = staircase_offset(rate, s, r)
+    cdef Py_ssize_t i, undecided = 0, n = out.shape[0]
+    cdef bitgen_t *source = unwrap(bit_generator)
+    if n == 0:
+        return
+    with nogil:
+        dpfast_levels(&words[0], &out[0], n, rounded, offset)
+        undecided = _count_undecided(out)
+    if undecided or exact:
+        for i in range(n):
+            if exact or out[i] == UNDECIDED:
+                out[i] = staircase_level(words[i], lambda: next_word(bit_generator), rate, s, r)
+    fill_words(bit_generator, words)
+    with bit_generator.lock, nogil:
+        for i in range(n):
+            out[i] = dpfast_on_level(source, words[i], out[i], s, r)
 
 
 def neg_log_words(const uint64_t[::1] words not None):

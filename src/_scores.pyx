@@ -129,7 +129,7 @@ cdef class Pieces:
     times values below 2**125; ``width`` and distances to ``center`` below 2**54, width 0 for the uniform prior; `edges`
     ascending; a valid grid. **Cost** one pass and O(n^(2/3)) for a narrow interval around the root, and a sort of
     the records with knots there; of all records if the interval is wide (epsilon n small).
-    **Reference** mechanisms-a 6; ``scores.h``.
+    **Reference** ``scores.h``.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def sums(const int64_t[::1] counts not None, const int32_t[::1] table not None, 
     """Fill out[j] with sum_i counts[i] * table[(starts[j] + i * strides[j]) mod len(table)].
 
     **Law** exact integers. **Assumes** starts and strides in [0, len(table)), as many as `out`; sum |counts| times max
-    |table| below 2**63. **Cost** len(counts) * len(out). **Reference** mechanisms-b 12.
+    |table| below 2**63. **Cost** len(counts) * len(out). **Reference** docs/proofs/series.md.
     """
     cdef Py_ssize_t i, j
     cdef int64_t place, period = table.shape[0], total

@@ -153,7 +153,7 @@ def windows(cnp.ndarray values not None, firsts not None, lasts not None, *, dou
     ranks; a sort of all keys if windows cover more than n / 4 ranks, or if keys are concentrated in few buckets of a
     wide grid. No sort on a grid of fewer than 2^14 points.
 
-    **Reference**: mechanisms-c 4.2; ``windows.h``.
+    **Reference**: ``windows.h``.
 
     Parameters
     ----------

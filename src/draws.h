@@ -33,15 +33,17 @@ static inline uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
 }
 
 /* floor(scale * E + 1/2 + offset), E the exponential -log(U) of the uniform U whose first 63 bits are the word's, or
- * undecided. offset is 0 (rounding) or -1/2 (floor).
+ * undecided. offset is a real in [-1/2, 1/2]: 0 rounds, -1/2 takes the floor.
  *
- * y is computed at the middle of the interval of U; the margin bounds |y - exact| for every U in it and every real scale
- * that rounds to `scale`. A word below 2^12 (probability 2^-52) does not determine its logarithm well enough. */
+ * y is computed at the middle of the interval of U; the margin bounds |y - exact| for every U in it, and every real scale
+ * and offset that round to `scale` and `offset`. The exact value is at least -1/2, so y below 0 counts as 0. A word below
+ * 2^12 (probability 2^-52) does not determine its logarithm well enough. */
 static inline int64_t dpfast_round_exponential(uint64_t word, double scale, double offset)
 {
     double two_to_minus_k;
     double e = dpfast_neg_log_word(word | 1, &two_to_minus_k);
     double y = scale * e + offset;
+    y = y > 0.0 ? y : 0.0;
     double margin = scale * ((e + 1.0) * 0x1p-49 + 2.0 * two_to_minus_k) + 0x1p-50;
     double nearest = (y + 0x1.8p52) - 0x1.8p52;
     /* masks instead of branches, so that the loops below vectorise */
@@ -72,6 +74,26 @@ DPFAST_CLONES static void dpfast_geometric(const uint64_t *words, int64_t *out, 
 {
     for (ptrdiff_t i = 0; i < n; i++)
         out[i] = dpfast_round_exponential(words[i], scale, -0.5);
+}
+
+/* Law, under the same conditions: floor(scale * Exp(1) + offset), offset in [0, 1]: the level of staircase noise. */
+DPFAST_CLONES static void dpfast_levels(const uint64_t *words, int64_t *out, ptrdiff_t n, double scale, double offset)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = dpfast_round_exponential(words[i], scale, offset - 0.5);
+}
+
+/* Law: uniform on the integers of a level of staircase noise with period s: |z| < r for level 0, r + (level - 1) s <= |z|
+ * < r + level s for another, saturated. 1 <= r <= s <= 2^56; `word` is the first word drawn. */
+static inline int64_t dpfast_on_level(bitgen_t *source, uint64_t word, int64_t level, uint64_t s, uint64_t r)
+{
+    int top = level == 0;  /* selected without branches, which would be mispredicted */
+    uint64_t place = dpfast_below(source, word, top ? 2 * r - 1 : 2 * s), sign = top ? 0 : -(place & 1);
+    unsigned __int128 product = (unsigned __int128)(uint64_t)(level - 1) * s;
+    uint64_t beyond = product < INT64_MAX ? (uint64_t)product : INT64_MAX;
+    uint64_t magnitude = top ? place - (r - 1) : beyond + r + (place >> 1);
+    magnitude = !top && magnitude > INT64_MAX ? INT64_MAX : magnitude;
+    return (int64_t)((magnitude ^ sign) - sign);
 }
 
 /* Law, under the same conditions: round(scale * Laplace(1)): magnitude floor(scale * Exp(1) + 1/2), the word's last

@@ -104,16 +104,22 @@ static inline uint64_t dpfast_negative(double x)
     return -(dpfast_bits(x) >> 63);
 }
 
+/* The integer nearest to y with the sign of the word's last bit, or undecided if y is not `margin` away from a change of
+ * that integer; always undecided for a `usable` of 0. The margin includes 2^-50 for its own roundings. */
+static inline int64_t dpfast_round_signed(uint64_t word, double y, double margin, uint64_t usable)
+{
+    double nearest = (y + 0x1.8p52) - 0x1.8p52;
+    uint64_t decided = dpfast_negative(__builtin_fabs(y - nearest) - (0.5 - margin)) & usable;
+    uint64_t sign = -(word & 1), signed_nearest = ((uint64_t)dpfast_to_int(nearest) ^ sign) - sign;
+    return (int64_t)((signed_nearest & decided) | ((uint64_t)DPFAST_UNDECIDED & ~decided));
+}
+
 /* The integer nearest to sigma z with the sign of the word's last bit, or undecided, always so for a `usable` of 0.
  *
  * Assumes: z is within `error` - z 2^-52 of z(U) for every U of the word, and `sigma` within 2^-53 of the real one. */
 static inline int64_t dpfast_round_normal(uint64_t word, double z, double error, double sigma, uint64_t usable)
 {
-    double y = sigma * z, margin = sigma * error + 0x1p-50;
-    double nearest = (y + 0x1.8p52) - 0x1.8p52;
-    uint64_t decided = dpfast_negative(__builtin_fabs(y - nearest) - (0.5 - margin)) & usable;
-    uint64_t sign = -(word & 1), signed_nearest = ((uint64_t)dpfast_to_int(nearest) ^ sign) - sign;
-    return (int64_t)((signed_nearest & decided) | ((uint64_t)DPFAST_UNDECIDED & ~decided));
+    return dpfast_round_signed(word, sigma * z, sigma * error + 0x1p-50, usable);
 }
 
 /* The draws by the three approximations, undecided where these do not hold. */

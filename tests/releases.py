@@ -57,18 +57,22 @@ NO_RELEASE = {
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",
+    "noise.staircase",
     "noise.geometric",
     "noise.add_laplace",
     "noise.gaussian",
     "noise.add_gaussian",
+    "noise.box",
 }
 NOISE = [
     lambda: noise.laplace(1.0),
     lambda: noise.discrete_laplace(1.0),
+    lambda: noise.staircase(1.0, 2),
     lambda: noise.geometric(1.0),
     lambda: noise.add_laplace(X, scale=1.0, grid=GRID),
     lambda: noise.gaussian(1.0),
     lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
+    lambda: noise.box([1.0, 2.0]),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

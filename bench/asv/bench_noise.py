@@ -42,6 +42,24 @@ class Gaussian:
         self.run()
 
 
+class Box:
+    """Noise by the norm of a box on vectors of d integers, per 1e5 coordinates, against `Generator.standard_normal`."""
+
+    params = (["secure", "PCG64", "numpy"], [1.0, 2.0**20, 2.0**30], [2, 20, 100, 1000])
+    param_names = ("line", "scale", "d")
+
+    def setup(self, line, scale, d):
+        m, scales = 100_000 // d, np.full(d, scale)
+        self.run = {
+            "secure": partial(dpf.noise.box, scales, m),
+            "PCG64": partial(dpf.noise.box, scales, m, rng=np.random.PCG64(1)),
+            "numpy": partial(np.random.default_rng(1).standard_normal, (m, d)),
+        }[line]
+
+    def time_box(self, line, scale, d):
+        self.run()
+
+
 class DiscreteLaplace:
     """The two-sided geometric law; NumPy takes the difference of two geometric draws."""
 
@@ -56,6 +74,22 @@ class DiscreteLaplace:
         }[line]
 
     def time_discrete_laplace(self, line, scale):
+        self.run()
+
+
+class Staircase:
+    """The staircase law for a sensitivity of 10, against the discrete Laplace law of the same scale."""
+
+    params = (["staircase", "discrete Laplace"], [1.25, 10.0], [1, 1_000_000])
+    param_names = ("line", "scale", "n")
+
+    def setup(self, line, scale, n):
+        self.run = {
+            "staircase": partial(dpf.noise.staircase, scale, 10, n),
+            "discrete Laplace": partial(dpf.noise.discrete_laplace, scale, n),
+        }[line]
+
+    def time_staircase(self, line, scale, n):
         self.run()
 
 

@@ -26,6 +26,7 @@ _precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
 _LARGEST = 2**63 - 1
+_LARGE = 2**8  # exp(-_LARGE) is below 2**-369
 _MOST_BITS = 2**14  # of a formula; a double has at most 1074 bits after the point, and few formulas cancel all
 
 
@@ -59,6 +60,11 @@ class _Uniform:
     def upper(self) -> arb:
         return arb((fmpz(self.first + 1), fmpz(-self.bits)))
 
+    @property
+    def ball(self) -> arb:
+        """The whole interval."""
+        return arb((fmpz(2 * self.first + 1), fmpz(-self.bits - 1)), (fmpz(1), fmpz(-self.bits - 1)))
+
     def refine(self) -> None:
         self.first = (self.first << 64) | self._more()
         self.bits += 64
@@ -67,16 +73,22 @@ class _Uniform:
 def floor_exponential(word: int, more: Callable[[], int], scale: float | Fraction, offset: Fraction) -> int:
     """floor(scale * E + offset) for E = -log(U), U the uniform number whose first 63 bits are the word's.
 
-    At the ends of U's interval, scale * E + offset is never an integer (a logarithm of a rational other than 1 is
-    irrational), so with enough precision the floor at each end is decided; if the floors differ, U is refined.
-    Saturates at 2**63 - 1.
+    At the ends of U's interval, scale * E + offset is never an integer: a logarithm of a rational other than 1 is
+    irrational.
     """
-    s, shift = _rational(scale), _rational(offset)
+    return _floor_exponential(word, more, _rational(scale), lambda: arb(_rational(offset)))
+
+
+def _floor_exponential(word: int, more: Callable[[], int], scale: fmpq, offset: Callable[[], arb]) -> int:
+    """floor(scale * E + offset), which is never an integer at a rational U before the floor; saturates at 2**63 - 1.
+
+    With enough precision the floors at the ends of U's interval are decided; if they differ, U is refined.
+    """
 
     def floor_at(u: Callable[[], arb], precision: int) -> int:
         while True:
             with _bits(precision):
-                floor = (shift - s * u().log()).floor().unique_fmpz()
+                floor = (offset() - scale * u().log()).floor().unique_fmpz()
             if floor is not None:
                 return int(floor)
             precision *= 2
@@ -89,6 +101,62 @@ def floor_exponential(word: int, more: Callable[[], int], scale: float | Fractio
             if low == high or low > _LARGEST:
                 return min(low, _LARGEST)
         u.refine()
+
+
+@lru_cache(maxsize=256)
+def staircase_r(scale: float | Fraction, s: int) -> int:
+    """``ceil(s / (1 + exp(epsilon / 2)))``, epsilon = s / scale: the r with the least mean magnitude, docs/proofs."""
+    half, precision = _rational(s / Fraction(scale) / 2), 192
+    if half > _LARGE:
+        return 1
+    while True:  # the quotient is not an integer, since exp is irrational
+        with _bits(precision):
+            r = (s / (1 + arb(half).exp())).ceil().unique_fmpz()
+        if r is not None:
+            return int(r)
+        precision *= 2
+
+
+@lru_cache(maxsize=256)
+def staircase_is_less(scale: float | Fraction, s: int, r: int) -> bool:
+    """Whether staircase noise has at most 0.95 times the mean magnitude of discrete Laplace noise of the same scale.
+
+    The means are (r (r - 1) + s m (2 r + 2 s m + s - 1)) / (2 r - 1 + 2 s m), m = 1 / (exp(epsilon) - 1), epsilon = s /
+    scale, and 1 / sinh(1 / scale). They are equal for s = 1.
+    """
+    step = 1 / _rational(scale)
+    if s == 1 or s * step > 2 * _LARGE:
+        return s > 1
+    precision = 192
+    while True:
+        with _bits(precision):
+            m = 1 / arb(s * step).expm1()
+            stairs = (r * (r - 1) + s * m * (2 * r + 2 * s * m + s - 1)) / (2 * r - 1 + 2 * s * m)
+            excess = stairs * 20 - 19 / arb(step).sinh()
+        if not excess.contains(0):
+            return bool(excess < 0)
+        precision *= 2
+
+
+def staircase_level(word: int, more: Callable[[], int], rate: Fraction, s: int, r: int) -> int:
+    """floor(rate * E + offset), the level of staircase noise, E as in `floor_exponential`, rate = 1 / epsilon.
+
+    It never is an integer at a rational U, because exp(-epsilon) is transcendental: docs/proofs/staircase.md.
+    """
+    epsilon, share = 1 / _rational(rate), fmpq(2 * r - 1, 2 * s)
+    return _floor_exponential(word, more, _rational(rate), lambda: _level_offset(epsilon, share))
+
+
+@lru_cache(maxsize=256)
+def staircase_offset(rate: Fraction, s: int, r: int) -> float:
+    """The offset of `staircase_level` as a double, within 2**-53."""
+    with _bits(192):
+        return float(_level_offset(1 / _rational(rate), fmpq(2 * r - 1, 2 * s)))
+
+
+def _level_offset(epsilon: fmpq, share: fmpq) -> arb:
+    """``-log(share + (1 - share) exp(-epsilon)) / epsilon``, in [0, 1]."""
+    return -(arb(1 - share) * arb(-epsilon).expm1()).log1p() / epsilon
 
 
 def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) -> int:
@@ -408,3 +476,48 @@ def _double_up(ball: arb) -> float:
         return inf
     double = float(top)
     return double if top <= arb(double) else nextafter(double, inf)
+
+
+class _Row:
+    """The uniform numbers of a row of noise by a norm, refined together."""
+
+    def __init__(self, words: Sequence[int], radii: Sequence[int], more: Callable[[], int]) -> None:
+        self.magnitudes = [_Uniform(word >> 1, 63, more) for word in words]
+        self.radii = [_Uniform(word, 64, more) for word in radii]
+
+    def gamma(self) -> arb:
+        """-log of the product of the radii."""
+        return -prod((u.ball for u in self.radii), start=arb(1)).log()
+
+
+def _nearest(y: arb) -> int | None:
+    """The integer nearest to y >= 0, at most 2**63 - 1, or None if the ball leaves it open."""
+    if y.lower() > _LARGEST:
+        return _LARGEST
+    nearest = (y + fmpq(1, 2)).floor().unique_fmpz()
+    return None if nearest is None else min(int(nearest), _LARGEST)
+
+
+def round_box(
+    words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
+) -> list[int]:
+    """The integers nearest to +-r scales_i U_i for the wanted i, r = -log of the product of the numbers of `radii`.
+
+    U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
+    """
+    row, lengths = _Row(words, radii, more), {}
+
+    def magnitude(i: int) -> int:
+        u, scale = row.magnitudes[i], _rational(scales[i])
+        while True:
+            bits = row.radii[0].bits
+            with _bits(bits + 192):
+                if bits not in lengths:
+                    lengths[bits] = row.gamma()
+                nearest = _nearest(lengths[bits] * scale * u.ball)
+            if nearest is not None:
+                return nearest
+            for number in [u] if u.bits < bits else row.radii:
+                number.refine()
+
+    return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]

@@ -3,8 +3,15 @@
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian, RoundedLaplace, RoundedStudent3
-from dpfast.laws.vectors import Independent, VectorNoise
+from dpfast.laws.rounded import (
+    DiscreteLaplace,
+    IntegerNoise,
+    RoundedGaussian,
+    RoundedLaplace,
+    RoundedStudent3,
+    Staircase,
+)
+from dpfast.laws.vectors import Independent, RoundedBox, VectorNoise
 
 __all__ = [
     "TAIL",
@@ -18,10 +25,12 @@ __all__ = [
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "RoundedBox",
     "RoundedGaussian",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
+    "Staircase",
     "VectorNoise",
     "anywhere",
     "score_cap",

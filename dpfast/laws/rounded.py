@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from dpfast._kernels import _samplers
+from dpfast._kernels import _balls, _samplers
 
 
 class IntegerNoise(ABC):
@@ -54,6 +54,44 @@ class DiscreteLaplace(IntegerNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_discrete_laplace(source, self.scale, out)
+
+
+class Staircase(IntegerNoise):
+    """``P(z) = exp(-epsilon level) / total``, level = floor((|z| - r) / s) + 1, with period s and epsilon = s / scale.
+
+    ``total = 2 r - 1 + 2 s / (exp(epsilon) - 1)``; with s = 1 it is discrete Laplace.
+
+    Parameters
+    ----------
+    scale : float or Fraction
+        See `IntegerNoise`.
+    s : int
+        In 1..2**56: the sensitivity of the integer that it is added to.
+    r : int, optional
+        In 1..s: level 0 is |z| < r. Default: the r with the least mean of |z|, ceil(s / (1 + exp(epsilon / 2))).
+    """
+
+    def __init__(self, scale: float | Fraction, s: int, r: int | None = None) -> None:
+        super().__init__(scale)
+        self.s, self.r = s, _balls.staircase_r(scale, s) if r is None else r
+        self._epsilon = float(s / Fraction(scale))
+        with np.errstate(over="ignore"):
+            self._beyond = float(s / np.expm1(self._epsilon))  # one side's mass beyond a level, over a point's on it
+        self._log_total = math.log(2 * self.r - 1 + 2 * self._beyond)
+
+    def _level(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.floor((z - self.r) / self.s) + 1)
+
+    def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        level = self._level(z)
+        rest = np.maximum(self.r + level * self.s - z, 0.0)  # integers from z on its level
+        return np.asarray(np.log(rest + self._beyond) - self._epsilon * level - self._log_total)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-self._epsilon * self._level(np.abs(z)) - self._log_total)
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_staircase(source, self.scale, self.s, self.r, out)
 
 
 class RoundedLaplace(IntegerNoise):

@@ -78,7 +78,7 @@ class L2Ball(VectorRandomizer):
     References
     ----------
     Duchi, Jordan and Wainwright 2018, equation (25), on the sphere; Bhowmick et al. 2018 and Asi, Feldman and Talwar
-    2022 for "privunit"; mechanisms-b 2 and 4.1 of the specification.
+    2022 for "privunit".
 
     Examples
     --------

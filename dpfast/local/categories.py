@@ -49,7 +49,7 @@ class Binary(ScalarRandomizer):
 
     References
     ----------
-    Warner 1965; Duchi, Jordan and Wainwright 2018, section 4; mechanisms-b 1.1 of the specification.
+    Warner 1965; Duchi, Jordan and Wainwright 2018, section 4.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class Categorical(ScalarRandomizer):
     References
     ----------
     Wang, Blocki, Li and Jha 2017 (OUE, OLH); Ye and Barg 2018 (subset selection); Acharya, Sun and Zhang 2019 and
-    Bassily et al. 2017 (Hadamard); Feldman et al. 2022 (lines over a field); mechanisms-b 4.4 of the specification.
+    Bassily et al. 2017 (Hadamard); Feldman et al. 2022 (lines over a field).
 
     Examples
     --------

@@ -73,8 +73,7 @@ class Hypercube(VectorRandomizer):
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, equation (26), corrected; Nguyen et al. 2016 (Harmony) for even d;
-    mechanisms-b 3 and 4.3 of the specification.
+    Duchi, Jordan and Wainwright 2018, equation (26), corrected; Nguyen et al. 2016 (Harmony) for even d.
 
     Examples
     --------

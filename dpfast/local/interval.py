@@ -106,7 +106,7 @@ class Interval(ScalarRandomizer):
     References
     ----------
     Duchi, Jordan and Wainwright 2018; Wang et al. 2019, "Collecting and analyzing multidimensional data with local
-    differential privacy" (piecewise, hybrid); mechanisms-b 1.2, 1.3 and 17 of the specification.
+    differential privacy" (piecewise, hybrid).
 
     Examples
     --------

@@ -485,7 +485,7 @@ def mean(
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 1 and equation (10); mechanisms-b 1.2 and 1.4 of the specification.
+    Duchi, Jordan and Wainwright 2018, Corollary 1 and equation (10).
 
     Examples
     --------

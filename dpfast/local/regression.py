@@ -124,7 +124,7 @@ class GradientDescent(LocalMechanism):
     References
     ----------
     Duchi, Jordan and Wainwright 2018, section 5.2, equation (31) and Lemma 2; Polyak and Juditsky 1992, "Acceleration
-    of stochastic approximation by averaging"; mechanisms-b 7 of the specification.
+    of stochastic approximation by averaging".
 
     Examples
     --------

@@ -86,7 +86,7 @@ class SeriesReports(ScalarRandomizer):
     References
     ----------
     Duchi, Jordan and Wainwright 2018, section 5.2, equation (39); Bhowmick et al. 2018 and Asi, Feldman and Talwar 2022
-    for the cap; mechanisms-b 8 of the specification.
+    for the cap.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def sparse_mean(
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 5; mechanisms-b 5 of the specification.
+    Duchi, Jordan and Wainwright 2018, Corollary 5.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def calibrate(
 
     References
     ----------
-    Nissim, Raskhodnikova and Smith 2007; Bun and Steinke 2019; mechanisms-a 3 of the specification.
+    Nissim, Raskhodnikova and Smith 2007; Bun and Steinke 2019.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages:
 def _laplace_rate_down(epsilon: float, delta: float, beta: float) -> float:
     """The largest x such that Laplace noise of scale S / x is private, rounded down; 0 if there is none.
 
-    Equation (L) of mechanisms-a 3.1, b = beta: ``x = min(epsilon, (e^b - 1) acosh(delta e^((epsilon + b)/(e^b - 1)) /
-    (1 - e^-b)), e^b (epsilon - b))``.
+    Equation (L) of docs/proofs/smooth-sensitivity.md, b = beta: ``x = min(epsilon, (e^b - 1) acosh(delta e^((epsilon +
+    b)/(e^b - 1)) / (1 - e^-b)), e^b (epsilon - b))``.
     """
     epsilon, b = min(epsilon, _MOST_EPSILON), beta + SLACK
     if b >= epsilon:
@@ -244,7 +244,7 @@ def valid_region(epsilon: float, delta: float) -> PublishedConstants:
 
 
 def _published_log_ratio(epsilon: float, delta: float) -> float:
-    """Log of (largest divergence / delta) under the published constants, mechanisms-a 3.1 with x = epsilon / 2."""
+    """Log of (largest divergence / delta) under the published constants, with x = epsilon / 2."""
     b = epsilon / (2 * math.log(1 / delta)) + SLACK
     growth = math.expm1(b)
     shift = epsilon / 2 / growth

@@ -23,7 +23,6 @@ def gamma_ratio_half(x: float) -> float:
     """Gamma(x + 1/2) / Gamma(x) for x > 0, relative error below 4e-15.
 
     Gamma(x + 1/2) / Gamma(x) = x / (x + 1/2) Gamma(x + 3/2) / Gamma(x + 1) up to x >= 20, then the asymptotic series.
-    Reference: mechanisms-b 2.1.
     """
     factor = 1.0
     while x < 20:

@@ -48,7 +48,7 @@ def smoothed_epsilon(delta: float, *, cells: SupportsIndex, n: SupportsIndex, k:
 
     References
     ----------
-    Wasserman and Zhou 2010, Theorem 5, equation (4): stated there as sufficient, but exact (mechanisms-b 10).
+    Wasserman and Zhou 2010, Theorem 5, equation (4): stated there as sufficient, but exact.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def smoothed_mise(
 
     References
     ----------
-    Wasserman and Zhou 2010, equation (6); mechanisms-b 10 of the specification.
+    Wasserman and Zhou 2010, equation (6).
 
     Examples
     --------
@@ -309,7 +309,7 @@ def perturbed_mise(
 
     References
     ----------
-    Wasserman and Zhou 2010, Theorem 8 (1), with its constants; mechanisms-b 10 of the specification.
+    Wasserman and Zhou 2010, Theorem 8 (1), with its constants.
 
     Examples
     --------
@@ -392,7 +392,7 @@ def perturbed_bins(
 
     References
     ----------
-    Wasserman and Zhou 2010, Theorem 8 (1); mechanisms-b 10 of the specification.
+    Wasserman and Zhou 2010, Theorem 8 (1).
 
     Examples
     --------
@@ -461,7 +461,7 @@ def smoothed_orders(
 
     References
     ----------
-    Wasserman and Zhou 2010, Theorems 6 and 7; mechanisms-b 0 (F5) of the specification.
+    Wasserman and Zhou 2010, Theorems 6 and 7.
 
     Examples
     --------
@@ -528,7 +528,7 @@ def density_rate(
     -----
     epsilon is fixed as n grows. One entry differs from the paper: the Kolmogorov-Smirnov rate of the perturbed
     histogram is the larger of log(n) n^(-2 / (2 + r)) and sqrt(log(n) / n), not the smaller, which for r = 1 would be
-    better than the minimax rate (mechanisms-b 0, F6).
+    better than the minimax rate.
 
     The rate of the exponential mechanism, n^(-1/3), is an upper bound that is not attained: see `exponential_orders`.
     Theorems 14 and 15 require a smoothness above 1; "exponential-series" takes about sqrt(n) synthetic records,

@@ -57,7 +57,7 @@ def local_truncation(
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, equation (10); mechanisms-b 1.4 of the specification.
+    Duchi, Jordan and Wainwright 2018, equation (10).
 
     Examples
     --------
@@ -113,7 +113,7 @@ def local_mean_upper_bound(
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, Corollary 1; mechanisms-b 1.4 of the specification.
+    Duchi, Jordan and Wainwright 2018, Corollary 1.
 
     Examples
     --------

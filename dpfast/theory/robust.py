@@ -57,7 +57,7 @@ def robust_sample_size(
 
     References
     ----------
-    Hopkins, Kamath, Majid and Narayanan 2023; mechanisms-a 7.4 of the specification.
+    Hopkins, Kamath, Majid and Narayanan 2023.
 
     Examples
     --------

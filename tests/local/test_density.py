@@ -144,7 +144,7 @@ def test_reports_follow_the_law(epsilon, wrong):
     [(4, 0.019249, 0.018468, 0.018270), (6, 0.004286, 0.002511, 0.001968), (8, 0.007634, 0.004409, 0.003353)],
 )
 def test_acceptance_errors(terms, majority, halfspace, one):
-    """Mean integrated squared errors of Beta(10, 10), epsilon = 1, n = 1e5 (mechanisms-b 8)."""
+    """Mean integrated squared errors of Beta(10, 10), epsilon = 1, n = 1e5."""
     b = beta_coefficients()
     expected = {"majority": majority, "halfspace": halfspace, "one-frequency": one}
     for method, error in expected.items():

@@ -345,7 +345,7 @@ STAR = np.array([1.0, -0.5, 0.5])
 
 
 def cube(n, rng):
-    """The design of mechanisms-b 7."""
+    """Rows on the corners of a cube of norm 1."""
     return rng.choice([-1.0, 1.0], (n, 3)) / math.sqrt(3)
 
 

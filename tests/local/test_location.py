@@ -342,7 +342,7 @@ def test_protocols_are_values():
 
 # ---- means ----
 
-# method, truncation: T, MSE, its error, bound: mechanisms-b 1.4 (there 4.0424, which its own formula does not give)
+# method, truncation: T, MSE, its error, bound
 MEANS = {
     ("laplace", "paper"): (11.892, 0.05479, 303e-5, 0.05706),
     ("laplace", "optimal"): (3.5355, 0.00493, 28e-5, 0.01005),

@@ -125,7 +125,7 @@ def test_certifies_with_radius(statistic, radius):
 
 
 def test_the_bound_is_nearly_attained():
-    """The exponent epsilon / 2 is not wasteful: the loss comes close to epsilon on a fine grid (mechanisms-a 5.1)."""
+    """The exponent epsilon / 2 is not wasteful: the loss comes close to epsilon on a fine grid."""
     last = 2**40
     mechanism = InverseSensitivity(Median(), grid=Grid(0, last, step=1), epsilon=1.0)
     loss = mechanism.law([1, 2]).logpmf(1) - mechanism.law([2, last]).logpmf(1)

@@ -1,6 +1,6 @@
 """Promises of every central mechanism. Mechanisms are found by class: a new one is tested here, or fails here.
 
-Streams are arrays, bit for bit; T5 (order and machine arithmetic), T10, T15 and T25 of the threats.
+Streams are arrays, bit for bit; T5 (order and machine arithmetic), T10, T15 and T25 of docs/threats.md.
 """
 
 import inspect

@@ -28,6 +28,15 @@ def test_paths_named_in_sources():
     assert len(named) > 50
 
 
+def test_every_threat_is_answered_by_a_test_that_names_it():
+    rows = [line for line in (ROOT / "docs" / "threats.md").read_text("utf-8").splitlines() if line.startswith("| T")]
+    for row in rows:
+        texts = [(ROOT / "tests" / name).read_text("utf-8") for name in re.findall(r"`(\w+/\w+\.py)`", row)]
+        for number in re.findall(r"\bT\d+\b", row.split("|")[1]):
+            assert any(re.search(rf"T{number[1:]}\b", text) for text in texts), number
+    assert len(rows) > 20
+
+
 def test_every_proof_note_is_listed_once():
     folder = ROOT / "docs" / "proofs"
     listed = Counter(LINK.findall((folder / "README.md").read_text("utf-8")))

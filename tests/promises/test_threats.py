@@ -1,4 +1,4 @@
-"""The attacks of the threat list, one class per number, each with a naive control that the same test catches.
+"""The attacks of docs/threats.md, one class per number, each with a naive control that the same test catches.
 
 T18 is in test_proofs.py, T23 and T24 in test_threats_estimators.py, T5, T10, T25 of all mechanisms in test_central.py.
 """

@@ -1,4 +1,4 @@
-"""T23 and T24 of the threat list: M-estimators and monotone statistics."""
+"""T23 and T24 of docs/threats.md: M-estimators and monotone statistics."""
 
 import itertools
 import math

@@ -39,6 +39,26 @@ def discrete_laplace(z, scale):
         return mp.tanh(1 / (2 * mpf(scale))) * mp.exp(-abs(z) / mpf(scale))
 
 
+def staircase(z, scale, s, r):
+    """By levels: 2 r - 1 integers on level 0, 2 s on each other."""
+    with mp.workdps(50):
+        epsilon = s / (mpf(scale.numerator) / scale.denominator if hasattr(scale, "numerator") else mpf(scale))
+        level = 0 if abs(z) < r else 1 + (abs(z) - r) // s
+        total = 2 * r - 1 + 2 * s * mp.exp(-epsilon) / (1 - mp.exp(-epsilon))
+        return mp.exp(-epsilon * level) / total
+
+
+def least_staircase(scale, s):
+    """The r with the least mean magnitude, by enumeration of r and z."""
+
+    def mean(r):
+        reach = int(40 * max(scale, s / 4)) + 2 * s
+        masses = [staircase(z, scale, s, r) for z in range(reach)]
+        return mp.fsum(z * p for z, p in enumerate(masses))
+
+    return min(range(1, s + 1), key=mean)
+
+
 def geometric(k, scale):
     with mp.workdps(50):
         return -mp.expm1(-1 / mpf(scale)) * mp.exp(-k / mpf(scale)) if k >= 0 else mpf(0)

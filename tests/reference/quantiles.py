@@ -36,7 +36,7 @@ def least_replacements(data, ranks, output, last):
 
 
 def score(data, ranks, output):
-    """The closed form: half the length of the shortest walk (mechanisms-c 2)."""
+    """The closed form: half the length of the shortest walk."""
     cost, i, previous = 0, 0, 0
     for k, o in zip(ranks, output, strict=True):
         z, previous = i + k - previous, k

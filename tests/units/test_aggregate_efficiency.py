@@ -14,7 +14,7 @@ from dpfast.families import Box
 from dpfast.laws import ClampedNoise
 from tests.families import draws
 
-# mechanisms-b 14.4: family, truth, bounds, records, the public guess there, MSE n I by theory.
+# family, truth, bounds, records, the public guess there, MSE n I by theory.
 TABLE = [
     ("exponential", {"rate": 1.0}, (0.2, 5), 10**4, 500, 2.9432),
     ("exponential", {"rate": 1.0}, (0.2, 5), 10**5, 5000, 1.2843),

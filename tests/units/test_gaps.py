@@ -1,4 +1,4 @@
-"""Smooth-sensitivity maxima: the fast kernel against all pairs, its weights against exact numbers (threats T19)."""
+"""Smooth-sensitivity maxima: the kernel against all pairs, its weights against exact numbers (T19)."""
 
 from itertools import pairwise
 

@@ -264,10 +264,7 @@ def test_probabilities_add_up(sigma):
 @pytest.mark.parametrize(("epsilon", "delta", "ratio"), [(0.5, 1e-6, 8.057618481), (1, 1e-6, 4.224678889)])
 @pytest.mark.parametrize("shift", [1, 100])
 def test_privacy_of_the_continuous_mechanism(epsilon, delta, ratio, shift):
-    """What the law loses between two integers at this distance is at most delta; with sigma 2 % less it is more.
-
-    Of (epsilon, delta) the ratios sigma / shift are those of mechanisms-d 1, to ten digits.
-    """
+    """What the law loses between two integers at this distance is at most delta; with sigma 2 % less it is more."""
     z = np.arange(-12 * ratio * shift, 12 * ratio * shift).round()
 
     def lost(sigma):

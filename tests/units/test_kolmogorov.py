@@ -80,7 +80,7 @@ class TestVolumes:
         ],
     )
     def test_published_small(self, k, volumes, normalizer, distance):
-        """mechanisms-b 11, for real numbers: a grid of 2**50 points is within 1e-12 of it."""
+        """For real numbers: a grid of 2**50 points is within 1e-12 of it."""
         law = KolmogorovSmirnov(k, grid=FINE, epsilon=2.0).law([0.1, 0.4, 0.45, 0.8])
         assert_allclose([math.exp(law.log_volume(t)) for t in range(law.last + 1)], volumes, rtol=1e-9, atol=1e-12)
         assert_allclose(math.exp(law.log_normalizer), normalizer, rtol=1e-9)

