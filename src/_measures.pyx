@@ -54,8 +54,8 @@ cdef class Measure:
     def weights(self, const int64_t[:] lower not None, const int64_t[:] upper not None):
         """The weights of the intervals lower[t]..upper[t], exact.
 
-        **Law** deterministic. **Assumes** 0 <= lower, upper <= last, lower <= upper + 1, equal lengths. **Cost** O(parts)
-        each.
+        **Law** deterministic. **Assumes** 0 <= lower, upper <= last, lower <= upper + 1, equal lengths. **Cost**
+        O(parts) each.
         """
         cdef Py_ssize_t t
         out = np.empty(lower.shape[0], np.int64)

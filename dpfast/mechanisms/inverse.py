@@ -55,15 +55,16 @@ class InverseSensitivity(StatisticMechanism):
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
         0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
-        The public base measure: each weight above is multiplied by the weight of its point, which makes round numbers
-        more likely where records are few, so that tied records need not be many to be found. "uniform": all weights
-        are equal. "integers": half of the total weight is on the multiples of 1, in data units. "decimal": half of it,
-        in equal shares, on those of 1 and of 0.01, 0.1, 10, 100, ..., as far as the grid has at least eight of them
-        (the nearest points for fractions). "dyadic": likewise of 2, 4, 8, ... steps, as far as the grid has 64 of
-        them. "auto", the default: the multiples of "decimal" that are more than 64 steps apart have a share of 1/64
-        of the uniform weight each, which costs continuous data at most 2 % of their error; for quantiles on grids of
-        at most 2**40 points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without
-        knowledge of the data. Means of records have only "uniform".
+        The public base measure: the weight of each point is multiplied by its weight in the measure. More weight on
+        round numbers reduces the error for records with ties, such as ages given as floats, and increases it for other
+        data. "uniform": equal weights. "integers": half of the total weight is on the multiples of 1, in data units.
+        "decimal": half of it is on the multiples of 0.01, 0.1, 1, 10, ... in equal shares (for fractions, on the
+        nearest points); of 1 always, of the others if the grid has at least eight. "dyadic": half of it is on the
+        multiples of 2, 4, 8, ... steps in equal shares, if the grid has at least 64.
+        "auto", the default: each of the multiples of "decimal" that are more than 64 steps apart has 1/64 of the weight
+        of all points, which costs continuous data at most 2 % of their error; for quantiles on grids of at most 2**40
+        points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without knowledge of
+        the data. The trimmed, the Winsorized and the plain mean have only "uniform".
 
     Raises
     ------
