@@ -25,12 +25,14 @@ cdef extern from "groups.h":
         int64_t radius
         const dpfast_measure *measure
         Py_ssize_t cap
+        double rate
         double loss
         const double *powers
         const int64_t *ranks
         uint64_t numerator
         int shift
         int above
+        int deep
 
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_ranks(const dpfast_group_plan *plan, Py_ssize_t n, Py_ssize_t t, Py_ssize_t *low,
@@ -38,7 +40,7 @@ cdef extern from "groups.h":
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
-                                   int64_t *upper, double *cumulative) noexcept nogil
+                                   int64_t *upper, double *cumulative, Py_ssize_t *depth) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 LARGEST_GROUP = 4096
@@ -107,19 +109,21 @@ cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_group_plan *plan,
 def draw_quantiles(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None,
                    Py_ssize_t start, int64_t[::1] out not None, *, double epsilon, const double[::1] powers not None,
                    Py_ssize_t cap, const int64_t[::1] ranks, object q, int64_t radius, double lower, double upper,
-                   double step, double first, int64_t last, Measure measure=None, bint exact=False):
+                   double step, double first, int64_t last, bint deep, Measure measure=None,
+                   bint exact=False):
     """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
 
     **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
     docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). The base measure for an empty group.
+    The depth is 0 unless `deep`.
     Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or the number of groups.
-    **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, as many ranks or None, a
+    **Assumes** values free of NaN, offsets in order, `powers` of 2 LARGEST_GROUP entries, LARGEST_GROUP + 1 ranks or None, a
     valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
-    cdef Py_ssize_t level = -1
+    cdef Py_ssize_t level = -1, depth = 0
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
     cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
     cdef const double *ordered
@@ -131,7 +135,9 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     cdef dpfast_group_plan plan
     plan.grid = dpfast_grid(lower, upper, step, lower, first, 0)
     plan.last, plan.radius, plan.cap = last, radius, cap
+    plan.deep = deep
     plan.measure = of_measure(measure, &uniform, last)
+    plan.rate = epsilon / 2
     plan.loss = dpfast_one_minus_exp_neg(epsilon / 2)
     plan.powers = &powers[0]
     plan.ranks = NULL
@@ -153,7 +159,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                         memcpy(scratch, &values[offsets[g]], n * sizeof(double))
                         ordered = select_sort(scratch, n, scratch + room)
                         dpfast_encode_array(&plan.grid, ordered, codes, n)
-                    levels = dpfast_group_levels(&plan, codes, n, left, right, cumulative)
+                    levels = dpfast_group_levels(&plan, codes, n, left, right, cumulative, &depth)
                     word = source.next_uint64(source.state)
                     level = -1 if exact else dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
                     if level < 0:
@@ -162,7 +168,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                     g += 1
             if level >= 0:
                 break
-            level = choose_level_exactly(bit_generator, word, plan.measure, left, right, levels, epsilon)
+            level = choose_level_exactly(bit_generator, word, plan.measure, left, right, levels, depth, epsilon)
             with bit_generator.lock, nogil:
                 out[g] = _draw_point(source, &plan, left, right, levels, level)
             g += 1

@@ -1,9 +1,10 @@
 """The nested-interval law, from the window to the draw; serves dpfast/mechanisms/inverse.py and dpfast/laws/.
 
 Law, kernel side: levels t = 0..n-1 with boxes [lower[t], upper[t]], each inside the next, and level n, anywhere in
-0..last; level t has weight (1 - q) q**t weight(box t), level n has q**n weight(0..last), q = exp(-epsilon / 2); then a
-point of the box by the base measure, which is uniform if `measure` is None. So P(g) is proportional to q**min(score(g),
-n) weight(g), score(g) the least t whose box contains g. docs/proofs/nested-intervals.md, docs/proofs/base-measures.md
+0..last; with q = exp(-epsilon / 2), level 0 has weight (1 - q**(depth + 1)) weight(box 0), level t has weight (1 - q)
+q**(t + depth) weight(box t), level n has q**(n + depth) weight(0..last); then a point of the box by the base measure,
+which is uniform if `measure` is None. So P(g) is proportional to weight(g), times q**(depth + min(score(g), n)) if the
+score is not 0, score(g) the least t whose box contains g. docs/proofs/nested-intervals.md, docs/proofs/base-measures.md
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -20,7 +21,8 @@ import numpy as np
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                 double *cumulative, Py_ssize_t n, double rate) noexcept nogil
+                                 double *cumulative, Py_ssize_t n, Py_ssize_t depth, double rate) noexcept nogil
+    Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
@@ -44,12 +46,12 @@ cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *
         if cumulative == NULL:
             raise MemoryError
         dpfast_set_uniform(&measure, last)
-        dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, epsilon / 2)
+        dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, 0, epsilon / 2)
         word = source.next_uint64(source.state)
         level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
         if level < 0:
             with gil:
-                level = choose_level_exactly(bit_generator, word, &measure, lower, upper, levels, epsilon)
+                level = choose_level_exactly(bit_generator, word, &measure, lower, upper, levels, 0, epsilon)
         return _draw_point(source, &measure, lower, upper, levels, level, last)
     finally:
         free(cumulative)
@@ -60,7 +62,8 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
                          bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
-    **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last.
+    **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last;
+    depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
     **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
     valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
     measure; one word for the level and one for the point, further ones with small probability; ball arithmetic with
@@ -71,9 +74,10 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, t, level
+    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level
     cdef int64_t *codes = <int64_t *> malloc(4 * n * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))
+    cdef int64_t *middle
     cdef int64_t *left
     cdef int64_t *right
     cdef int64_t code = 0
@@ -81,19 +85,20 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     try:
         if codes == NULL or cumulative == NULL:
             raise MemoryError
-        left, right = codes + 2 * n, codes + 3 * n
+        middle, left, right = codes + n - 1, codes + 2 * n, codes + 3 * n
         with bit_generator.lock, nogil:
             dpfast_encode_array(&grid, &window[0], codes, 2 * n - 1)
+            depth = dpfast_depth(middle, middle, n)
             for t in range(n):
-                left[t] = max(codes[n - 1 - t] - radius, 0)
-                right[t] = min(codes[n - 1 + t] + radius, last)
-            dpfast_level_cumulative(base, left, right, cumulative, n, epsilon / 2)
+                left[t] = max(middle[-t] - radius, 0)
+                right[t] = min(middle[t] + radius, last)
+            dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
             word = source.next_uint64(source.state)
             level = -1 if exact else dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
             if level >= 0:
                 code = _draw_point(source, base, left, right, n, level, last)
         if level < 0:
-            level = choose_level_exactly(bit_generator, word, base, left, right, n, epsilon)
+            level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
             with bit_generator.lock, nogil:
                 code = _draw_point(source, base, left, right, n, level, last)
         return code
@@ -103,10 +108,10 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
 
 
 def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon, int64_t last,
-         int64_t[::1] out not None, Measure measure=None, *, bint exact=False):
+         int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
     """Fill with independent draws of the law above.
 
-    **Law** exact. **Assumes** boxes nested inside 0..last, epsilon > 0, 0 <= last < 2**63 - 1, the measure None or on
+    **Law** exact. **Assumes** boxes nested inside 0..last, depth >= 0, epsilon > 0, 0 <= last < 2**63 - 1, the measure None or on
     0..last. **Cost** O(n) times the parts of the measure once, then a binary search and two words each; the words that
     choose levels come first, then those of the points.
     """
@@ -120,7 +125,7 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
         with nogil:
-            dpfast_level_cumulative(base, &left[0], &right[0], &cumulative[0], n, epsilon / 2)
+            dpfast_level_cumulative(base, &left[0], &right[0], &cumulative[0], n, depth, epsilon / 2)
             for i in range(out.shape[0]):
                 words[i] = source.next_uint64(source.state)
                 out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
@@ -128,7 +133,8 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
         if undecided or exact:
             for i in range(out.shape[0]):
                 if exact or out[i] < 0:
-                    out[i] = choose_level_exactly(bit_generator, words[i], base, &left[0], &right[0], n, epsilon)
+                    out[i] = choose_level_exactly(bit_generator, words[i], base, &left[0], &right[0], n, depth,
+                                                  epsilon)
         with nogil:
             for i in range(out.shape[0]):
                 out[i] = _draw_point(source, base, &left[0], &right[0], n, <Py_ssize_t> out[i], last)

@@ -73,7 +73,7 @@ cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, 
 
 cdef Py_ssize_t choose_level_exactly(object bit_generator, uint64_t word, const dpfast_measure *measure,
                                      const int64_t *lower, const int64_t *upper, Py_ssize_t n,
-                                     double epsilon) except -1:
+                                     Py_ssize_t depth, double epsilon) except -1:
     from dpfast._kernels._balls import choose_level
     weights = [dpfast_interval_weight(measure, lower[t], upper[t]) for t in range(n)]
-    return choose_level(word, lambda: next_word(bit_generator), weights, epsilon, measure.total)
+    return choose_level(word, lambda: next_word(bit_generator), weights, epsilon, measure.total, depth)

@@ -1,9 +1,10 @@
 /* The nested-interval law, docs/proofs/nested-intervals.md: with q = exp(-rate), draw the level t with weight
  *
- *     (1 - q) q^t weight(box t)   for t < n,      q^n total   for t = n (anywhere),
+ *     (1 - q^(depth + 1)) weight(box 0)   for t = 0,      (1 - q) q^(t + depth) weight(box t)   for 0 < t < n,
+ *     q^(n + depth) total                 for t = n (anywhere),
  *
- * then a point of box t by the base measure. A point of score s lies in the boxes t >= s, whose weights sum to q^min(s, n)
- * times the weight of the point.
+ * then a point of box t by the base measure. A point of score s lies in the boxes t >= s, whose weights sum to 1 for s = 0
+ * and to q^(min(s, n) + depth) for s > 0, times the weight of the point. depth is 0 unless box 0 is one point.
  */
 #ifndef DPFAST_LEVELS_H
 #define DPFAST_LEVELS_H
@@ -15,26 +16,43 @@
  * `least` the least weight of a point.) */
 #define DPFAST_LEVEL_ERROR 0x1p-40
 
-/* weights[t] times (1 - q) q^t for the levels 0..n-1; loss = 1 - q. */
-DPFAST_CLONES static void dpfast_level_weights(double *weights, ptrdiff_t n, double rate, double loss)
+/* weights[t] times (1 - q) q^(t + depth) for the levels 0..n-1; loss = 1 - q. */
+DPFAST_CLONES static void dpfast_level_weights(double *weights, ptrdiff_t n, ptrdiff_t depth, double rate, double loss)
 {
     for (ptrdiff_t t = 0; t < n; t++)
-        weights[t] = dpfast_exp_neg((double)t * rate) * weights[t] * loss;
+        weights[t] = dpfast_exp_neg((double)(t + depth) * rate) * weights[t] * loss;
 }
 
-/* cumulative[t] = sum of the weights of the levels 0..t, t = 0..n. */
-static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
-                                    double *cumulative, ptrdiff_t n, double rate)
+/* cumulative[t] = sum of the weights of the levels 0..t, t = 0..n, from the doubles of dpfast_level_weights. */
+static void dpfast_level_sums(double *cumulative, ptrdiff_t n)
 {
     dpfast_sum sum = {0.0, 0.0};
-    dpfast_interval_weights(measure, lower, upper, cumulative, n);
-    dpfast_level_weights(cumulative, n, rate, dpfast_one_minus_exp_neg(rate));
-    cumulative[n] = dpfast_exp_neg((double)n * rate) * (double)measure->total;
     for (ptrdiff_t t = 0; t <= n; t++) {
         cumulative[t] = dpfast_add(&sum, cumulative[t]);
         if (t && cumulative[t] < cumulative[t - 1])
             cumulative[t] = cumulative[t - 1];
     }
+}
+
+static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                    double *cumulative, ptrdiff_t n, ptrdiff_t depth, double rate)
+{
+    dpfast_interval_weights(measure, lower, upper, cumulative, n);
+    const double first = n ? cumulative[0] : 0.0;
+    dpfast_level_weights(cumulative, n, depth, rate, dpfast_one_minus_exp_neg(rate));
+    if (n)
+        cumulative[0] = first * dpfast_one_minus_exp_neg((double)(depth + 1) * rate);
+    cumulative[n] = dpfast_exp_neg((double)(n + depth) * rate) * (double)measure->total;
+    dpfast_level_sums(cumulative, n);
+}
+
+/* The depth of a statistic: the greatest t < n for which box t is one point, or 0. Box t is low[-t]..high[t]. */
+static inline ptrdiff_t dpfast_depth(const int64_t *low, const int64_t *high, ptrdiff_t n)
+{
+    ptrdiff_t depth = 0;
+    while (depth + 1 < n && low[-depth - 1] == high[depth + 1])
+        depth++;
+    return depth;
 }
 
 /* lower[t] and upper[t], least and greatest of max(0, high[-a] - low[b]) and of high[a] - low[-b] over a + b = t, for the

@@ -271,18 +271,20 @@ def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Frac
     return candidates[_choose(word, more, weights, len(candidates))]
 
 
-def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
-    """Draw the level t with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
+def choose_level(
+    word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int, depth: int = 0
+) -> int:
+    """Draw the level t with weight (1 - q) q**(t + depth) widths[t], or n with weight q**(n + depth) total.
 
-    q = exp(-epsilon / 2).
+    q = exp(-epsilon / 2), n = len(widths). Level 0 has the weight (1 - q**(depth + 1)) widths[0].
     """
     rate = _rational(Fraction(epsilon) / 2)
 
     def weights() -> Iterator[arb]:
-        q, power = (-arb(rate)).exp(), arb(1)
+        q, power = (-arb(rate)).exp(), (-arb(rate * depth)).exp()
         loss = -((-arb(rate)).expm1())
-        for width in widths:
-            yield loss * power * width
+        for t, width in enumerate(widths):
+            yield (loss * power if t else -((-arb(rate * (depth + 1))).expm1())) * width
             power *= q
         yield power * total
 

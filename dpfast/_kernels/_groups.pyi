@@ -29,6 +29,7 @@ def draw_quantiles(
     step: float,
     first: float,
     last: int,
+    deep: bool,
     measure: Measure | None = None,
     exact: bool = False,
 ) -> int: ...

@@ -26,6 +26,7 @@ def fill(
     last: int,
     out: NDArray[int64],
     measure: Measure | None = None,
+    depth: int = 0,
     *,
     exact: bool = False,
 ) -> None: ...

@@ -21,4 +21,4 @@ cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, 
 # Choose a level of the nested-interval law in ball arithmetic: the slow path of `dpfast_choose`.
 cdef Py_ssize_t choose_level_exactly(object bit_generator, uint64_t word, const dpfast_measure *measure,
                                      const int64_t *lower, const int64_t *upper, Py_ssize_t n,
-                                     double epsilon) except -1
+                                     Py_ssize_t depth, double epsilon) except -1

@@ -31,9 +31,10 @@ def score_cap(epsilon: float, log_outcomes: float) -> int:
 
 
 class NestedIntervals(ScalarLaw):
-    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))`` times the weight of k in a base measure.
+    """P(k) proportional to ``exp(-epsilon / 2 * exponent(k))`` times the weight of k in a base measure.
 
-    score(k) is the least t with k in [lower[t], upper[t]].
+    score(k) is the least t with k in [lower[t], upper[t]], at most the number of levels; exponent(k) is ``score(k) +
+    depth`` for a positive score, else 0.
 
     Parameters
     ----------
@@ -47,12 +48,15 @@ class NestedIntervals(ScalarLaw):
         Converts codes to values. Default: ``grid.decode``.
     measure : Measure, optional
         The weights of 0..last. Default: all equal.
+    depth : int
+        0, or the greatest t for which the interval t is one point.
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level t with weight
-    ``(1 - q) q**t weight(lower[t]..upper[t])``, or the whole support with weight ``q**levels weight(0..last)``; then
-    draw a point of it by its weight.
+    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level 0 with weight ``(1 -
+    q**(depth + 1)) weight(lower[0]..upper[0])``, level t with weight ``(1 - q) q**(t + depth)
+    weight(lower[t]..upper[t])``, or the whole support with weight ``q**(levels + depth) weight(0..last)``; then draw a
+    point of it by its weight.
     """
 
     def __init__(
@@ -65,14 +69,16 @@ class NestedIntervals(ScalarLaw):
         grid: Grid,
         decode: Callable[[ArrayLike], Any] | None = None,
         measure: Measure | None = None,
+        depth: int = 0,
     ) -> None:
         self.lower, self.upper, self.epsilon, self.grid, self.measure = lower, upper, epsilon, grid, measure
+        self.depth = depth
         self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
         # The codes at which the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
         self._starts = edges[:-1]
-        exponents = -epsilon / 2 * self.score(self._starts)
+        exponents = -epsilon / 2 * self.exponent(self._starts)
         top = exponents.max()
         masses = np.exp(exponents - top) * self.weights(edges[:-1], edges[1:] - 1)
         self._log_total = float(top + math.log(math.fsum(masses)))
@@ -85,6 +91,11 @@ class NestedIntervals(ScalarLaw):
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
 
+    def exponent(self, k: ArrayLike) -> NDArray[np.int64]:
+        """The score, and the depth besides for a positive score."""
+        score = self.score(k)
+        return np.asarray(np.where(score > 0, score + self.depth, 0))
+
     def weights(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weights of the stretches first[i]..last[i] of the support in the base measure."""
         return last - first + 1 if self.measure is None else self.measure.weights(first, last)
@@ -96,7 +107,7 @@ class NestedIntervals(ScalarLaw):
         codes = _containers.integers("k", k)
         inside = np.clip(codes, *self.support).reshape(-1)
         weights = self.weights(inside, inside).reshape(codes.shape)
-        logs = np.log(weights) - self.epsilon / 2 * self.score(codes) - self._log_total
+        logs = np.log(weights) - self.epsilon / 2 * self.exponent(codes) - self._log_total
         return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
@@ -104,7 +115,7 @@ class NestedIntervals(ScalarLaw):
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         starts = self._starts[stretch]
         inside = self.weights(starts.reshape(-1), codes.reshape(-1)).reshape(codes.shape)
-        per_weight = np.exp(-self.epsilon / 2 * self.score(starts) - self._log_total)
+        per_weight = np.exp(-self.epsilon / 2 * self.exponent(starts) - self._log_total)
         below = np.minimum(self._before[stretch] + inside * per_weight, 1.0)
         return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
@@ -119,7 +130,7 @@ class NestedIntervals(ScalarLaw):
         return out.reshape(shape)
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
-        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure)
+        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)
 
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))

@@ -32,10 +32,11 @@ class InverseSensitivity(StatisticMechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
     score(g) is the least t such that g lies in the statistic's attack range: replacing t records can move the statistic
-    to g, or to both sides of g. Pure epsilon-differential privacy under one replaced record; the number of records is
-    public. For quantiles also under one record added or removed, with a private number of records: score(g) is then the
-    least number of records to add or remove so that g is a q-quantile, and for the 0- and the 1-quantile the weight is
-    ``exp(-epsilon * score(g))``.
+    to g, or to both sides of g. The statistic itself has the score -t for the greatest t such that replacing t records
+    cannot move it: below 0 where records are tied. Pure epsilon-differential privacy under one replaced record; the
+    number of records is public. For quantiles also under one record added or removed, with a private number of records:
+    score(g) is then the least number of records to add or remove so that g is a q-quantile, and for the 0- and the
+    1-quantile the weight is ``exp(-epsilon * score(g))``, with the score 0 for the statistic.
 
     Parameters
     ----------
@@ -168,9 +169,12 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def _rate(self) -> float:
         """Twice the exponent per unit of score: epsilon, or 2 epsilon if a record moves all scores in one direction."""
-        if self.hides_n and _level(self.statistic) in (0, 1):
-            return min(2 * self.epsilon, sys.float_info.max)
-        return self.epsilon
+        return min(2 * self.epsilon, sys.float_info.max) if self._one_sided else self.epsilon
+
+    @property
+    def _one_sided(self) -> bool:
+        """Whether a record moves all scores in one direction."""
+        return self.hides_n and _level(self.statistic) in (0, 1)
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
@@ -193,7 +197,9 @@ differential privacy) for one record replaced (the number of records is public)>
             return grid.value(code)
         summary = self._summary(x, workers)
         out = np.empty(1, np.int64)
-        _levels.fill(source, *self._boxes(summary), self._rate, statistic.last(grid, summary.n), out, self.base_measure)
+        lower, upper, depth = self._boxes(summary)
+        last = statistic.last(grid, summary.n)
+        _levels.fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
         return statistic.value(grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
@@ -207,13 +213,16 @@ differential privacy) for one record replaced (the number of records is public)>
         return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
+        lower, upper, depth = self._boxes(summary)
         return NestedIntervals(
-            *self._boxes(summary),
+            lower,
+            upper,
             epsilon=self._rate,
             last=self.statistic.last(self.grid, summary.n),
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, summary.n),
             measure=self.base_measure,
+            depth=depth,
         )
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
@@ -274,15 +283,14 @@ differential privacy) for one record replaced (the number of records is public)>
     def _private_boxes(self, window: _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The least and greatest code of score at most t, if n is private."""
         n, codes = window
-        (start, stop), last, radius = self._stretch(n), self.grid.size - 1, self._radius_codes(n)
+        start, stop = self._stretch(n)
         first, final = self._private_ranks(n)
-        lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
-        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
+        return codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
         assert isinstance(self.statistic, OrderStatistic)
-        powers = np.empty(largest + 1)
+        powers = np.empty(2 * largest)
         _groups.powers(self._rate, powers)
         q = ranks = None
         if self.hides_n:
@@ -301,6 +309,7 @@ differential privacy) for one record replaced (the number of records is public)>
             "q": q,
             "radius": radius,
             "last": self.grid.size - 1,
+            "deep": not self._one_sided,
             "measure": self.base_measure,
         }
 
@@ -309,16 +318,20 @@ differential privacy) for one record replaced (the number of records is public)>
         records = values if grid == self.grid else self.grid.decode(grid.encode(values))
         return int(self.grid.encode([self(records, rng=source)])[0])
 
-    def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The attack ranges of all levels, widened by the radius: the points of score at most t."""
+    def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """The intervals of the points of score at most t for all levels t, and the depth.
+
+        The intervals are the attack ranges, widened by the radius.
+        """
         if isinstance(summary, _PrivateWindow):
-            return self._private_boxes(summary)
-        lower, upper = self.statistic.attack_range(summary)
+            (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
+        else:
+            (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
+        depth = 0 if self._one_sided else max(int(np.cumprod(lower == upper).sum()) - 1, 0)
         radius = self._radius_codes(summary.n)
         if radius == 0:
-            return lower, upper
-        last = self.statistic.last(self.grid, summary.n)
-        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
+            return lower, upper, depth
+        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
     def _levels(self, n: int) -> int:
         """The number of levels, public like the number of order statistics that they need."""

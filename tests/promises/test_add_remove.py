@@ -36,6 +36,8 @@ def slow_law(q, data, epsilon, last):
     """Probabilities straight from the definition of the score."""
     q = Fraction(q)
     scores = [math.ceil(shortfall(q, data, g) / max(q, 1 - q)) for g in range(last + 1)]
+    if q not in (0, 1) and scores.count(0) == 1:  # the depth
+        scores[scores.index(0)] = 1 - min(score for score in scores if score)
     rate = epsilon if q in (0, 1) else epsilon / 2
     weights = [math.exp(-rate * score) for score in scores]
     return np.array(weights) / math.fsum(weights)

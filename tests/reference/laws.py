@@ -18,6 +18,12 @@ def score(statistic, data, target, codes):
     )
 
 
+def depth(statistic, data, codes):
+    """The greatest number of records whose replacement by any of `codes` leaves statistic(data) as it is."""
+    others = [other for other in product(codes, repeat=len(data)) if statistic(other) != statistic(data)]
+    return min((sum(a != b for a, b in zip(data, other, strict=True)) for other in others), default=len(data) + 1) - 1
+
+
 def inverse_sensitivity(scores, epsilon, cap):
     """P(g) proportional to exp(-epsilon/2 min(score(g), cap)), 50 digits."""
     with mp.workdps(50):
