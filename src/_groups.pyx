@@ -116,10 +116,10 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
     docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). The base measure for an empty group.
-    The depth is 0 unless `deep`.
-    Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or the number of groups.
-    **Assumes** values free of NaN, offsets in order, `powers` of 2 LARGEST_GROUP entries, LARGEST_GROUP + 1 ranks or None, a
-    valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
+    The depth is 0 unless `deep`. Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or
+    the number of groups.
+    **Assumes** values free of NaN, offsets in order, `powers` of 2 LARGEST_GROUP entries, LARGEST_GROUP + 1 ranks or
+    None, a valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0

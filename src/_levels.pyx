@@ -14,14 +14,25 @@ from numpy.random cimport bitgen_t
 from dpfast._kernels._measures cimport Measure, choose_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
-from measure cimport dpfast_draw_point, dpfast_measure, dpfast_set_uniform
+from measure cimport (
+    dpfast_below,
+    dpfast_draw_point,
+    dpfast_interval_weight,
+    dpfast_measure,
+    dpfast_point_at,
+    dpfast_set_uniform,
+)
 
 import numpy as np
+
+from dpfast._kernels._samplers import next_word
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                                  double *cumulative, Py_ssize_t n, Py_ssize_t depth, double rate) noexcept nogil
+    Py_ssize_t dpfast_flip(const uint64_t *words, const int64_t *sizes, Py_ssize_t n, Py_ssize_t depth,
+                           double rate) noexcept nogil
     Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
@@ -111,9 +122,9 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
          int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
     """Fill with independent draws of the law above.
 
-    **Law** exact. **Assumes** boxes nested inside 0..last, depth >= 0, epsilon > 0, 0 <= last < 2**63 - 1, the measure None or on
-    0..last. **Cost** O(n) times the parts of the measure once, then a binary search and two words each; the words that
-    choose levels come first, then those of the points.
+    **Law** exact. **Assumes** boxes nested inside 0..last, depth >= 0, epsilon > 0, 0 <= last < 2**63 - 1, the measure
+    None or on 0..last. **Cost** O(n) times the parts of the measure once, then a binary search and two words each; the
+    words that choose levels come first, then those of the points.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_measure uniform
@@ -138,6 +149,52 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
         with nogil:
             for i in range(out.shape[0]):
                 out[i] = _draw_point(source, base, &left[0], &right[0], n, <Py_ssize_t> out[i], last)
+
+
+def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon,
+               int64_t last, int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
+    """Fill with independent draws of permute-and-flip on the points of 0..last, each as often as it weighs.
+
+    **Law** exact: uniform among the points whose coin of probability exp(-epsilon / 2 * exponent) shows heads, exponent
+    0 in the first box, depth + score elsewhere, at most depth + n. **Assumes** as `fill`. **Cost** a word for each
+    level, empty or not, and one for the point, further ones with small probability; ball arithmetic with probability
+    below n * 2**-30. **Reference** McKenna and Sheldon 2020; docs/proofs/permute-and-flip.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef dpfast_measure uniform
+    cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
+    cdef Py_ssize_t n = lower.shape[0] + 1, i, t, level
+    cdef int64_t[::1] left = np.append(lower, 0)
+    cdef int64_t[::1] right = np.append(upper, last)
+    cdef int64_t[::1] sizes = np.empty(n, np.int64)
+    cdef uint64_t[::1] words = np.empty(n, np.uint64)
+    cdef int64_t below = 0, place
+    cdef uint64_t word
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
+        for t in range(n):
+            sizes[t] = dpfast_interval_weight(base, left[t], right[t]) - below
+            below += sizes[t]
+        for i in range(out.shape[0]):
+            with nogil:
+                for t in range(n):
+                    words[t] = source.next_uint64(source.state)
+                level = -1 if exact else dpfast_flip(&words[0], &sizes[0], n, depth, epsilon / 2)
+            if level < 0:
+                from dpfast._kernels._balls import flip_level
+                level = flip_level(words, lambda: next_word(bit_generator), sizes, epsilon, depth)
+            with nogil:
+                word = source.next_uint64(source.state)
+                place = <int64_t> dpfast_below(source, word, <uint64_t> sizes[level])
+                if level == 0:
+                    out[i] = dpfast_point_at(base, left[0], right[0], place)
+                else:
+                    below = 0
+                    if left[level] < left[level - 1]:
+                        below = dpfast_interval_weight(base, left[level], left[level - 1] - 1)
+                    if place < below:
+                        out[i] = dpfast_point_at(base, left[level], left[level - 1] - 1, place)
+                    else:
+                        out[i] = dpfast_point_at(base, right[level - 1] + 1, right[level], place - below)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

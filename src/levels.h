@@ -46,6 +46,41 @@ static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t
     dpfast_level_sums(cumulative, n);
 }
 
+/* Permute-and-flip on the same boxes, docs/proofs/permute-and-flip.md: the level t that has the greatest
+ * E_t - exponents[t] rate, E_t = -log(1 - U^(1/sizes[t])) the greatest of sizes[t] standard exponentials, U the uniform
+ * number with the digits of words[t]; -1 if doubles do not decide it. Empty levels have size 0.
+ *
+ * With L = -log U, E_t = -log(1 - exp(-L / size)). An error of L changes log(1 - exp(-L / size)) by at most its relative
+ * error; L is known to 2^-50 (L + 1) + 2^-63 / U. */
+static ptrdiff_t dpfast_flip(const uint64_t *words, const int64_t *sizes, ptrdiff_t n, ptrdiff_t depth, double rate)
+{
+    ptrdiff_t best = -1;
+    double bottom = -INFINITY, top = -INFINITY, rival = -INFINITY;  /* bounds of the best value, and one of all others */
+    for (ptrdiff_t t = 0; t < n; t++) {
+        double unused, lower = -INFINITY, upper = INFINITY;
+        double loss = t ? (double)(t + depth) * rate : 0.0, l = dpfast_neg_log_word(words[t] | 1, &unused);
+        if (sizes[t] == 0)
+            continue;
+        loss = loss < 0x1p40 ? loss : 0x1p40;   /* enough to lose to level 0, whose value is positive */
+        if (words[t] >> 12 && l > 0x1p-40) {
+            double u = dpfast_from_word(words[t]) * 0x1p-64;
+            double value = -dpfast_log(dpfast_one_minus_exp_neg(l / (double)sizes[t]));
+            double margin = (1.0 + 1.0 / l) * 0x1p-46 + 0x1p-62 / (u * l) + (value + loss + 1.0) * 0x1p-48;
+            lower = value - loss - margin;
+            upper = value - loss + margin;
+        }
+        int better = best < 0 || lower > bottom;
+        double other = better ? top : upper;
+        rival = other > rival ? other : rival;
+        if (better) {
+            best = t;
+            bottom = lower;
+            top = upper;
+        }
+    }
+    return bottom > rival ? best : -1;
+}
+
 /* The depth of a statistic: the greatest t < n for which box t is one point, or 0. Box t is low[-t]..high[t]. */
 static inline ptrdiff_t dpfast_depth(const int64_t *low, const int64_t *high, ptrdiff_t n)
 {

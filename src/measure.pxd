@@ -1,6 +1,6 @@
 # What measure.h offers.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
 
 cdef extern from "measure.h" nogil:
@@ -22,3 +22,5 @@ cdef extern from "measure.h" nogil:
     void dpfast_set_uniform(dpfast_measure *measure, int64_t last)
     int64_t dpfast_interval_weight(const dpfast_measure *measure, int64_t first, int64_t last)
     int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t *source, int64_t first, int64_t last)
+    int64_t dpfast_point_at(const dpfast_measure *measure, int64_t first, int64_t last, int64_t place)
+    uint64_t dpfast_below(bitgen_t *source, uint64_t word, uint64_t n)

@@ -15,7 +15,7 @@ STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon.
 OPTIONS = {
     dpf.GlobalSensitivity: [{}],
-    dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic"}],
+    dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic", "selection": "permute-and-flip"}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],

@@ -88,6 +88,7 @@ PARAMETERS = {
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
     ),
+    "selection": lambda rng: pick(rng, [None, "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(rng, [None, "laplace", "student-t"]),
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),

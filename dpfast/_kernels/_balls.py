@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import accumulate
 from math import comb, factorial, inf, nextafter, prod
 from statistics import NormalDist
@@ -289,6 +289,36 @@ def choose_level(
         yield power * total
 
     return _choose(word, more, weights, len(widths) + 1)
+
+
+def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[int], epsilon: float, depth: int) -> int:
+    """The level t of the greatest -log(1 - U_t**(1 / sizes[t])) - epsilon / 2 * exponent(t), U_t the word's number.
+
+    exponent(t) is t + depth for t > 0, and 0 for t = 0. Levels of size 0 do not count. All levels that may be the
+    greatest are refined, in order.
+    """
+    rate = _rational(Fraction(epsilon) / 2)
+    uniforms = {t: _Uniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
+
+    def value(u: arb, t: int) -> arb:
+        if not u > 0:
+            return arb(0) - rate * (t + depth if t else 0)
+        return -((-((u.log() / int(sizes[t])).expm1())).log()) - rate * (t + depth if t else 0)
+
+    while True:
+        precision = max(u.bits for u in uniforms.values()) + 192
+        with _bits(precision):
+            bottoms = {t: value(u.lower, t) for t, u in uniforms.items()}
+            best = reduce(lambda a, b: b if bottoms[b] > bottoms[a] else a, bottoms)
+            rivals = [
+                t
+                for t, u in uniforms.items()
+                if t != best and not (u.first + 1 < 1 << u.bits and value(u.upper, t) < bottoms[best])
+            ]
+        if not rivals:
+            return best
+        for t in sorted([best, *rivals]):
+            uniforms[t].refine()
 
 
 def choose_box(

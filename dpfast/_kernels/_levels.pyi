@@ -30,6 +30,18 @@ def fill(
     *,
     exact: bool = False,
 ) -> None: ...
+def fill_flips(
+    bit_generator: BitGenerator,
+    lower: NDArray[int64],
+    upper: NDArray[int64],
+    epsilon: float,
+    last: int,
+    out: NDArray[int64],
+    measure: Measure | None = None,
+    depth: int = 0,
+    *,
+    exact: bool = False,
+) -> None: ...
 def difference_ranges(
     low: NDArray[int64], high: NDArray[int64], lower: NDArray[int64], upper: NDArray[int64]
 ) -> None: ...

@@ -1,7 +1,7 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
-from dpfast.laws.nested import TAIL, BehindTest, Boxes, NestedIntervals, anywhere, score_cap
+from dpfast.laws.nested import TAIL, BehindTest, Boxes, FlippedIntervals, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
     DiscreteLaplace,
@@ -19,6 +19,7 @@ __all__ = [
     "Boxes",
     "ClampedNoise",
     "DiscreteLaplace",
+    "FlippedIntervals",
     "Independent",
     "IndependentLaws",
     "IntegerNoise",

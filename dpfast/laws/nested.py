@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,6 +20,8 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
+
+_NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
 
 
 def score_cap(epsilon: float, log_outcomes: float) -> int:
@@ -78,11 +81,15 @@ class NestedIntervals(ScalarLaw):
         # The codes at which the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
         self._starts = edges[:-1]
-        exponents = -epsilon / 2 * self.exponent(self._starts)
-        top = exponents.max()
-        masses = np.exp(exponents - top) * self.weights(edges[:-1], edges[1:] - 1)
-        self._log_total = float(top + math.log(math.fsum(masses)))
-        self._before = np.concatenate([[0.0], np.cumsum(masses / math.fsum(masses))])
+        weights = self.weights(self._starts, edges[1:] - 1)
+        self._logs = self._log_probabilities(self.exponent(self._starts), weights)
+        self._before = np.concatenate([[0.0], np.cumsum(np.exp(self._logs) * weights)])
+
+    def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The log-probability per unit of weight of each stretch of equal score."""
+        logs = -self.epsilon / 2 * exponents
+        top = logs.max()
+        return np.asarray(logs - top - math.log(math.fsum(np.exp(logs - top) * weights)))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """The least number of replaced records that moves the statistic to k, capped at the number of levels."""
@@ -107,7 +114,8 @@ class NestedIntervals(ScalarLaw):
         codes = _containers.integers("k", k)
         inside = np.clip(codes, *self.support).reshape(-1)
         weights = self.weights(inside, inside).reshape(codes.shape)
-        logs = np.log(weights) - self.epsilon / 2 * self.exponent(codes) - self._log_total
+        stretch = np.searchsorted(self._starts, inside, side="right") - 1
+        logs = np.log(weights) + self._logs[stretch].reshape(codes.shape)
         return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
@@ -115,8 +123,7 @@ class NestedIntervals(ScalarLaw):
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
         starts = self._starts[stretch]
         inside = self.weights(starts.reshape(-1), codes.reshape(-1)).reshape(codes.shape)
-        per_weight = np.exp(-self.epsilon / 2 * self.exponent(starts) - self._log_total)
-        below = np.minimum(self._before[stretch] + inside * per_weight, 1.0)
+        below = np.minimum(self._before[stretch] + inside * np.exp(self._logs[stretch]), 1.0)
         return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -135,6 +142,38 @@ class NestedIntervals(ScalarLaw):
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+class FlippedIntervals(NestedIntervals):
+    """The law of permute-and-flip on the points of `NestedIntervals`, each as often as it weighs.
+
+    P(k) is weight(k) times the integral over u in (0, 1) of ``p_k / (1 - p_k u) * prod_j (1 - p_j u)**weight(j)``, p =
+    exp(-epsilon / 2 * exponent): the release is uniform among the points whose coin of probability p shows heads.
+
+    Notes
+    -----
+    Drawn by levels (docs/proofs/permute-and-flip.md): permute-and-flip releases the point of the greatest ``E -
+    epsilon / 2 * exponent``, E standard exponentials, and the greatest of N of them is -log(1 - U**(1 / N)).
+    """
+
+    def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        distinct, place = np.unique(exponents, return_inverse=True)
+        sizes = np.bincount(place, weights=weights)
+        coins = np.exp(-self.epsilon / 2 * distinct)
+        nodes, shares = np.polynomial.legendre.leggauss(_NODES)
+        # Panels that double in length up to 1: the integrand decays like exp(-u * sum(sizes * coins)).
+        ends = np.concatenate([[0.0], 2.0 ** np.arange(-_PANELS, 1)])
+        totals = np.zeros(len(distinct))
+        for start, stop in itertools.pairwise(ends):
+            u = start + (stop - start) / 2 * (nodes + 1)
+            factors = np.log1p(-np.outer(coins, u))
+            product = sizes @ factors
+            totals += np.exp(product - factors) @ (shares * (stop - start) / 2)
+        with np.errstate(divide="ignore"):
+            return np.asarray((np.log(totals) + np.log(coins))[place])
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _levels.fill_flips(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)
 
 
 class Boxes(Law):

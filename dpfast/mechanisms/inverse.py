@@ -17,7 +17,7 @@ from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
 from dpfast.grid import Grid, check_grid
-from dpfast.laws import NestedIntervals, score_cap
+from dpfast.laws import FlippedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, huber_law, summaries, target
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -66,6 +66,10 @@ class InverseSensitivity(StatisticMechanism):
         of all points, which costs continuous data at most 2 % of their error; for quantiles on grids of at most 2**40
         points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without knowledge of
         the data. The trimmed, the Winsorized and the plain mean have only "uniform".
+    selection : {"exponential", "permute-and-flip"}
+        Permute-and-flip never has a larger expected score: on grids of at most some thousand points it has less error,
+        up to 1.4 times less for ages in whole years. It costs more in a ledger by rho, as its privacy loss is not of
+        bounded range, and takes a random word for each level.
 
     Raises
     ------
@@ -106,6 +110,7 @@ differential privacy) for one record replaced (the number of records is public)>
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
     measure: str | Sequence[int] = field(kw_only=True, default="auto")
+    selection: str = field(kw_only=True, default="exponential")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -117,6 +122,7 @@ differential privacy) for one record replaced (the number of records is public)>
         check_grid(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        _checks.choice("selection", self.selection, ("exponential", "permute-and-flip"))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
@@ -130,16 +136,21 @@ differential privacy) for one record replaced (the number of records is public)>
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
+        return PrivacyProfile(self.privacy, (("pure" if self._flips else "bounded-range", self.epsilon, 1),))
+
+    @property
+    def _flips(self) -> bool:
+        return self.selection == "permute-and-flip"
 
     def __repr__(self) -> str:
         grid = self.grid
         within = f" within {self.radius!r}" if self.radius else ""
         measure = self.measure if isinstance(self.measure, str) else "by weights"
         favoured = "" if measure == "auto" else f", measure {measure}"
+        chosen = " by permute-and-flip" if self._flips else ""
         return (
-            f"<InverseSensitivity release of the {self.statistic}{within} on {grid.size} points from {grid.lower!r} to "
-            f"{grid.upper!r}, step {grid.step!r}{favoured}: {self.privacy}>"
+            f"<InverseSensitivity release{chosen} of the {self.statistic}{within} on {grid.size} points from "
+            f"{grid.lower!r} to {grid.upper!r}, step {grid.step!r}{favoured}: {self.privacy}>"
         )
 
     def cap(self, n: int) -> int:
@@ -179,7 +190,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        if isinstance(statistic, OrderStatistic) and not self.hides_n and not isinstance(x, Chunks):
+        if isinstance(statistic, OrderStatistic) and not (self.hides_n or self._flips or isinstance(x, Chunks)):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
             code = _levels.draw_order_statistic(
@@ -199,7 +210,8 @@ differential privacy) for one record replaced (the number of records is public)>
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)
         last = statistic.last(grid, summary.n)
-        _levels.fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
+        fill = _levels.fill_flips if self._flips else _levels.fill
+        fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
         return statistic.value(grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
@@ -214,7 +226,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)
-        return NestedIntervals(
+        return (FlippedIntervals if self._flips else NestedIntervals)(
             lower,
             upper,
             epsilon=self._rate,
@@ -286,6 +298,11 @@ differential privacy) for one record replaced (the number of records is public)>
         start, stop = self._stretch(n)
         first, final = self._private_ranks(n)
         return codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
+
+    @property
+    def has_group_kernel(self) -> bool:
+        """Whether `group_plan` serves the mechanism."""
+        return isinstance(self.statistic, OrderStatistic) and not self._flips
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""

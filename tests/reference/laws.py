@@ -131,3 +131,18 @@ def laplace_divergence(epsilon, ratio, shift):
             if low < high:
                 total += mass(low, high, 1, 0) - mp.exp(epsilon) * mass(low, high, ratio, shift)
         return total
+
+
+def permute_and_flip(exponents, weights, epsilon):
+    """P of each point, of which there are weights[i] copies, by the expansion of the product in powers of u."""
+    with mp.workdps(80):
+        coins = [mp.exp(-mpf(epsilon) / 2 * y) for y in exponents]
+        copies = [(i, p) for i, (p, w) in enumerate(zip(coins, weights, strict=True)) for _ in range(w)]
+        found = []
+        for i, p in enumerate(coins):
+            others = [q for j, q in copies if j != i] + [p] * (weights[i] - 1)
+            polynomial = [mpf(1)]
+            for q in others:
+                polynomial = [a - q * b for a, b in zip([*polynomial, 0], [0, *polynomial], strict=True)]
+            found.append(weights[i] * p * mp.fsum(c / (k + 1) for k, c in enumerate(polynomial)))
+        return found
