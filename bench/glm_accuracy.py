@@ -1,6 +1,6 @@
 """n times the squared error of private logistic regression, relative to its limit: ``python -m bench.glm_accuracy``.
 
-The rows of mechanisms-b 7: x uniform on {-1, 1}^3 / sqrt(3), coefficients (1, -0.5, 0.5), n = 1e5, bound 5; and the
+Synthetic people: x uniform on {-1, 1}^3 / sqrt(3), coefficients (1, -0.5, 0.5), n = 1e5, bound 5; and the
 default steps on the same people. Standard errors are in units of the last digit.
 """
 

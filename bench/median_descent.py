@@ -1,4 +1,4 @@
-"""Private medians of skewed data, all rows of mechanisms-b 6: ``python -m bench.median_descent [--runs R]``.
+"""Private medians of skewed data, ``python -m bench.median_descent [--runs R]``.
 
 n = 10,000 lognormal(0, 1) numbers (median 1), bounds (0, r), the search starts at 0. The table shows the mean
 of the gap E|X - estimate| - E|X - 1| over the runs, with its standard error in units of the last digit, and the bound.

@@ -134,3 +134,48 @@ def laplaces(scale, n):
 def _opendp_laplace(kind, scale):
     atoms = opendp.atom_domain(T=kind) if kind == "i64" else opendp.atom_domain(T=kind, nan=False)
     return (opendp.vector_domain(atoms), opendp.l1_distance(T=kind)) >> opendp.m.then_laplace(scale)
+
+
+def gaussians(epsilon, delta):
+    """The standard deviation for an l2 sensitivity of 1, and a function that draws n values, by peer."""
+    sides = {}
+    if opendp is not None:
+        space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
+
+        def at_scale(scale):
+            private = opendp.c.make_zCDP_to_approxDP(space >> opendp.m.then_gaussian(scale))
+            return opendp.c.make_fix_delta(private, delta)
+
+        scale = opendp.binary_search_param(at_scale, d_in=1.0, d_out=(epsilon, delta), bounds=(0.5, 1e4))
+        noise = space >> opendp.m.then_gaussian(scale)
+        sides["OpenDP"] = scale, lambda n: noise(np.zeros(n, np.int64))
+    if diffprivlib is not None:
+        analytic = diffprivlib.mechanisms.GaussianAnalytic(epsilon=epsilon, delta=delta, sensitivity=1.0)
+        # Its standard deviation has no public name.
+        sides["diffprivlib"] = analytic._scale, lambda n: [analytic.randomise(0.0) for _ in range(n)]
+    return sides
+
+
+def integers(sensitivity, epsilon):
+    """A function that draws n values of noise for an integer, or for each of a vector of l1 sensitivity, by peer."""
+    sides = {}
+    if opendp is not None:
+        noise = _opendp_laplace("i64", sensitivity / epsilon)
+        sides["OpenDP"] = lambda n: noise(np.zeros(n, np.int64))
+    if diffprivlib is not None:
+        geometric = diffprivlib.mechanisms.Geometric(epsilon=epsilon, sensitivity=sensitivity)
+        sides["diffprivlib"] = lambda n: [geometric.randomise(0) for _ in range(n)]
+    return sides
+
+
+def column_means(X, epsilon):
+    """The means of columns in [0, 1] under epsilon for all together, by peer."""
+    n, d = X.shape
+    sides = {}
+    if opendp is not None:
+        space = opendp.vector_domain(opendp.atom_domain(T=float, nan=False)), opendp.l1_distance(T=float)
+        noise = space >> opendp.m.then_laplace(d / (n * epsilon))
+        sides["OpenDP"] = lambda: noise(X.mean(axis=0))
+    if diffprivlib is not None:
+        sides["diffprivlib"] = lambda: diffprivlib.tools.mean(X, epsilon=epsilon, bounds=(0.0, 1.0), axis=0)
+    return sides

@@ -5,6 +5,7 @@ from importlib.metadata import version as _version
 from dpfast import (
     audit,
     densities,
+    domains,
     families,
     laws,
     local,
@@ -37,13 +38,17 @@ from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
+    Covariance,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
     MEstimator,
+    NoisySums,
     Quantiles,
+    SecondMoments,
     Selection,
     SmoothSensitivity,
+    covariance,
     m_estimate,
     select,
 )
@@ -56,6 +61,7 @@ __version__ = _version("dpfast")
 __all__ = [
     "BudgetError",
     "Chunks",
+    "Covariance",
     "EntropyError",
     "GlobalSensitivity",
     "Grid",
@@ -66,11 +72,13 @@ __all__ = [
     "MEstimator",
     "Mechanism",
     "NestedBoxes",
+    "NoisySums",
     "PerturbedHistogram",
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
     "SampleAndAggregate",
+    "SecondMoments",
     "Selection",
     "SeriesCoefficients",
     "SeriesDensity",
@@ -78,8 +86,10 @@ __all__ = [
     "SmoothedHistogram",
     "audit",
     "by_group",
+    "covariance",
     "densities",
     "density",
+    "domains",
     "families",
     "histogram",
     "laws",

@@ -131,13 +131,13 @@ def scale(value: Any, step: float = 1.0, name: str = "scale") -> float | Fractio
     return steps
 
 
-def scales(value: Any, most: int = 2**56) -> NDArray[Any]:
+def scales(value: Any, most_bits: int = 56) -> NDArray[Any]:
     """Check the scales of noise on several integers and return their exact values: doubles, or else objects."""
     array = value.copy() if isinstance(value, np.ndarray) and value.dtype == np.float64 else _exact_scales(value)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"scales must be a sequence of at least one number, not an array of shape {array.shape}")
-    if not ((array > 0) & (array <= most)).all():
-        raise ValueError(f"each of scales must be positive and at most {most}")
+    if not ((array > 0) & (array <= 2**most_bits)).all():
+        raise ValueError(f"each of scales must be positive and at most 2**{most_bits}")
     return array
 
 
@@ -219,12 +219,22 @@ def density_range(size: float) -> None:
         )
 
 
-def noise_scale(sensitivity: int, epsilon: float) -> Fraction:
+def noise_scale(sensitivity: int, epsilon: float | Fraction) -> Fraction:
     """The exact scale of the noise in release codes, sensitivity / epsilon; checks that it is at most 2**56."""
     scale = sensitivity / Fraction(epsilon)
     if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} needs noise of more than 2**56 steps of the grid: use a coarser step")
+        raise ValueError(
+            f"epsilon={float(epsilon)!r} needs noise of more than 2**56 steps of the grid: use a coarser step"
+        )
     return scale
+
+
+def period(sensitivity: SupportsIndex) -> int:
+    """Check the sensitivity that staircase noise is made for, in units of the integers."""
+    number = whole("sensitivity", sensitivity, least=1)
+    if number > 2**56:
+        raise ValueError(f"sensitivity must be at most 2**56 for staircase noise, not {number}")
+    return number
 
 
 def fractions(name: str, values: Any) -> tuple[float, ...]:
@@ -253,6 +263,8 @@ def whole(name: str, value: SupportsIndex, *, least: int = 0) -> int:
 
 def threads(workers: SupportsIndex) -> int:
     """The number of threads: `workers`, at least 1, or for -1 the number of cores that this process may use."""
+    if type(workers) is int and workers > 0:
+        return workers
     number = whole("workers", workers, least=-1)
     if number == 0:
         raise ValueError("workers must be at least 1, or -1 for all cores, not 0")

@@ -39,7 +39,7 @@ _POLARS = {"null", "boolean", "float16", "float32", "float64"} | _INTEGERS
 
 
 def declares_integers(x: Any) -> bool:
-    """Whether x has an integer or boolean dtype: an array, a Series, Arrow data; never a list."""
+    """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
     x = _imported(x)
@@ -47,6 +47,10 @@ def declares_integers(x: Any) -> bool:
         return str(x.type).startswith(("int", "uint", "bool"))
     if _is_polars(x):
         return str(x.dtype).startswith(("Int", "UInt", "Boolean"))
+    if (columns := _table(x)) is not None:
+        return len(columns) > 0 and all(map(declares_integers, columns))
+    if (dtypes := getattr(x, "dtypes", None)) is not None and getattr(x, "ndim", 1) == 2:
+        return len(dtypes) > 0 and all(dtype.kind in "iub" for dtype in dtypes)
     if hasattr(type(x), "declares_integers"):  # Chunks
         return bool(x.declares_integers())
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from math import comb
 from typing import NamedTuple
 
 from flint import arb, fmpq
 
 from dpfast._kernels import _balls
+from dpfast.rounding import down
 
 
 class Part(NamedTuple):
@@ -27,52 +29,98 @@ class Part(NamedTuple):
     parameter : float
         epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
-        The sensitivity in steps of the integers, for "discrete-laplace".
+        The sensitivity in steps of the integers, for "discrete-laplace" and "staircase"; the number of integers, for
+        "zero-sum-laplace".
+    r : int
+        The first magnitude below the top level, for "staircase".
     """
 
     family: str
     parameter: float
     steps: int = 1
+    r: int = 1
 
 
-# ---- rho: the mean of the privacy loss, e the epsilon, s the steps ----
+# ---- rho: the mean of the privacy loss, e the epsilon of the part ----
 
 
-def _pure_rho(e: arb, s: int) -> arb:
+def _pure_rho(e: arb, part: Part) -> arb:
     return e * (e / 2).tanh()
 
 
-def _laplace_rho(e: arb, s: int) -> arb:
+def _laplace_rho(e: arb, part: Part) -> arb:
     return e + (-e).expm1()
 
 
-def _discrete_laplace_rho(e: arb, s: int) -> arb:
-    step = e / s
+def _discrete_laplace_rho(e: arb, part: Part) -> arb:
+    step = e / part.steps
     return e + (-e).expm1() * 2 * step * (-step).exp() / -(-2 * step).expm1()
 
 
-def _bounded_range_rho(e: arb, s: int) -> arb:
+def _three_losses_rho(e: arb, part: Part) -> arb:
+    most = _most_loss(e, part)
+    if most * (1 + (-e / 2).exp()) ** 2 >= 1:  # always for zero-sum noise, and for the r of least mean magnitude
+        return e * most * -(-e).expm1()
+    return _pure_rho(e, part)
+
+
+def _bounded_range_rho(e: arb, part: Part) -> arb:
     return e + _log_mean_exp(e) - 1 - e * (-e).exp() / (-e).expm1()
 
 
 # ---- the Renyi divergence of order a ----
 
 
-def _pure_renyi(e: arb, s: int, a: arb) -> arb:
+def _pure_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + ((-(2 * a - 1) * e).exp().log1p() - (-e).exp().log1p()) / (a - 1)
 
 
-def _laplace_renyi(e: arb, s: int, a: arb) -> arb:
+def _laplace_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + ((a - 1) * (-(2 * a - 1) * e).expm1() / (2 * a - 1)).log1p() / (a - 1)
 
 
-def _discrete_laplace_renyi(e: arb, s: int, a: arb) -> arb:
-    q, y = (-e / s).exp(), (-(2 * a - 1) * e / s).exp()
+def _discrete_laplace_renyi(e: arb, part: Part, a: arb) -> arb:
+    q, y = (-e / part.steps).exp(), (-(2 * a - 1) * e / part.steps).exp()
     moment = (1 - q * y + (q - y) * (-(2 * a - 1) * e).exp()) / ((1 - y) * (1 + q))
     return e + moment.log() / (a - 1)
 
 
-def _bounded_range_renyi(e: arb, s: int, a: arb) -> arb:
+def _three_losses_renyi(e: arb, part: Part, a: arb) -> arb:
+    y = (-(a - 1) * e).exp()
+    return e + (y - (1 - y) * (-a * e).expm1() * _most_loss(e, part)).log() / (a - 1)
+
+
+def _most_loss(e: arb, part: Part) -> arb:
+    """The probability of the loss epsilon, where all losses are epsilon, 0 and -epsilon."""
+    return _staircase_share(e, part) if part.family == "staircase" else _zero_sum_share(e, part)
+
+
+def _staircase_share(e: arb, part: Part) -> arb:
+    """Of staircase noise and its shift by all steps."""
+    s, top, q = part.steps, 2 * part.r - 1, (-e).exp()
+    crossed = min(top, s)
+    return (crossed + (s - crossed) * q) / (top + (2 * s - top) * q)
+
+
+def _zero_sum_share(e: arb, part: Part) -> arb:
+    """Of s integers with zero-sum Laplace noise, one up and one down by 1.
+
+    ``A_(s-1)(x) / A_s(x)``, x = exp(-e), A_s having the coefficients ``comb(s - 1, i)**2``. It decreases in s; beyond
+    256 integers it is the share of 256.
+    """
+    x, s = (-e).exp(), min(max(part.steps, 2), _MOST_ZERO_SUM)
+    return _squared_binomials(s - 2, x) / _squared_binomials(s - 1, x)
+
+
+def _squared_binomials(n: int, x: arb) -> arb:
+    """The polynomial with the coefficients ``comb(n, i)**2``, by Horner's rule."""
+    total = arb(0)
+    for i in range(n + 1):
+        total = total * x + math.comb(n, i) ** 2
+    return total
+
+
+def _bounded_range_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + (a * _log_mean_exp(a * e) - (a - 1) * _log_mean_exp((a - 1) * e) - _log_mean_exp(e)) / (a - 1)
 
 
@@ -82,8 +130,8 @@ def _log_mean_exp(z: arb) -> arb:
 
 
 class _Family(NamedTuple):
-    rho: Callable[[arb, int], arb]
-    renyi: Callable[[arb, int, arb], arb]
+    rho: Callable[[arb, Part], arb]
+    renyi: Callable[[arb, Part, arb], arb]
 
 
 # Families of pure releases: the parameter is epsilon.
@@ -92,6 +140,8 @@ _PURE = {
     "bounded-range": _Family(_bounded_range_rho, _bounded_range_renyi),
     "laplace": _Family(_laplace_rho, _laplace_renyi),
     "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
+    "zero-sum-laplace": _Family(_three_losses_rho, _three_losses_renyi),
+    "staircase": _Family(_three_losses_rho, _three_losses_renyi),
 }
 # Families without a finite epsilon, and their rho.
 _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
@@ -99,6 +149,8 @@ _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
     "concentrated": lambda rho: rho,
 }
 FAMILIES = (*_PURE, *_UNBOUNDED)
+WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace")
+_MOST_ZERO_SUM = 256
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 
 
@@ -115,7 +167,7 @@ def rho_up(part: Part) -> Fraction:
     if not part.parameter:
         return Fraction()
     rho = _PURE[part.family].rho
-    return Fraction(min(part.parameter, _balls.upper(lambda: rho(arb(part.parameter), part.steps))))
+    return Fraction(min(part.parameter, _balls.upper(lambda: rho(arb(part.parameter), part))))
 
 
 @lru_cache(maxsize=1024)
@@ -126,7 +178,13 @@ def renyi_up(part: Part, order: float) -> Fraction:
     if not part.parameter:
         return Fraction()
     renyi = _PURE[part.family].renyi
-    return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part.steps, arb(order)))))
+    return Fraction(min(part.parameter, _balls.upper(lambda: renyi(arb(part.parameter), part, arb(order)))))
+
+
+@lru_cache(maxsize=1024)
+def zero_sum_share_up(part: Part) -> float:
+    """The probability of the largest loss of "zero-sum-laplace", rounded up."""
+    return min(1.0, _balls.upper(lambda: _zero_sum_share(arb(part.parameter), part)))
 
 
 # ---- delta at an epsilon, both at least 0 ----
@@ -204,3 +262,73 @@ def gaussian_mu_down(epsilon: float, delta: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+# ---- releases of bounded range on the same records, made independently: docs/proofs/independent-columns.md ----
+
+
+_MOST_RANGE = 2.0**10  # of epsilon: beyond, delta is not used
+_MOST_TIMES = 256  # releases whose delta is computed exactly, in time proportional to the square of their number
+_BISECTED = 1 + 2.0**-20
+
+
+@lru_cache(maxsize=256)
+def bounded_range_epsilon_down(epsilon: float, delta: float, times: int) -> float:
+    """The greatest range, to one part in 2**20, for which this many independent releases are (epsilon, delta)-private.
+
+    Of more than 256 releases the delta is bounded by rho, and the range is 5 to 10 percent less than the greatest one.
+    """
+    target, allowed = Fraction(epsilon), Fraction(delta)
+    low = down(target / times)
+    if not delta or epsilon > _MOST_RANGE:
+        return low
+
+    def fits(part: float) -> bool:
+        if times * Fraction(part) <= target:
+            return True
+        if times > _MOST_TIMES:
+            return concentrated_delta_up(times * rho_up(Part("bounded-range", part)), target) <= allowed
+        return all(excess <= allowed for excess in _bounded_range_excesses(part, times, target))
+
+    near = 2 * gaussian_mu_down(epsilon, delta) / math.sqrt(times)
+    while not fits(near):
+        near /= 2
+    low = max(low, near)
+    high = 2 * low or 5e-324
+    while fits(high):
+        low, high = high, 2 * high
+    while high > low * _BISECTED and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def bounded_range_delta_up(part: float, times: int, epsilon: Fraction) -> float:
+    """The least delta at epsilon of this many independent releases, each with a range of `part`, rounded up."""
+    return max(_bounded_range_excesses(part, times, epsilon), default=0.0)
+
+
+def _bounded_range_excesses(part: float, times: int, epsilon: Fraction) -> Iterator[float]:
+    """The terms, rounded up, whose maximum is the delta of `bounded_range_delta_up`; those that may exceed 0."""
+    range_, target = Fraction(part), _rational(epsilon)
+    low_losses = (low for low in range(times) if (times - low) * range_ > epsilon)
+    for low in sorted(low_losses, key=lambda low: abs(2 * low - times)):  # the greatest is near the middle
+        yield min(1.0, _balls.upper(partial(_excess, _rational(range_), times, low, target)))
+
+
+def _excess(part: fmpq, times: int, low: int, epsilon: fmpq) -> arb:
+    """``sum over i <= low of (P(i) - exp(epsilon) Q(i))``, i the number of releases whose loss is t - part, not t.
+
+    Under Q the number is binomial. t is the best one for this `low`, and all terms are positive.
+    """
+    t = (epsilon + (low + 1) * part) / (times + 1)
+    share = (-arb(t)).expm1() / (-arb(part)).expm1()
+    others = arb(part - t).expm1() / arb(part).expm1()  # 1 - share
+    mass = comb(times, low) * share**low * others ** (times - low)
+    above = arb(((times - low) * part - epsilon) / (times + 1)).expm1()  # P(i) / Q(i) / exp(epsilon) - 1
+    odds, growth, step = others / share, arb(part).exp(), arb(part).expm1()
+    total = mass * above
+    for i in range(low, 0, -1):
+        mass *= odds * i / (times - i + 1)
+        above = above * growth + step
+        total += mass * above
+    return total * arb(epsilon).exp()

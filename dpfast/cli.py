@@ -164,6 +164,9 @@ def _parser() -> argparse.ArgumentParser:
     bars = commands.add_parser("histogram", help="release a histogram of a column")
     _column(bars)
     bars.add_argument("--bins", type=_bins, default="auto", help="a number, or auto (default), from public numbers")
+    bars.add_argument(
+        "--delta", type=_exact, default=0.0, help="0 (default), or more for Gaussian noise where it is less"
+    )
     bars.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
     _common(bars)
     bars.set_defaults(run=_histogram)
@@ -409,7 +412,7 @@ def _mle(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng = _column_grid(arguments), _rng(arguments)
-    options = {"bins": arguments.bins, "epsilon": arguments.epsilon}
+    options = {"bins": arguments.bins, "epsilon": arguments.epsilon, "delta": arguments.delta}
     save = _saver(arguments.plot) if arguments.plot else None
     histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = _read(arguments)

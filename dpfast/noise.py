@@ -19,7 +19,6 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
-_MOST_SENSITIVITY = 2**56
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
 
 
@@ -139,14 +138,11 @@ def staircase(
     >>> dpf.noise.staircase(2.5, 10, (2, 3)).shape
     (2, 3)
     """
-    steps = _checks.whole("sensitivity", sensitivity, least=1)
-    if steps > _MOST_SENSITIVITY:
-        raise ValueError(f"sensitivity must be at most 2**56, not {steps}")
-    checked = _checks.scale(scale)
-    r = _balls.staircase_r(checked, steps)
+    s, checked = _checks.period(sensitivity), _checks.scale(scale)
+    r = _balls.staircase_r(checked, s)
 
     def fill(source: BitGenerator, scale: float | Fraction, out: NDArray[np.int64]) -> None:
-        _samplers.fill_staircase(source, scale, steps, r, out)
+        _samplers.fill_staircase(source, scale, s, r, out)
 
     return _fill(fill, checked, size, rng, workers)
 
@@ -326,7 +322,7 @@ def box(
 
     References
     ----------
-    Hardt and Talwar 2010; Awan and Slavkovic 2021; mechanisms-d 3 of the specification.
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
 
     Examples
     --------
@@ -335,6 +331,42 @@ def box(
     (4, 3)
     """
     return _fill_rows(_knorm.fill_box, _checks.scales(scales), size, rng, workers)
+
+
+@refused(_USE)
+def ball(
+    scales: Sequence[float | Fraction] | NDArray[np.float64],
+    size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]:
+    """Draw exact noise on vectors of d integers by the norm of an ellipsoid: round(z), z of density as follows.
+
+    The density is proportional to ``exp(-sqrt(sum_i (z_i / scales_i)**2))``; the standard deviation of z_i is
+    ``scales_i sqrt(d + 1)``.
+
+    Parameters, returns and cost are those of `box`; the probability of ball arithmetic is about sqrt(d) scale * 2**-45
+    for each coordinate.
+
+    Notes
+    -----
+    Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
+    l2 ball of radius R and all scales are R / epsilon: it is the continuous K-norm mechanism, rounded
+    (docs/proofs/knorm.md). For an ellipsoid of semi-axes R_i the scales are R_i / epsilon. The coordinates are not
+    independent: release a whole vector or a function of it.
+
+    References
+    ----------
+    Hardt and Talwar 2010; Awan and Slavkovic 2021.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.noise.ball([10.0, 10.0, 10.0], 4).shape
+    (4, 3)
+    """
+    return _fill_rows(_knorm.fill_ball, _checks.scales(scales), size, rng, workers)
 
 
 def _add(

@@ -11,6 +11,7 @@ from typing import Any
 from dpfast import _checks
 from dpfast._divergences import (
     FAMILIES,
+    WITH_STEPS,
     Part,
     concentrated_delta_up,
     gaussian_delta_up,
@@ -230,9 +231,16 @@ class PrivacyProfile:
         a range of epsilon for any two neighbours, for example any exponential mechanism; "laplace", an integer or real
         number of sensitivity s plus Laplace noise of scale s / epsilon, rounded or not; "discrete-laplace", (family,
         epsilon, times, s), an integer of sensitivity s plus noise z of probability proportional to ``exp(-epsilon |z| /
-        s)``, s = 1 by default; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian
-        noise of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
+        s)``, s = 1 by default; "staircase", (family, epsilon, times, s, r), one of probability proportional to
+        ``exp(-epsilon floor(1 + (|z| - r) / s))``; "zero-sum-laplace", (family, epsilon, times, k), k counts, of which
+        a record may raise one by 1 and lower another, plus noise z of sum 0 with probability proportional to
+        ``exp(-epsilon sum |z| / 2)``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise
+        of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
         rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
+    failure : float, optional
+        The probability of the event that is set aside, at most the delta of `privacy`. Default: that delta; 0 where a
+        part is Gaussian or concentrated (except parts of parameter 0, or made 0 times) and `privacy` is stated in
+        epsilon, whose delta is then that of the parts. A release with both states `privacy` in rho, or `failure`.
 
     Notes
     -----
@@ -251,7 +259,8 @@ class PrivacyProfile:
     """
 
     privacy: Privacy
-    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int], ...] = ()
+    parts: tuple[tuple[str, float, int] | tuple[str, float, int, int] | tuple[str, float, int, int, int], ...] = ()
+    failure: float = field(kw_only=True, default=_MISSING)
 
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, Privacy):
@@ -263,39 +272,39 @@ class PrivacyProfile:
             checked = tuple(_part(*part) for part in parts)
         except (TypeError, ValueError):
             raise ValueError(f"parts must be of the form (family, epsilon, times), not {parts!r}") from None
-        for family, parameter, _, *steps in checked:
+        for family, parameter, _, *shape in checked:
             if family not in FAMILIES:
                 raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}, not {family!r}")
             if not 0 <= parameter < math.inf:
                 raise ValueError(f"the parameter of a part must be finite and at least 0, not {parameter!r}")
-            if steps and family != "discrete-laplace":
+            if shape and family not in WITH_STEPS:
                 raise ValueError(f"parts of the family {family!r} have no steps")
         object.__setattr__(self, "parts", checked)
+        given = self._default_failure() if self.failure is _MISSING else self.failure
+        failure = _checks.rational_or_double("failure", given)
+        if not 0 <= failure <= self.privacy.delta:
+            raise ValueError(f"failure must be at least 0 and at most delta, not {failure!r}")
+        object.__setattr__(self, "failure", failure)
 
-    def each_part(self) -> list[tuple[Part, int]]:
-        """The parts, and how many times each is made."""
-        return [(Part(family, parameter, *steps), times) for family, parameter, times, *steps in self.parts]
-
-    @property
-    def failure(self) -> float:
-        """The probability of the event that is set aside.
-
-        The delta of `privacy`; 0 where a part is Gaussian or concentrated and `privacy` is stated in epsilon, whose
-        delta is then that of the parts (except parts of parameter 0, or made 0 times). A release with both states
-        `privacy` in rho.
-        """
+    def _default_failure(self) -> float:
+        """The delta of `privacy`, but 0 if that is the delta of Gaussian or concentrated parts."""
         on_a_curve = self.privacy.unit == "epsilon" and not all(
             has_epsilon(part.family) for part, times in self.each_part() if times and part.parameter
         )
         return 0.0 if on_a_curve else self.privacy.delta
+
+    def each_part(self) -> list[tuple[Part, int]]:
+        """The parts, and how many times each is made."""
+        return [(Part(family, parameter, *shape), times) for family, parameter, times, *shape in self.parts]
 
     @property
     def rho(self) -> float:
         """The guarantee in zero-concentrated differential privacy, rounded up (except for the event of `failure`).
 
         The sum over the parts of the least rho of their families: epsilon tanh(epsilon / 2) for "pure", epsilon +
-        exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", about a quarter of "pure" for
-        "bounded-range", mu**2 / 2 for "gaussian".
+        exp(-epsilon) - 1 for "laplace", between the two for "discrete-laplace", more than that but at most that of
+        "pure" for "staircase" of the r of `dpfast.noise.staircase`, less than "pure" for "zero-sum-laplace",
+        about a quarter of "pure" for "bounded-range", mu**2 / 2 for "gaussian".
 
         References
         ----------
@@ -341,12 +350,18 @@ class PrivacyProfile:
 _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}
 
 
-def _part(family: str, epsilon: Any, times: Any, steps: Any = 1) -> tuple[Any, ...]:
-    """A checked part: an epsilon as a double, rounded up; steps only where they are not 1."""
+def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]:
+    """A checked part: an epsilon as a double, rounded up; steps only where they are not 1, and of a staircase, r."""
     parameter = _checks.rational_or_double("epsilon", epsilon)
     if has_epsilon(family):
         parameter = double_up(parameter)
     part = (family, parameter, _checks.whole("times", times))
+    if family == "staircase":
+        s, r = (_checks.whole("steps and r", number, least=1) for number in shape)
+        if r > s:
+            raise ValueError(f"r must be at most the steps, not {r}")
+        return (*part, s, r)
+    (steps,) = shape or (1,)
     return part if _checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
 
 

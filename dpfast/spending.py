@@ -128,15 +128,15 @@ def payer(of: object = None) -> Budget | None:
     BudgetError
         If a budget is active elsewhere in this process, or `of` carries one that cannot be charged here.
     """
-    budget = _here()
-    if budget is None:
+    if active.get() is None:
         # Check the type, because `of` may be private data.
-        ticket: Ticket | None = cast(Carrier, of)._ticket if hasattr(type(of), "_ticket") else None
+        ticket: Ticket | None = of._ticket if hasattr(type(of), "_ticket") else None  # type: ignore[attr-defined]
         if ticket is not None:
             return ticket.budget()
         if blocks:
             raise BudgetError(_ELSEWHERE)
         return None
+    budget = _here()
     return None if isinstance(budget, _Paid) else budget
 
 

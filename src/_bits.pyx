@@ -89,7 +89,8 @@ def randomize_threshold(bit_generator, const double[:, ::1] x not None, double i
     **Law** exact: the mask is favoured with probability threshold 2**-64, uniform in either case. The
     subset is uniform as far as `subsets` is. **Assumes** 1 <= k <= d, len(inside) + len(outside) = k + 1, both >= 1.
     **Cost** a word for the seed, ceil(k / 4) to round with, a coin, one for the number of ones, ceil(k / 64) for the
-    mask; about sqrt(k) further ones to give it that number of ones, and as above. **Reference** docs/proofs/hypercube.md.
+    mask; about sqrt(k) further ones to give it that number of ones, and as above.
+    **Reference** docs/proofs/hypercube.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], seeds = k < d, lanes = (k + 3) // 4, length = (k + 63) // 64

@@ -209,8 +209,8 @@ def regression(cnp.ndarray design not None, cnp.ndarray response not None, offse
     Newton's method, 60 passes at most, with `correct` minus their bias to first order. A singular design, or fewer
     records than p: NaN. A separated block: the point where Newton's method stopped, beyond any reasonable box.
     **Assumes** as `weibull`; `design` two-dimensional, equally long. **Cost** about 4 passes over the block of 4 p + 60
-    operations per record, 3 of them with p (p + 1) more; memory of the longest block. **Reference** docs/proofs/block-estimates.md.3;
-    Firth 1993.
+    operations per record, 3 of them with p (p + 1) more; memory of the longest block.
+    **Reference** docs/proofs/block-estimates.md; Firth 1993.
     """
     cdef _Regression fits = _Regression(offsets, out, counts)
     fits.design.x, fits.design.y = _keys(design), _keys(response)

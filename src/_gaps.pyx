@@ -13,7 +13,8 @@ def weights(double beta, double ratio, Py_ssize_t most):
     """The discounts W_0 = 1, W_1, ... of a replaced record each, while W_j ratio > 1, at most `most` of them.
 
     **Law** deterministic, the same on every machine: exp(-beta) W_j <= W_(j+1) <= (exp(-beta) + 2**-45 min(beta, 1) +
-    2**-51) W_j. **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each. **Reference** docs/proofs/smooth-sensitivity.md.
+    2**-51) W_j. **Assumes** 2**-30 <= beta, 1 <= most. **Cost** one product each.
+    **Reference** docs/proofs/smooth-sensitivity.md.
     """
     cdef double[::1] table = np.empty(most)
     cdef Py_ssize_t count

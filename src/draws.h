@@ -131,14 +131,20 @@ static int64_t dpfast_rounded_student3(uint64_t word, double scale)
 }
 
 /* Law, under the same conditions: Bernoulli(exp(-gamma)): whether the uniform number with these first digits is below
- * exp(-gamma): 1, 0 or undecided; gamma may have a relative error of 3 2^-53. */
-static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
+ * exp(-gamma): 1, 0 or undecided; gamma may have a relative error of 3 2^-53, and an absolute one of at most `error` < 1
+ * besides. */
+static inline int64_t dpfast_below_exp_neg_within(uint64_t word, double gamma, double error)
 {
     double p = dpfast_exp_neg(gamma) * 0x1p64;
     double u = dpfast_from_word(word);
-    double margin = 2.0 + p * (1.0 + gamma) * 0x1p-48 + u * 0x1p-50;
+    double margin = 2.0 + p * ((1.0 + gamma) * 0x1p-48 + 2.0 * error) + u * 0x1p-50;
     uint64_t below = -(uint64_t)(u < p - margin), above = -(uint64_t)(u > p + margin);
     return (int64_t)((below & 1) | ((uint64_t)DPFAST_UNDECIDED & ~(below | above)));
+}
+
+static inline int64_t dpfast_below_exp_neg(uint64_t word, double gamma)
+{
+    return dpfast_below_exp_neg_within(word, gamma, 0.0);
 }
 
 /* The first index whose entry in a nondecreasing array is above the target; the last index if there is no such entry. */

@@ -7,6 +7,8 @@ cdef extern from "select.h" nogil:
     enum select_kind:
         SELECT_UNSUPPORTED
         SELECT_FLOAT64
+        SELECT_INT64
+        SELECT_UINT64
 
     struct select_keys:
         const char *data

@@ -6,33 +6,60 @@ import inspect
 import numpy as np
 
 import dpfast as dpf
+from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
-# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon.
+# The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain as a function of
+# the grid.
 OPTIONS = {
-    dpf.GlobalSensitivity: [{}],
+    dpf.Covariance: [
+        {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
+    ],
+    dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
     dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic", "selection": "permute-and-flip"}],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
+    dpf.NoisySums: [
+        {"domain": domains.Box, "delta": 1e-3},
+        {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+    ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
+        {
+            "family": "normal",
+            "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)},
+            "blocks": 3,
+            "noise": "gaussian",
+            "delta": 1e-3,
+        },
         {"family": "laplace", "bounds": {"location": (0.0, 99.0)}, "blocks": 3, "shuffle": 1},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0)}, "blocks": 5, "combine": "winsorized", "epsilon": 900.0},
     ],
+    dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
-    PerturbedHistogram: [{"bins": 7}],
+    PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
 }
-ROWS = (dpf.NestedBoxes, RangeFreeBoxes)  # a record is a row
+ROWS = (
+    dpf.Covariance,
+    dpf.NestedBoxes,
+    dpf.NoisySums,
+    dpf.SecondMoments,
+    IndependentColumns,
+    RangeFreeBoxes,
+)  # a record is a row
 
 
 def subclasses(kind):
@@ -57,7 +84,8 @@ def central(grid, epsilon=3.0, kinds=None, statistics=STATISTICS):
         given = {"grid": grid} if "grid" in names else {}
         for statistic in statistics if "statistic" in names else [None]:
             for neighbors in ("replace-one", "add-remove") if "neighbors" in names else [None]:
-                for options in OPTIONS[kind]:
+                for given_options in OPTIONS[kind]:
+                    options = {k: value(grid) if k == "domain" else value for k, value in given_options.items()}
                     chosen = {"statistic": statistic, "neighbors": neighbors}
                     chosen = {key: value for key, value in chosen.items() if value is not None}
                     try:

@@ -23,7 +23,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
@@ -78,10 +78,21 @@ def family(rng):
     )
 
 
+def domain(rng):
+    """A domain of rows of any kind and size, for any number of columns or for two."""
+    while True:
+        radius, center = pick(rng, LENGTHS), pick(rng, [0.0, 0.0, 1e300, (3.0, -4e15)])
+        step = pick(rng, [None, None, *STEPS])
+        boxes = dpf.domains.Box(pick(rng, [grid(rng), (grid(rng), grid(rng))]))
+        with contextlib.suppress(ValueError):
+            return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": grid,
+    "domain": domain,
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
@@ -90,7 +101,9 @@ PARAMETERS = {
     ),
     "selection": lambda rng: pick(rng, [None, "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
-    "noise": lambda rng: pick(rng, [None, "laplace", "student-t"]),
+    "noise": lambda rng: pick(
+        rng, [None, "laplace", "student-t", "discrete-laplace", "staircase", "gaussian", "k-norm"]
+    ),
     "beta": lambda rng: pick(rng, [None, None, 2.0**-30, 1e-3, 0.5, 50.0]),
     "qs": lambda rng: tuple(pick(rng, QS) for _ in range(int(rng.integers(1, 5)))),
     "stages": lambda rng: pick(rng, [None, 1, 2]),
@@ -103,6 +116,7 @@ PARAMETERS = {
     "transform": lambda rng: pick(rng, [None, None, ((1.0, 1e300), (0.0, 1.0)), ((0.6, 0.8), (-0.8, 0.6))]),
     "step": lambda rng: pick(rng, STEPS),
     "width": lambda rng: pick(rng, LENGTHS),
+    "dimension": lambda rng: pick(rng, [2, 2, 2, 300]),
     "bins": lambda rng: pick(rng, [1, 2, 7, 1000]),
     "consistency": lambda rng: pick(rng, [None, "clip", "simplex"]),
     "terms": lambda rng: pick(rng, [1, 4, 64]),
@@ -112,6 +126,8 @@ PARAMETERS = {
     "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
     "guess": lambda rng: pick(rng, [None, None, "worst"]),
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
+    "centered": lambda rng: pick(rng, [True, False]),
+    "psd": lambda rng: pick(rng, [True, False]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -143,7 +159,7 @@ def mechanism(kind, rng):
 
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
-LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
 
 
 def central_jobs(kind, rng, n=None):
@@ -245,6 +261,12 @@ FUNCTIONS = {
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
+    "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
+    ),
+    "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
+    ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
@@ -254,6 +276,15 @@ FUNCTIONS = {
     "select": lambda x, source, epsilon: dpf.select(x, epsilon=epsilon, rng=source),
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
         x, epsilon=epsilon, method="permute-and-flip", rng=source
+    ),
+    "mean, add-remove": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "sum, add-remove": lambda x, source, epsilon: dpf.sum(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "histogram, Gaussian": lambda x, source, epsilon: dpf.histogram(
+        x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
@@ -295,7 +326,7 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
-ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3}
+ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 # A regression takes pairs.
 NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
 

@@ -34,6 +34,7 @@ RELEASES = {
     "dpf.synthesize": lambda: [
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
     ],
+    "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
     "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
@@ -63,6 +64,7 @@ NO_RELEASE = {
     "noise.gaussian",
     "noise.add_gaussian",
     "noise.box",
+    "noise.ball",
 }
 NOISE = [
     lambda: noise.laplace(1.0),
@@ -73,6 +75,7 @@ NOISE = [
     lambda: noise.gaussian(1.0),
     lambda: noise.add_gaussian(X, sigma=1.0, grid=GRID),
     lambda: noise.box([1.0, 2.0]),
+    lambda: noise.ball([1.0, 2.0]),
 ]
 
 SMOOTH = dpf.SmoothSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, delta=1e-6)

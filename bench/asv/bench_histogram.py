@@ -41,6 +41,24 @@ class HistogramTypes:
         self.run()
 
 
+class FewBins:
+    """Bins whose noise sums to 0, up to 64, against as many with independent noise and `np.histogram`."""
+
+    params = (["dpf.histogram", "add-remove", "np.histogram"], [4, 64])
+    param_names = ("line", "bins")
+
+    def setup(self, line, bins):
+        x, public = data.pay(10_000), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
+        self.run = {
+            "dpf.histogram": lambda: dpf.histogram(x, bins, **public),
+            "add-remove": lambda: dpf.histogram(x, bins, neighbors="add-remove", **public),
+            "np.histogram": lambda: np.histogram(x, bins=bins, range=data.BOUNDS),
+        }[line]
+
+    def time_histogram(self, line, bins):
+        self.run()
+
+
 class Histogram2d:
     """100 x 100 bins against `np.histogram2d`."""
 

@@ -149,13 +149,14 @@ class Quantiles:
 class Statistics:
     """Means, variance and interquartile range, against NumPy and SciPy."""
 
-    params = (["mean", "variance", "trimmed mean", "interquartile range"], ["dpfast", "floor"])
+    params = (["mean", "mean, n private", "variance", "trimmed mean", "interquartile range"], ["dpfast", "floor"])
     param_names = ("statistic", "line")
 
     def setup(self, statistic, line):
         x, public = data.pay(10_000_000), {"bounds": data.BOUNDS, "epsilon": data.EPSILON}
         ours, floor = {
             "mean": (lambda: dpf.mean(x, **public), lambda: np.mean(x)),
+            "mean, n private": (lambda: dpf.mean(x, neighbors="add-remove", **public), lambda: np.mean(x)),
             "variance": (lambda: dpf.variance(x, **public), lambda: np.var(x)),
             "trimmed mean": (lambda: dpf.trimmed_mean(x, 0.1, **public), lambda: trim_mean(x, 0.1)),
             "interquartile range": (lambda: dpf.iqr(x, **public), lambda: np.percentile(x, [25, 75])),

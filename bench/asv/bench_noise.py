@@ -42,21 +42,21 @@ class Gaussian:
         self.run()
 
 
-class Box:
-    """Noise by the norm of a box on vectors of d integers, per 1e5 coordinates, against `Generator.standard_normal`."""
+class Norm:
+    """Noise by a norm on vectors of d integers, 1e5 coordinates, against `Generator.standard_normal`."""
 
-    params = (["secure", "PCG64", "numpy"], [1.0, 2.0**20, 2.0**30], [2, 20, 100, 1000])
+    params = (["box", "ball", "numpy"], [1.0, 2.0**20, 2.0**30], [2, 20, 100, 1000])
     param_names = ("line", "scale", "d")
 
     def setup(self, line, scale, d):
         m, scales = 100_000 // d, np.full(d, scale)
         self.run = {
-            "secure": partial(dpf.noise.box, scales, m),
-            "PCG64": partial(dpf.noise.box, scales, m, rng=np.random.PCG64(1)),
+            "box": partial(dpf.noise.box, scales, m),
+            "ball": partial(dpf.noise.ball, scales, m),
             "numpy": partial(np.random.default_rng(1).standard_normal, (m, d)),
         }[line]
 
-    def time_box(self, line, scale, d):
+    def time_norm(self, line, scale, d):
         self.run()
 
 

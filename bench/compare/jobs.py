@@ -92,6 +92,10 @@ def noise(size) -> Iterator[Job]:
         floor = Floor("Generator.standard_normal", lambda: rng.standard_normal(n), 1.0)
         run = lambda s=sigma: dpf.noise.gaussian(s, n)  # noqa: E731
         yield Job(f"rounded Gaussian, sigma {name}, {power(n)} draws", run, (floor,))
+    for name, draw in (("box", dpf.noise.box), ("ball", dpf.noise.ball)):
+        floor = Floor("Generator.standard_normal", lambda: rng.standard_normal((n // 100, 100)))
+        run = lambda draw=draw: draw(np.full(100, 1e3), n // 100)  # noqa: E731
+        yield Job(f"noise by the norm of a {name}, scale 1e3, {power(n)} coordinates, d = 100", run, (floor,))
     scale, p = 1e3, -math.expm1(-1e-3)
     floor = Floor("difference of 2 Generator.geometric", lambda: rng.geometric(p, n) - rng.geometric(p, n))
     run = lambda: dpf.noise.discrete_laplace(scale, n)  # noqa: E731
@@ -149,6 +153,16 @@ def statistics(size) -> Iterator[Job]:
     yield Job(f"interquartile range, {suffix}", lambda: dpf.iqr(x, **public), (quartiles,))
 
 
+def rows(size) -> Iterator[Job]:
+    """Means of the columns, in a box and in a ball."""
+    x = np.random.default_rng(0).normal(size=(size(10**6), 20))
+    floor = Floor("X.mean(axis=0)", lambda: x.mean(axis=0), 1.5)
+    public = {"box": {"bounds": (-5.0, 5.0)}, "ball": {"radius": 5.0, "delta": 1e-6}}
+    for name, options in public.items():
+        options["epsilon"] = data.EPSILON
+        yield Job(f"mean in a {name}, n = {power(len(x))}, d = 20", lambda o=options: dpf.mean(x, **o), (floor,))
+
+
 def robust(size) -> Iterator[Job]:
     """A location estimate in d dimensions, against the medians of the columns."""
     mechanism = dpf.NestedBoxes(grid=dpf.Grid(-1000, 1000), epsilon=data.EPSILON)
@@ -156,6 +170,15 @@ def robust(size) -> Iterator[Job]:
         x = np.random.default_rng(0).normal(size=(size(10**5), d))
         floor = Floor("np.median(X, axis=0)", lambda x=x: np.median(x, axis=0), 0.70)
         yield Job(f"robust_mean, n = {power(len(x))}, d = {d}", lambda x=x: mechanism(x), (floor,))
+
+
+def covariances(size) -> Iterator[Job]:
+    """A covariance matrix of rows, against NumPy's and against the product alone."""
+    for n, d in ((size(10**6), 20), (size(10**5), 100)):
+        x = np.random.default_rng(0).normal(size=(n, d))
+        mechanism = dpf.Covariance(domain=dpf.domains.Ball(2 * math.sqrt(d)), epsilon=data.EPSILON, delta=1e-6)
+        floors = Floor("np.cov", lambda x=x: np.cov(x, rowvar=False), 1.0), Floor("X.T @ X", lambda x=x: x.T @ x)
+        yield Job(f"covariance, n = {power(n)}, d = {d}", lambda x=x, mechanism=mechanism: mechanism(x), floors)
 
 
 def selection(size) -> Iterator[Job]:
@@ -340,7 +363,9 @@ GROUPS = {
     "random": random,
     "grid": grid,
     "hosts": hosts,
+    "rows": rows,
     "robust": robust,
+    "covariances": covariances,
     "local-vectors": local_vectors,
     "selection": selection,
     "m-estimates": m_estimates,

@@ -88,10 +88,11 @@ def errors(quick):
     """Mean integrated squared errors of Beta(10, 10)."""
     found = simulation(runs(quick))
     text = paragraph(
-        f"""Mean integrated squared error of the perturbed histogram, clipped and renormalised, for n records from
-        Beta(10, 10), {runs(quick):,} runs (Wasserman and Zhou 2010, figure 1), with standard errors in brackets; the
-        error without noise is exact. The uniform density, which costs no privacy, has {SQUARE - 1:.4f}: it is better
-        where noise dominates, and `Histogram.noise_dominates` reports this."""
+        f"""Mean integrated squared error of the perturbed histogram with the paper's independent noise, clipped and
+        renormalised, for n records from Beta(10, 10), {runs(quick):,} runs (Wasserman and Zhou 2010, figure 1), with
+        standard errors in brackets; the error without noise is exact. Up to 64 bins dpfast has less noise. The uniform
+        density, which costs no privacy, has {SQUARE - 1:.4f}: it is better where noise dominates, and
+        `Histogram.noise_dominates` reports this."""
     )
     rows = [
         [m, *(f"{plain_mise(m, n):.4f}" for n in PLAIN), *(f"{e[i, 0]:.4f} ({e[i, 1]:.4f})" for e in found.values())]

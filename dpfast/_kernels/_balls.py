@@ -25,13 +25,13 @@ from flint import arb, ctx, fmpq, fmpz
 _precision = threading.RLock()
 os.register_at_fork(before=_precision.acquire, after_in_parent=_precision.release, after_in_child=_precision.release)
 
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 _LARGE = 2**8  # exp(-_LARGE) is below 2**-369
 _MOST_BITS = 2**14  # of a formula; a double has at most 1074 bits after the point, and few formulas cancel all
 
 
 @contextmanager
-def _bits(precision: int) -> Iterator[None]:
+def working_bits(precision: int) -> Iterator[None]:
     with _precision:
         before = ctx.prec
         ctx.prec = precision
@@ -41,12 +41,12 @@ def _bits(precision: int) -> Iterator[None]:
             ctx.prec = before
 
 
-def _rational(x: float | Fraction) -> fmpq:
+def rational(x: float | Fraction) -> fmpq:
     fraction = Fraction(x)
     return fmpq(fraction.numerator, fraction.denominator)
 
 
-class _Uniform:
+class Uniform:
     """A uniform number in [0, 1) known to lie in [first, first + 1) * 2**-bits."""
 
     def __init__(self, first: int, bits: int, more: Callable[[], int]) -> None:
@@ -76,7 +76,7 @@ def floor_exponential(word: int, more: Callable[[], int], scale: float | Fractio
     At the ends of U's interval, scale * E + offset is never an integer: a logarithm of a rational other than 1 is
     irrational.
     """
-    return _floor_exponential(word, more, _rational(scale), lambda: arb(_rational(offset)))
+    return _floor_exponential(word, more, rational(scale), lambda: arb(rational(offset)))
 
 
 def _floor_exponential(word: int, more: Callable[[], int], scale: fmpq, offset: Callable[[], arb]) -> int:
@@ -87,30 +87,30 @@ def _floor_exponential(word: int, more: Callable[[], int], scale: fmpq, offset: 
 
     def floor_at(u: Callable[[], arb], precision: int) -> int:
         while True:
-            with _bits(precision):
+            with working_bits(precision):
                 floor = (offset() - scale * u().log()).floor().unique_fmpz()
             if floor is not None:
                 return int(floor)
             precision *= 2
 
-    u = _Uniform(word >> 1, 63, more)
+    u = Uniform(word >> 1, 63, more)
     while True:
         precision = u.bits + 192
         if u.first:
             low, high = floor_at(lambda: u.upper, precision), floor_at(lambda: u.lower, precision)
-            if low == high or low > _LARGEST:
-                return min(low, _LARGEST)
+            if low == high or low > LARGEST:
+                return min(low, LARGEST)
         u.refine()
 
 
 @lru_cache(maxsize=256)
 def staircase_r(scale: float | Fraction, s: int) -> int:
     """``ceil(s / (1 + exp(epsilon / 2)))``, epsilon = s / scale: the r with the least mean magnitude, docs/proofs."""
-    half, precision = _rational(s / Fraction(scale) / 2), 192
+    half, precision = rational(s / Fraction(scale) / 2), 192
     if half > _LARGE:
         return 1
     while True:  # the quotient is not an integer, since exp is irrational
-        with _bits(precision):
+        with working_bits(precision):
             r = (s / (1 + arb(half).exp())).ceil().unique_fmpz()
         if r is not None:
             return int(r)
@@ -124,12 +124,12 @@ def staircase_is_less(scale: float | Fraction, s: int, r: int) -> bool:
     The means are (r (r - 1) + s m (2 r + 2 s m + s - 1)) / (2 r - 1 + 2 s m), m = 1 / (exp(epsilon) - 1), epsilon = s /
     scale, and 1 / sinh(1 / scale). They are equal for s = 1.
     """
-    step = 1 / _rational(scale)
+    step = 1 / rational(scale)
     if s == 1 or s * step > 2 * _LARGE:
         return s > 1
     precision = 192
     while True:
-        with _bits(precision):
+        with working_bits(precision):
             m = 1 / arb(s * step).expm1()
             stairs = (r * (r - 1) + s * m * (2 * r + 2 * s * m + s - 1)) / (2 * r - 1 + 2 * s * m)
             excess = stairs * 20 - 19 / arb(step).sinh()
@@ -143,15 +143,15 @@ def staircase_level(word: int, more: Callable[[], int], rate: Fraction, s: int, 
 
     It never is an integer at a rational U, because exp(-epsilon) is transcendental: docs/proofs/staircase.md.
     """
-    epsilon, share = 1 / _rational(rate), fmpq(2 * r - 1, 2 * s)
-    return _floor_exponential(word, more, _rational(rate), lambda: _level_offset(epsilon, share))
+    epsilon, share = 1 / rational(rate), fmpq(2 * r - 1, 2 * s)
+    return _floor_exponential(word, more, rational(rate), lambda: _level_offset(epsilon, share))
 
 
 @lru_cache(maxsize=256)
 def staircase_offset(rate: Fraction, s: int, r: int) -> float:
     """The offset of `staircase_level` as a double, within 2**-53."""
-    with _bits(192):
-        return float(_level_offset(1 / _rational(rate), fmpq(2 * r - 1, 2 * s)))
+    with working_bits(192):
+        return float(_level_offset(1 / rational(rate), fmpq(2 * r - 1, 2 * s)))
 
 
 def _level_offset(epsilon: fmpq, share: fmpq) -> arb:
@@ -165,20 +165,20 @@ def round_student3(word: int, more: Callable[[], int], scale: float | Fraction) 
     T is Student's t with 3 degrees of freedom: with y = sqrt(3) scale / (k - 1/2), the probability is (2 / pi) (atan y
     - y / (1 + y**2)). Found by bisection of 0..2**63 - 1; each step is decided as in `below_exp_neg`.
     """
-    u = _Uniform(word >> 1, 63, more)
-    low, high = 0, _LARGEST
+    u = Uniform(word >> 1, 63, more)
+    low, high = 0, LARGEST
     while low < high:
         middle = (low + high + 1) // 2
-        if _below_student_tail(u, _rational(scale) / fmpq(2 * middle - 1, 2)):
+        if _below_student_tail(u, rational(scale) / fmpq(2 * middle - 1, 2)):
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _below_student_tail(u: _Uniform, inverse: fmpq) -> bool:
+def _below_student_tail(u: Uniform, inverse: fmpq) -> bool:
     while True:
-        with _bits(u.bits + 192):
+        with working_bits(u.bits + 192):
             y = inverse * arb(3).sqrt()
             edge = 2 * (y.atan() - y / (1 + y * y)) / arb.pi()
             if u.upper <= edge:
@@ -194,12 +194,12 @@ def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) 
     Z is standard normal. Found by bisection of 0..2**63 - 1 between two ends near a candidate in doubles, which proves
     nothing; each comparison is decided as in `below_exp_neg`.
     """
-    u, scale = _Uniform(word >> 1, 63, more), _rational(sigma)
+    u, scale = Uniform(word >> 1, 63, more), rational(sigma)
 
     def reached(k: int) -> bool:
-        return k <= 0 or (k <= _LARGEST and _below_normal_tail(u, fmpq(2 * k - 1, 2) / scale))
+        return k <= 0 or (k <= LARGEST and _below_normal_tail(u, fmpq(2 * k - 1, 2) / scale))
 
-    low = high = min(round(-NormalDist().inv_cdf(((word >> 1) + 0.5) * 2.0**-64) * Fraction(sigma)), _LARGEST)
+    low = high = min(round(-NormalDist().inv_cdf(((word >> 1) + 0.5) * 2.0**-64) * Fraction(sigma)), LARGEST)
     step = 1
     while not reached(low):
         low, high, step = low - step, low, 2 * step
@@ -211,9 +211,9 @@ def round_gaussian(word: int, more: Callable[[], int], sigma: float | Fraction) 
     return max(low, 0)
 
 
-def _below_normal_tail(u: _Uniform, z: fmpq) -> bool:
+def _below_normal_tail(u: Uniform, z: fmpq) -> bool:
     while True:
-        with _bits(u.bits + 192):
+        with working_bits(u.bits + 192):
             edge = (z / arb(2).sqrt()).erfc()
             if u.upper <= edge:
                 return True
@@ -226,10 +226,10 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
     """Whether the uniform number that starts with this word is below exp(-gamma), which is 0 for gamma = inf."""
     if gamma == inf:
         return False
-    u = _Uniform(word, 64, more)
+    u = Uniform(word, 64, more)
     while True:
-        with _bits(u.bits + 192):
-            edge = (-arb(_rational(gamma))).exp()
+        with working_bits(u.bits + 192):
+            edge = (-arb(rational(gamma))).exp()
             if u.upper <= edge:
                 return True
             if u.lower >= edge:
@@ -239,9 +239,9 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
 
 def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[arb]], count: int) -> int:
     """Choose among `count` weights by inversion of the word's uniform number; each pass recomputes the weights."""
-    u = _Uniform(word, 64, more)
+    u = Uniform(word, 64, more)
     while True:
-        with _bits(u.bits + 192):
+        with working_bits(u.bits + 192):
             total = sum(weights(), arb(0))
             lower, upper = u.lower * total, u.upper * total
             index, edge = next((i, e) for i, e in enumerate(accumulate(weights())) if not e <= lower or i == count - 1)
@@ -262,7 +262,7 @@ def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Frac
         if isinstance(y, Fraction):
             candidates.append(i)
             places.append(distinct.setdefault(y, len(distinct)))
-    rationals = [_rational(y) for y in distinct]
+    rationals = [rational(y) for y in distinct]
 
     def weights() -> Iterator[arb]:
         powers = [(-arb(y)).exp() for y in rationals]
@@ -278,7 +278,7 @@ def choose_level(
 
     q = exp(-epsilon / 2), n = len(widths). Level 0 has the weight (1 - q**(depth + 1)) widths[0].
     """
-    rate = _rational(Fraction(epsilon) / 2)
+    rate = rational(Fraction(epsilon) / 2)
 
     def weights() -> Iterator[arb]:
         q, power = (-arb(rate)).exp(), (-arb(rate * depth)).exp()
@@ -332,7 +332,7 @@ def choose_box(
 
     q = exp(-epsilon / 2); a volume is the product of its widths; `columns()` yields an array of widths for each column.
     """
-    rate = _rational(Fraction(epsilon) / 2)
+    rate = rational(Fraction(epsilon) / 2)
 
     @lru_cache(maxsize=1)
     def products(precision: int) -> list[arb]:
@@ -354,7 +354,7 @@ def choose_piece(
     word: int, more: Callable[[], int], pieces: Sequence[tuple[int, int, int]], rate: float | Fraction
 ) -> int:
     """Draw the index i with weight ``length exp(-rate excess) / closest`` of the i-th (length, excess, closest)."""
-    exponent = _rational(rate)
+    exponent = rational(rate)
 
     def weights() -> Iterator[arb]:
         for length, excess, closest in pieces:
@@ -366,7 +366,7 @@ def choose_piece(
 def choose_weight(word: int, more: Callable[[], int], weights: Iterable[float]) -> int:
     """Draw the index i with probability w_i / sum_j w_j, in integers, with the exact values of the doubles."""
     cumulative = list(accumulate(map(_in_least_units, weights)))
-    u = _Uniform(word, 64, more)
+    u = Uniform(word, 64, more)
     while True:
         lower, upper = (n * cumulative[-1] for n in (u.first, u.first + 1))
         index = bisect_right(cumulative, lower >> u.bits)
@@ -383,17 +383,17 @@ def _in_least_units(weight: float) -> int:
 
 def goes_anywhere(word: int, more: Callable[[], int], epsilon: float, cap: int, vectors: int, chain: Fraction) -> bool:
     """Return True with probability w / (w + chain), w = exp(-epsilon cap / 2) vectors."""
-    rate = _rational(Fraction(epsilon) / 2)
-    return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(_rational(chain)))), 2) == 0
+    rate = rational(Fraction(epsilon) / 2)
+    return _choose(word, more, lambda: iter(((-arb(rate * cap)).exp() * vectors, arb(rational(chain)))), 2) == 0
 
 
 def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: int, proposed: Fraction) -> bool:
     """Return True with probability (q**score - q**cap) / proposed, q = exp(-epsilon / 2), score < cap."""
-    rate = _rational(Fraction(epsilon) / 2)
-    u = _Uniform(word, 64, more)
+    rate = rational(Fraction(epsilon) / 2)
+    u = Uniform(word, 64, more)
     while True:
-        with _bits(u.bits + 192):
-            edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / _rational(proposed)
+        with working_bits(u.bits + 192):
+            edge = (-arb(rate * score)).exp() * -((-arb(rate * (cap - score))).expm1()) / rational(proposed)
             if u.upper <= edge:
                 return True
             if u.lower >= edge:
@@ -414,8 +414,8 @@ def proposed_weight(
 
 def keep_threshold(epsilon: float, odds: Fraction) -> int:
     """A lower bound, almost always the floor, of ``2**64 odds e**epsilon / (odds e**epsilon + 1)``."""
-    with _bits(256):
-        weight = arb(_rational(odds)) * arb(_rational(min(epsilon, 2.0**20))).exp()
+    with working_bits(256):
+        weight = arb(rational(odds)) * arb(rational(min(epsilon, 2.0**20))).exp()
         threshold = (arb(2) ** 64 * weight / (weight + 1)).lower().floor().unique_fmpz()
     assert threshold is not None  # the lower end of a ball is a number
     return int(threshold)
@@ -443,12 +443,12 @@ def keeps_path(
     for c, j in jumps:
         numerator *= c.numerator**j
         denominator *= c.denominator**j * factorial(j)
-    u = _Uniform(word, 64, more)
+    u = Uniform(word, 64, more)
     while True:
-        with _bits(u.bits + 192):
-            slices = (-arb(_rational(rate * first))).exp()
+        with working_bits(u.bits + 192):
+            slices = (-arb(rational(rate * first))).exp()
             if length is not None:
-                slices *= -((-arb(_rational(rate * length))).expm1())
+                slices *= -((-arb(rational(rate * length))).expm1())
             edge = slices * arb(fmpz(numerator)) / arb(fmpz(denominator))
             if u.upper <= edge:
                 return True
@@ -464,9 +464,9 @@ def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
     """
     if epsilon / k > 700:  # exp(700) n > 2**64 m
         return 1
-    rate, precision = _rational(Fraction(epsilon) / k), 128
+    rate, precision = rational(Fraction(epsilon) / k), 128
     while True:  # the quotient is not an integer, since exp is irrational
-        with _bits(precision):
+        with working_bits(precision):
             units = (arb(cells) * 2**64 / (cells + n * arb(rate).expm1())).ceil().unique_fmpz()
         if units is not None:
             return int(units)
@@ -475,18 +475,18 @@ def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
 
 def tested_bound(epsilon: float, delta: float, score: int, base: int) -> int:
     """The bound delta e^(epsilon score / 2) base / (e^(epsilon / 2) + e^epsilon), rounded down to an integer."""
-    rate = _rational(Fraction(epsilon) / 2)
-    with _bits(192):
-        bound = _rational(delta) * arb(rate * score).exp() * base / (arb(rate).exp() + arb(2 * rate).exp())
+    rate = rational(Fraction(epsilon) / 2)
+    with working_bits(192):
+        bound = rational(delta) * arb(rate * score).exp() * base / (arb(rate).exp() + arb(2 * rate).exp())
         mantissa, exponent = map(int, bound.lower().man_exp())
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
 
 
 def tested_threshold(epsilon: float, delta: float) -> int:
     """The least m >= 0, or one more, with e^(-epsilon m) / (1 + e^-epsilon) <= delta."""
-    rate = _rational(epsilon)
-    with _bits(192):
-        least = -(_rational(delta) * (1 + (-arb(rate)).exp())).log() / rate
+    rate = rational(epsilon)
+    with working_bits(192):
+        least = -(rational(delta) * (1 + (-arb(rate)).exp())).log() / rate
         mantissa, exponent = map(int, least.upper().man_exp())
     return max(0, mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent))
 
@@ -495,7 +495,7 @@ def upper(formula: Callable[[], arb]) -> float:
     """The value of a formula as a double, rounded up; infinity if no working precision gives digits of it."""
     precision = 128
     while True:
-        with _bits(precision):
+        with working_bits(precision):
             ball = formula()
             if ball.rel_accuracy_bits() >= 64 or precision > _MOST_BITS:
                 return _double_up(ball)
@@ -508,48 +508,3 @@ def _double_up(ball: arb) -> float:
         return inf
     double = float(top)
     return double if top <= arb(double) else nextafter(double, inf)
-
-
-class _Row:
-    """The uniform numbers of a row of noise by a norm, refined together."""
-
-    def __init__(self, words: Sequence[int], radii: Sequence[int], more: Callable[[], int]) -> None:
-        self.magnitudes = [_Uniform(word >> 1, 63, more) for word in words]
-        self.radii = [_Uniform(word, 64, more) for word in radii]
-
-    def gamma(self) -> arb:
-        """-log of the product of the radii."""
-        return -prod((u.ball for u in self.radii), start=arb(1)).log()
-
-
-def _nearest(y: arb) -> int | None:
-    """The integer nearest to y >= 0, at most 2**63 - 1, or None if the ball leaves it open."""
-    if y.lower() > _LARGEST:
-        return _LARGEST
-    nearest = (y + fmpq(1, 2)).floor().unique_fmpz()
-    return None if nearest is None else min(int(nearest), _LARGEST)
-
-
-def round_box(
-    words: Sequence[int], radii: Sequence[int], more: Callable[[], int], scales: Sequence[float], wanted: Sequence[int]
-) -> list[int]:
-    """The integers nearest to +-r scales_i U_i for the wanted i, r = -log of the product of the numbers of `radii`.
-
-    U_i is the uniform number whose first 63 bits are those of words[i], its last bit the sign.
-    """
-    row, lengths = _Row(words, radii, more), {}
-
-    def magnitude(i: int) -> int:
-        u, scale = row.magnitudes[i], _rational(scales[i])
-        while True:
-            bits = row.radii[0].bits
-            with _bits(bits + 192):
-                if bits not in lengths:
-                    lengths[bits] = row.gamma()
-                nearest = _nearest(lengths[bits] * scale * u.ball)
-            if nearest is not None:
-                return nearest
-            for number in [u] if u.bits < bits else row.radii:
-                number.refine()
-
-    return [-magnitude(i) if words[i] & 1 else magnitude(i) for i in wanted]

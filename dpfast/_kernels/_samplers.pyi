@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from fractions import Fraction
 
 from numpy import float64, int64, uint8, uint64
@@ -24,9 +25,13 @@ def fill_rounded_student3(
 def fill_rounded_gaussian(
     bit_generator: BitGenerator, sigma: float | Fraction, out: NDArray[int64], *, exact: bool = False
 ) -> None: ...
+def fill_rounded_gaussians(
+    bit_generator: BitGenerator, sigmas: Sequence[float | Fraction], out: NDArray[int64], *, exact: bool = False
+) -> None: ...
 def fill_discrete_laplace(
     bit_generator: BitGenerator, scale: float | Fraction, out: NDArray[int64], *, exact: bool = False
 ) -> None: ...
+def one_discrete_laplace(bit_generator: BitGenerator, scale: float | Fraction) -> int: ...
 def fill_staircase(
     bit_generator: BitGenerator, scale: float | Fraction, s: int, r: int, out: NDArray[int64], *, exact: bool = False
 ) -> None: ...

@@ -10,23 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast.aggregate.laws import WinsorizedMeanLaw, noisy_sum, parameter_of, sum_of_codes
+from dpfast.aggregate.laws import (
+    Windowed,
+    WinsorizedMeanLaw,
+    WinsorizedMeansLaw,
+    noisy_sums,
+    parameter_of,
+    sum_of_codes,
+)
 from dpfast.aggregate.plan import BlockPlan, Bounds, Released
 from dpfast.aggregate.state import BlockState
 from dpfast.families.family import AdditiveFamily
 from dpfast.families.user import family_for
-from dpfast.laws import IndependentLaws, Law, ScalarLaw
+from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
-from dpfast.privacy import Privacy
+from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Reading
 
 
 @dataclass(frozen=True, repr=False)
 class SampleAndAggregate(BlockPlan, Mechanism):
-    """Release parameters of a family by a mean of estimates from many small blocks, with Laplace noise.
+    """Release parameters of a family by a mean of estimates from many small blocks, with noise for all at once.
 
-    Pure epsilon-differential privacy under one replaced record, for every estimator; the number of records is public.
+    Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record, for every
+    estimator; the number of records is public.
     As n grows, the release has the distribution of the maximum-likelihood estimator.
 
     Parameters
@@ -36,7 +44,15 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     bounds : pair of float, or mapping from names to pairs
         Public range of each parameter to release; a single pair is for the first parameter of the family.
     epsilon : float
-        Positive; rounded down to a double. For all parameters together: each gets an equal share.
+        Positive; rounded down to a double. For all parameters together.
+    delta : float
+        At least 0 and below 1; used by Gaussian noise only.
+    noise : str
+        "k-norm": Laplace noise for one parameter; for p of them noise of density proportional to the exponential of the
+        largest coordinate, in ranges over epsilon, with (p + 1) / 2 times the mean magnitude of the noise of one, where
+        a share of epsilon for each would take p times. "gaussian": for delta > 0, with a standard deviation of sqrt(p)
+        ranges over mu, mu that of (epsilon, delta). "auto" takes the one of less variance: Gaussian noise if p is large
+        (p = 51 at epsilon = 1, delta = 1e-6).
     blocks : int or "auto"
         k: record i of n is in block ``i * k // n``. "auto" minimises the mean squared error at `guess` (beyond 2**16
         blocks it takes the fewest within 1/200 of the minimum, and within half of the excess of the minimum over the
@@ -73,14 +89,14 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     Privacy: blocks are made by position, so one record changes the estimate of one block. The estimate, or its
     logarithm for a geometric mean, is clamped to the bounds and their margin and rounded to a grid; an infinite
     estimate goes to an end, and a missing one (too few records in the support, or a failed fit) becomes the middle of
-    the bounds. The sum is one of integers, with rounded Laplace noise of exactly the scale (range / epsilon, times the
-    number of parameters); clamping and division are postprocessing (docs/proofs/sample-and-aggregate.md). NaN and
-    records outside the support are left out of their block. The noise of a mean is (upper - lower) / (k epsilon) for
-    every value of the parameter; the noise of a geometric mean is log(upper / lower) / (k epsilon) times the parameter,
-    proportional to its sampling error.
-    "winsorized" spends half of epsilon on the quartiles of the estimates, clips all estimates to a window around them,
-    and adds noise for the width of the window. If public numbers show that this cannot help (see `winsorizes`), it is
-    the same as "mean".
+    the bounds. The sums are integers, and one record changes each of them by at most its range. The noise is rounded
+    and of exactly the scale that this requires; clamping and division are postprocessing
+    (docs/proofs/sample-and-aggregate.md). NaN and records outside the support are left out of their block. The noise of
+    the mean of a single parameter is (upper - lower) / (k epsilon) for every value of the parameter; the noise of a
+    geometric mean is log(upper / lower) / (k epsilon) times the parameter, proportional to its sampling error.
+    "winsorized" spends half of each parameter's share of epsilon on the quartiles of its estimates, clips all estimates
+    to a window around them, and adds noise for the widths of the windows. If public numbers show that this cannot help
+    (see `winsorizes`), it is the same as "mean".
     Cost: one pass; for families of sums about the cost of the sums, with O(blocks) memory. These families read the
     pieces of `Chunks` (pairs for a regression) twice; all others, and `shuffle`, collect them in memory. A callable is
     called for each block, and with `bias_correction` for each record (jackknife).
@@ -104,7 +120,18 @@ class SampleAndAggregate(BlockPlan, Mechanism):
 
     @property
     def privacy(self) -> Privacy:
-        return Privacy(self.epsilon)
+        """(epsilon, delta) for Gaussian noise, else epsilon alone."""
+        return Privacy(self.epsilon, self.delta if self.narrowest_noise.kind == "gaussian" else 0.0)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        if self.combine == "winsorized":  # which parameters are Winsorized depends on n
+            return PrivacyProfile(self.privacy)
+        noise = self.sums_noise()
+        if noise.kind == "gaussian":
+            return PrivacyProfile(self.privacy, (("gaussian", noise.mu, 1),))
+        family = "laplace" if noise.parameters == 1 else "pure"
+        return PrivacyProfile(self.privacy, ((family, self.epsilon, 1),))
 
     def __repr__(self) -> str:
         ranges = ", ".join(f"{name} in [{low!r}, {high!r}]" for name, (low, high) in self.bounds)
@@ -195,16 +222,25 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         return law.value(law.sample(rng=rng))
 
     def _combined(self, released: list[Released], estimates: NDArray[np.float64]) -> Law:
-        laws: list[ScalarLaw] = []
-        for (name, bounds), column, plan in zip(self.bounds, estimates.T, released, strict=True):
-            decode = partial(parameter_of, plan.grid, len(column), bounds, name in self.box.logs)
-            if plan.widening is not None:
-                codes = plan.grid.encode(column)
-                laws.append(WinsorizedMeanLaw(codes, plan.grid, plan.widening, self.share, decode))
-            else:
-                total = sum_of_codes(plan.grid, column)
-                laws.append(noisy_sum(total, len(column), plan.grid, plan.scale, decode))
-        return laws[0] if len(laws) == 1 else IndependentLaws(laws)
+        k, grids = len(estimates), [plan.grid for plan in released]
+        noise = self.sums_noise(sum(plan.widening is not None for plan in released))
+        widths = [grid.size - 1 for grid in grids]
+        decodes = [
+            partial(parameter_of, grid, k, bounds, name in self.box.logs)
+            for (name, bounds), grid in zip(self.bounds, grids, strict=True)
+        ]
+        if all(plan.widening is None for plan in released):
+            totals = [sum_of_codes(grid, column) for grid, column in zip(grids, estimates.T, strict=True)]
+            return noisy_sums(noise, totals, widths, [_checks.code_range(k * width) for width in widths], decodes)
+        for width in widths:
+            noise.scale(width)  # raise an error now if windows, which are private and not wider, might
+        columns = [
+            Windowed(plan.grid.encode(column), plan.grid, plan.widening, self.share / 2)
+            for plan, column in zip(released, estimates.T, strict=True)
+        ]
+        if len(columns) == 1:
+            return WinsorizedMeanLaw(columns[0], noise, decodes[0])
+        return WinsorizedMeansLaw(columns, noise, decodes)
 
 
 def mle(
@@ -212,7 +248,9 @@ def mle(
     family: Any,
     *,
     epsilon: float,
+    delta: float = 0.0,
     bounds: Bounds,
+    noise: str = "auto",
     blocks: int | str = "auto",
     bias_correction: bool = True,
     combine: str = "auto",
@@ -224,7 +262,8 @@ def mle(
 ) -> Any:
     """Release the maximum-likelihood estimate of the parameters of a family by sample and aggregate.
 
-    Pure epsilon-differential privacy under one replaced record; the number of records is public.
+    Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record; the number of
+    records is public.
 
     Parameters
     ----------
@@ -234,7 +273,7 @@ def mle(
     family : str, Family, scipy.stats distribution or callable
         See `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" mean a regression on an
         intercept and the columns of X.
-    epsilon, bounds, blocks, bias_correction, combine, guess, margin, shuffle
+    epsilon, delta, bounds, noise, blocks, bias_correction, combine, guess, margin, shuffle
         See `SampleAndAggregate`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
@@ -271,6 +310,8 @@ def mle(
         family_for(family, x),
         bounds=bounds,
         epsilon=epsilon,
+        delta=delta,
+        noise=noise,
         blocks=blocks,
         bias_correction=bias_correction,
         combine=combine,

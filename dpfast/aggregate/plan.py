@@ -14,11 +14,11 @@ import numpy as np
 
 from dpfast import _checks
 from dpfast._least import least
+from dpfast.aggregate.noise import NOISE, SumsNoise
 from dpfast.families.family import Box, Family, Theta
 from dpfast.families.user import family_of
 from dpfast.grid import Grid
 from dpfast.theory.aggregate import best_near, block_count, block_excess, clamp_bias, clamp_margin, fewest_near
-from dpfast.theory.quantiles import normal_plus_laplace_error
 
 _MOST_BLOCKS = 2**30
 _MOST_COUNTS = 256  # numbers of blocks that a mechanism caches
@@ -34,19 +34,16 @@ Bounds = Any
 
 
 class Released(NamedTuple):
-    """The plan for one released parameter: the grid of its estimates and the noise of their sum.
+    """The plan for one released parameter: the grid of its estimates, and their window.
 
     Attributes
     ----------
     grid : Grid
-    scale : Fraction
-        The scale of the noise, in steps of the grid.
     widening : float or None
         Half the width of the window of a Winsorized mean, in interquartile ranges; None for a mean.
     """
 
     grid: Grid
-    scale: Fraction
     widening: float | None
 
 
@@ -57,6 +54,8 @@ class BlockPlan:
     family: Any
     bounds: Bounds = field(kw_only=True)
     epsilon: float = field(kw_only=True)
+    delta: float = field(kw_only=True, default=0.0)
+    noise: str = field(kw_only=True, default="auto")
     blocks: int | str = field(kw_only=True, default="auto")
     bias_correction: bool = field(kw_only=True, default=True)
     combine: str = field(kw_only=True, default="auto")
@@ -89,6 +88,8 @@ class BlockPlan:
             "family": family,
             "bounds": bounds,
             "epsilon": _checks.positive_down("epsilon", self.epsilon),
+            "delta": _checks.delta_down(self.delta),
+            "noise": _checks.choice("noise", self.noise, NOISE),
             "blocks": blocks,
             "bias_correction": _checks.flag("bias_correction", self.bias_correction),
             "combine": _checks.choice("combine", self.combine, COMBINE),
@@ -105,8 +106,10 @@ class BlockPlan:
                         f'combine="geometric" is for positive bounds of parameters that behave like scales in their '
                         f"family, not for {name} of {type(family).__name__} from {low:g}"
                     )
+        if self.noise == "gaussian" and not self.delta:
+            raise ValueError("delta must be positive for Gaussian noise, not 0.0")
         for grid in self.grids(2 * family.least_block if blocks == "auto" else int(blocks)):
-            _checks.noise_scale((grid.size - 1) * len(bounds), self.epsilon)
+            self.narrowest_noise.scale(grid.size - 1)
         if blocks == "auto":  # raise now if the bounds or the guess are too extreme
             self.winsorizes(2 * family.least_block)
 
@@ -159,7 +162,7 @@ class BlockPlan:
     def _ends(self, n: int, k: int, name: str) -> tuple[float, float]:
         """The range to which estimates of a parameter are clamped, on the scale of the average: bounds and margin."""
         scale = self._scales[name]
-        noise = scale.width / (k * float(self.share))
+        noise = scale.width / (k * self.sums_noise().laplace_epsilon)
         margins = []
         root = math.sqrt(k / n)
         for (deviation, skewness), sign in ((scale.below, -1), (scale.above, 1)):
@@ -255,13 +258,24 @@ class BlockPlan:
     def released(self, n: int, k: int) -> list[Released]:
         """The public plan for each parameter, for n records in k blocks."""
         return [
-            Released(
-                grid,
-                _checks.noise_scale(len(self.bounds) * (grid.size - 1), self.epsilon),
-                _widening(k) if winsorizes else None,
-            )
+            Released(grid, _widening(k) if winsorizes else None)
             for grid, winsorizes in zip(self._grids(n, k), self._winsorizes(n, k), strict=True)
         ]
+
+    def sums_noise(self, windows: int = 0) -> SumsNoise:
+        """The noise of the sums of all parameters, of which `windows` are Winsorized; half of their shares is left."""
+        kind = self.narrowest_noise.kind
+        return SumsNoise(kind, len(self.bounds), self._left(windows), self.delta)
+
+    @cached_property
+    def narrowest_noise(self) -> SumsNoise:
+        """The noise if as many parameters are Winsorized as can be. It decides the kind of noise for any n."""
+        windows = len(self.bounds) if self.combine == "winsorized" else 0
+        return SumsNoise.chosen(self.noise, len(self.bounds), self._left(windows), self.delta)
+
+    def _left(self, windows: int) -> Fraction:
+        """The part of epsilon that the quartiles of Winsorized means leave."""
+        return Fraction(self.epsilon) - windows * self.share / 2
 
     @property
     def share(self) -> Fraction:
@@ -330,7 +344,8 @@ class BlockPlan:
         lower, upper = ends = self._ends(n, k, name)
         below, above = self._clamped(name, point.at, ends)
         clamp = {"deviation": point.deviation, "skewness": point.skewness, "below": below, "above": above}
-        return block_excess(n, k, width=upper - lower, epsilon=float(self.share), **point.terms, **clamp)
+        epsilon = self.sums_noise().laplace_epsilon
+        return block_excess(n, k, width=upper - lower, epsilon=epsilon, **point.terms, **clamp)
 
     def _clamped(self, name: str, at: float, ends: tuple[float, float]) -> tuple[float, float]:
         """The distances below and above at which estimates of blocks are clamped; inf if none can be beyond the end."""
@@ -338,15 +353,15 @@ class BlockPlan:
         return at - lower if lower > scale.least else math.inf, upper - at if upper < scale.most else math.inf
 
     def _count(self, n: int, name: str) -> int:
-        theta, epsilon, width = self._theta(), float(self.share), self._scales[name].width
+        theta, epsilon, width = self._theta(), self.sums_noise().laplace_epsilon, self._scales[name].width
         points = self._points(name)
         terms, least = self._terms(name, theta), self._least_block(n, points)
         k = block_count(n, width=width, epsilon=epsilon, least=least, **terms)
         if self.combine == "winsorized":
-            narrow = k
+            narrow, left = k, self.narrowest_noise.laplace_epsilon
             for _ in range(20):  # a fixed point in k: the window depends on the spread of the estimates
                 window = min(width, 2 * self._window(n, narrow, name, theta))
-                narrow = block_count(n, width=2 * window, epsilon=epsilon, least=least, **terms)
+                narrow = block_count(n, width=window, epsilon=left, least=least, **terms)
             if self._window_helps(n, narrow, name):
                 return narrow
 
@@ -361,7 +376,9 @@ class BlockPlan:
         """The least size of a block: as large as the expansions need, if enough blocks remain for a small noise."""
         least: int = self.family.least_block
         reach = max(point.reach for point in points)
-        return max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * float(self.share) else least
+        return (
+            max(least, math.ceil(reach)) if _FEWEST_BLOCKS * reach <= n * self.sums_noise().laplace_epsilon else least
+        )
 
     def _window(self, n: int, k: int, name: str, theta: Theta) -> float:
         """Half the expected width of the window."""
@@ -437,21 +454,22 @@ class BlockPlan:
         return errors[0] if len(errors) == 1 else np.array(errors)
 
     def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
-        errors = []
-        for (name, (low, high)), winsorizes in zip(self.bounds, self._winsorizes(n, k), strict=True):
+        errors, windows = [], self._winsorizes(n, k)
+        noise = self.sums_noise(sum(windows))
+        for (name, (low, high)), winsorizes in zip(self.bounds, windows, strict=True):
             self.family.information(name, assumed)  # raises a TypeError if unknown
             at, one, skewness, terms, reach = self._point(name, assumed)
             lower, upper = ends = self._ends(n, k, name)
             deviation = math.sqrt(one**2 / n + terms["v2"] * k / n**2)
-            scale = (upper - lower) / (k * float(self.share))
+            width = upper - lower
             if winsorizes:
                 window = self._window(n, k, name, assumed)
                 inside = max(min(window, at - lower), 0.0) + max(min(window, upper - at), 0.0)
-                scale = 2 * max(inside, window) / (k * float(self.share))
+                width = max(inside, window)
             root = math.sqrt(k / n)
             rest = abs(terms["b2"]) * root**4
             rest += abs(clamp_bias(one * root, *self._clamped(name, at, ends), skewness * root))
-            chance = normal_plus_laplace_error(deviation, scale, confidence)
+            chance = noise.error(deviation, width / k, confidence)
             error = abs(terms["b1"]) * k / n + rest + chance
             if name in self.box.logs:
                 error = assumed[name] * math.expm1(min(error, 700.0))

@@ -55,12 +55,24 @@ def table(
 
 
 def automatic_bins(
-    bins: str, values: NDArray[Any] | Chunks, grids: tuple[Grid, ...], epsilon: float, roughness: float | None = None
+    bins: str,
+    values: NDArray[Any] | Chunks,
+    grids: tuple[Grid, ...],
+    epsilon: float,
+    roughness: float | None = None,
+    **options: Any,
 ) -> tuple[int, ...]:
-    """The number of bins of each axis by the rule of `histogram`, from the number of records."""
+    """The number of bins of each axis by the rule of `histogram`, from the number of records.
+
+    The options are those of `perturbed_bins`.
+    """
     r = len(grids)
     rough = r * ASSUMED_ROUGHNESS * ASSUMED_SQUARE ** (r - 1) if roughness is None else roughness
-    return bins_by(lambda n: perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r), bins, values, grids)
+
+    def rule(n: int) -> int:
+        return perturbed_bins(n, epsilon=epsilon, roughness=rough, dimensions=r, **options)
+
+    return bins_by(rule, bins, values, grids)
 
 
 def bins_by(

@@ -14,18 +14,20 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _bins
 from dpfast.densities.bins import automatic_bins, table, whole_bins
 from dpfast.densities.cells import Cells
 from dpfast.densities.released import Histogram
 from dpfast.grid import Grid
-from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
+from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import up
 from dpfast.streaming import Batch, Chunks, Counts, Values
-from dpfast.theory.densities import CHANGED_COUNTS, noise_variance, perturbed_mise, smoothed_mise
+from dpfast.theory.counts import CHANGED_COUNTS, CountNoise, count_noise
+from dpfast.theory.densities import perturbed_mise, smoothed_mise
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,10 +86,10 @@ def _several(one_or_more: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, repr=False)
 class PerturbedHistogram(_OnCells):
-    """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon on each.
+    """Release a histogram: exact counts plus discrete Laplace noise of scale 2 / epsilon, given that its sum is 0.
 
-    Pure epsilon-differential privacy under one replaced record, with n public; or with noise of scale 1 / epsilon under
-    one record added or removed, with n private.
+    Pure epsilon-differential privacy under one replaced record, with n public; or with independent noise of scale 1 /
+    epsilon under one record added or removed, with n private. With delta also Gaussian noise.
 
     Parameters
     ----------
@@ -101,6 +103,11 @@ class PerturbedHistogram(_OnCells):
         Definition of `Histogram.weights`: "clip" replaces negative noisy counts by 0, as in the paper; "simplex" takes
         the nearest nonnegative integers that sum to n. "clip" is better unless the noise is small.
     neighbors : {"replace-one", "add-remove"}
+    delta : float
+        In [0, 1); rounded down to a double.
+    noise : {"auto", "laplace", "gaussian"}
+        "auto" chooses the noise with less variance from these parameters; it is Gaussian only with a large delta, and
+        the guarantee is pure if it is not. "gaussian", for a ledger of mu or rho, requires a positive delta.
 
     Raises
     ------
@@ -112,6 +119,9 @@ class PerturbedHistogram(_OnCells):
     Privacy: a replaced record changes the integer counts by at most 2 in the l1 norm, an added or removed one by 1. The
     scale of the discrete Laplace noise is exactly this divided by epsilon, and no float decides it; the rest is
     post-processing (docs/proofs/perturbed-histogram.md). The loss is exactly epsilon.
+    Up to 64 cells, under replacement, the noise is drawn given that its sum is 0: the noisy counts sum to n, and their
+    noise has a standard deviation that is less than that of independent noise by a factor of 2.1, 1.6 and 1.4 for 2, 3
+    and 4 cells at epsilon 1, 1.14 for 10. For more cells, where it would gain less than 2 %, the noise is independent.
     Run time: one pass over the records, a tenth to a fifth of ``np.histogram``, plus the noise of each cell.
 
     References
@@ -131,27 +141,41 @@ class PerturbedHistogram(_OnCells):
 
     consistency: str = field(kw_only=True, default="clip")
     neighbors: str = field(kw_only=True, default="replace-one")
+    delta: float = field(kw_only=True, default=0.0)
+    noise: str = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        if self.neighbors not in CHANGED_COUNTS:
-            known = " or ".join(map(repr, CHANGED_COUNTS))
-            raise ValueError(f"neighbors must be {known}, not {self.neighbors!r}")
+        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
         if self.consistency not in ("clip", "simplex"):
             raise ValueError(f"consistency must be 'clip' or 'simplex', not {self.consistency!r}")
         if self.consistency == "simplex" and self.neighbors == "add-remove":
             raise ValueError("consistency='simplex' makes counts sum to n, but neighbors='add-remove' keeps n private")
-        _noise_scale(self.epsilon, self.neighbors)
         self._set_cells()
+        chosen = self._chosen
+        if (CHANGED_COUNTS[self.neighbors] / Fraction(self.epsilon) if chosen.sigma is None else chosen.sigma) > 2**56:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} requires noise of more than 2**56 records: use a larger epsilon"
+            )
+
+    @property
+    def _chosen(self) -> CountNoise:
+        return count_noise(
+            len(self.cells), epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors, noise=self.noise
+        )
 
     @property
     def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, 0.0, self.neighbors)
+        return Privacy(self.epsilon, 0.0 if self._chosen.sigma is None else self.delta, self.neighbors)
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
+        chosen, changed = self._chosen, CHANGED_COUNTS[self.neighbors]
+        if chosen.sigma is not None:
+            return PrivacyProfile(self.privacy, (("gaussian", gaussian_mu_down(self.epsilon, self.delta), 1),))
+        if isinstance(chosen.law, ZeroSumLaplace):
+            return PrivacyProfile(self.privacy, (("zero-sum-laplace", self.epsilon, 1, len(self.cells)),))
         # A replaced record changes two counts by 1; their noises are independent.
-        changed = CHANGED_COUNTS[self.neighbors]
         return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon / changed, changed),))
 
     def __repr__(self) -> str:
@@ -165,7 +189,7 @@ class PerturbedHistogram(_OnCells):
         counts, n = summary
         return NoisyIntegers(
             counts,
-            noise=Independent(DiscreteLaplace(_noise_scale(self.epsilon, self.neighbors)), counts.size),
+            noise=self._chosen.law,
             most=2**62 // len(self.cells),  # the total fits 64 bits
             decode=partial(self._histogram, n=n if self.neighbors == "replace-one" else None),
         )
@@ -195,7 +219,15 @@ class PerturbedHistogram(_OnCells):
 
     def error(self, n: SupportsIndex, *, roughness: float) -> float:
         """Expected mean integrated squared error for n records: `dpfast.theory.perturbed_mise`."""
-        return perturbed_mise(n, self.cells.bins, epsilon=self.epsilon, roughness=roughness, neighbors=self.neighbors)
+        return perturbed_mise(
+            n,
+            self.cells.bins,
+            epsilon=self.epsilon,
+            roughness=roughness,
+            delta=self.delta,
+            neighbors=self.neighbors,
+            noise=self.noise,
+        )
 
     def _histogram(self, counts: NDArray[np.int64], *, n: int | None) -> Histogram:
         """The released histogram, from noisy counts by post-processing."""
@@ -206,15 +238,8 @@ class PerturbedHistogram(_OnCells):
         if not weights.any():
             weights = np.ones_like(weights)
         total = int(weights.sum()) if n is None else n
-        noise_error = (counts.size / total) ** 2 * noise_variance(self.epsilon, neighbors=self.neighbors)
+        noise_error = (counts.size / total) ** 2 * self._chosen.variance
         return Histogram(counts, weights, self.cells, n, self.privacy, noise_error)
-
-
-def _noise_scale(epsilon: float, neighbors: str) -> Fraction:
-    scale = CHANGED_COUNTS[neighbors] / Fraction(epsilon)
-    if scale > 2**56:
-        raise ValueError(f"epsilon={epsilon!r} requires noise of more than 2**56 records: use a larger epsilon")
-    return scale
 
 
 def _nearest_with_sum(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -397,6 +422,8 @@ def histogram(
     consistency: str = "clip",
     neighbors: str = "replace-one",
     roughness: float | None = None,
+    delta: float = 0.0,
+    noise: str = "auto",
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Histogram:
@@ -428,6 +455,10 @@ def histogram(
     roughness : float, optional
         Assumed integral of the squared gradient of the density on the unit box, for "auto". Default: that of a centred
         normal density with three standard deviations to each bound, 30.5 for one column.
+    delta : float
+        In [0, 1). Positive: (epsilon, delta)-differentially private, with Gaussian noise where that has less variance.
+    noise : {"auto", "laplace", "gaussian"}
+        See `PerturbedHistogram`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -464,20 +495,22 @@ def histogram(
     """
     if method != "perturbed":
         raise ValueError(f"method must be 'perturbed', not {method!r}")
-    epsilon = _checks.positive_down("epsilon", epsilon)
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
     values, grids, _ = table(X, bounds, grid)
     if isinstance(bins, str):
         if neighbors == "add-remove":
             raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
-        bins = automatic_bins(bins, values, grids, epsilon, roughness)
+        bins = automatic_bins(bins, values, grids, epsilon, roughness, delta=delta, noise=noise)
     mechanism = PerturbedHistogram(
         bins,
         grid=grids,
         epsilon=epsilon,
         consistency=consistency,
         neighbors=neighbors,
+        delta=delta,
+        noise=noise,
     )
     released: Histogram = mechanism(values, rng=rng, workers=workers)
     return released

@@ -15,7 +15,7 @@ from dpfast._kernels import _bins
 from dpfast.densities.cells import Cells, frozen_array, plain
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
-from dpfast.theory.densities import perturbed_mise
+from dpfast.theory.densities import mise_with_noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,8 @@ class Histogram:
     Attributes
     ----------
     counts : ndarray of int64, shape `cells.bins`
-        The noisy counts as released: unbiased, possibly negative.
+        The noisy counts as released: unbiased, possibly negative. With Laplace noise under "replace-one", those of up
+        to 64 cells sum to n.
     weights : ndarray of int64, same shape
         The consistent counts: nonnegative, not all 0. The methods below use these.
     cells : Cells
@@ -166,13 +167,7 @@ class Histogram:
         `dpfast.theory.perturbed_mise`, without access to data; divide by the volume of the bounds for data units.
         """
         n = max(int(self.weights.sum()), 1) if self.n is None else self.n
-        return perturbed_mise(
-            n,
-            self.cells.bins,
-            epsilon=self.privacy.epsilon,
-            roughness=roughness,
-            neighbors=self.privacy.neighbors,
-        )
+        return mise_with_noise(self.cells.bins, n, _checks.nonnegative("roughness", roughness), self.noise_error)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the density of one or two columns with matplotlib and return the axes."""

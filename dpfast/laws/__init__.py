@@ -1,6 +1,9 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
+from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
+from dpfast.laws.matrices import WishartDifference
 from dpfast.laws.nested import TAIL, BehindTest, Boxes, FlippedIntervals, NestedIntervals, anywhere, score_cap
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
@@ -11,28 +14,44 @@ from dpfast.laws.rounded import (
     RoundedStudent3,
     Staircase,
 )
-from dpfast.laws.vectors import Independent, RoundedBox, VectorNoise
+from dpfast.laws.vectors import (
+    Independent,
+    LatticeBox,
+    NormNoise,
+    RoundedBall,
+    RoundedBox,
+    RoundedGaussians,
+    VectorNoise,
+)
 
 __all__ = [
     "TAIL",
     "BehindTest",
     "Boxes",
+    "ClampedBox",
     "ClampedNoise",
     "DiscreteLaplace",
     "FlippedIntervals",
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "LatticeBox",
     "Law",
     "NestedIntervals",
     "NoisyIntegers",
+    "NormNoise",
+    "RoundedBall",
     "RoundedBox",
     "RoundedGaussian",
+    "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
     "ScalarLaw",
     "Staircase",
+    "SumAndCount",
     "VectorNoise",
+    "WishartDifference",
+    "ZeroSumLaplace",
     "anywhere",
     "score_cap",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -68,10 +68,12 @@ class IndependentLaws(Law):
     ----------
     laws : sequence of ScalarLaw
         One for each coordinate.
+    decode : callable, optional
+        Converts vectors of integers, an array of shape (..., d), to values. Default: by the law of each coordinate.
     """
 
-    def __init__(self, laws: Sequence[ScalarLaw]) -> None:
-        self.laws = tuple(laws)
+    def __init__(self, laws: Sequence[ScalarLaw], *, decode: Callable[[NDArray[np.int64]], Any] | None = None) -> None:
+        self.laws, self._decode = tuple(laws), decode
 
     def _columns(self, k: ArrayLike) -> list[tuple[ScalarLaw, NDArray[np.int64]]]:
         return list(zip(self.laws, np.moveaxis(_containers.integers("k", k), -1, 0), strict=True))
@@ -88,5 +90,7 @@ class IndependentLaws(Law):
         source = bit_generator(rng)
         return np.stack([np.asarray(law.sample(size, rng=source)) for law in self.laws], axis=-1)
 
-    def value(self, k: ArrayLike) -> NDArray[np.float64]:
+    def value(self, k: ArrayLike) -> Any:
+        if self._decode is not None:
+            return self._decode(_containers.integers("k", k))
         return np.stack([np.asarray(law.value(column)) for law, column in self._columns(k)], axis=-1)

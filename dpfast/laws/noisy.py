@@ -112,11 +112,20 @@ class ClampedNoise(ScalarLaw):
         return np.select([codes < first, codes >= last], [0.0, 1.0], below)
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        if size is None:
+            return self._draw(bit_generator(rng))
         shape = _checks.shape(size)
         out = np.empty(math.prod(shape), np.int64)
-        for source, block in [(bit_generator(rng), out)] if size is None else blocks(rng, out):
+        for source, block in blocks(rng, out):
             self._fill(source, block)
-        return int(out[0]) if size is None else out.reshape(shape)
+        return out.reshape(shape)
+
+    def _draw(self, source: np.random.BitGenerator) -> int:
+        """The first entry of `_fill`, in Python's integers."""
+        first, last = self.support
+        if first == last:
+            return first
+        return min(max(self.center + self.noise.draw(source), first), last)
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         first, last = self.support
@@ -128,5 +137,8 @@ class ClampedNoise(ScalarLaw):
         out += self.center
 
     def value(self, k: ArrayLike) -> Any:
-        values = np.asarray(self._decode(k))
-        return values if values.ndim else float(values)
+        values = self._decode(k)
+        if isinstance(values, float):
+            return float(values)
+        array = np.asarray(values)
+        return array if array.ndim else float(array)

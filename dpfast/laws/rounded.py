@@ -38,6 +38,12 @@ class IntegerNoise(ABC):
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
 
+    def draw(self, source: np.random.BitGenerator) -> int:
+        """One exact draw: the same as `fill` makes for one entry."""
+        out = np.empty(1, np.int64)
+        self.fill(source, out)
+        return int(out[0])
+
 
 class DiscreteLaplace(IntegerNoise):
     """``P(z) = tanh(1/(2 scale)) exp(-|z|/scale)``."""
@@ -52,8 +58,18 @@ class DiscreteLaplace(IntegerNoise):
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(math.log(math.tanh(self._rate / 2)) - self._rate * np.abs(z))
 
+    @property
+    def variance(self) -> float:
+        deviation = (
+            math.sqrt(0.5) / math.sinh(self._rate / 2) if 0 < self._rate < 700 else 0.0 if self._rate else math.inf
+        )
+        return deviation * deviation
+
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_discrete_laplace(source, self.scale, out)
+
+    def draw(self, source: np.random.BitGenerator) -> int:
+        return _samplers.one_discrete_laplace(source, self.scale)
 
 
 class Staircase(IntegerNoise):
@@ -199,6 +215,15 @@ class RoundedGaussian(IntegerNoise):
     def _wide_cell(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         below, above = self._log_above(z - 0.5), self._log_above(z + 0.5)
         return below + np.log1p(-np.exp(above - below))
+
+    @property
+    def variance(self) -> float:
+        """``scale**2 + 1/12`` to all digits from scale 2 on."""
+        scale = float(self.scale)
+        if scale >= 2:
+            return scale * scale + 1 / 12
+        z = np.arange(1.0, 100.0)
+        return float((2 * z - 1) @ (2 * np.exp(self.log_tail(z))))
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussian(source, self.scale, out)

@@ -6,14 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincc
 
 from dpfast import _checks
-from dpfast._kernels import _knorm
-from dpfast.laws.rounded import IntegerNoise
+from dpfast._kernels import _knorm, _samplers
+from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
 from dpfast.random import BLOCK, RandomSource, blocks, streams
 
 Scales: TypeAlias = Sequence[float | Fraction] | NDArray[Any]
@@ -71,13 +73,61 @@ class Independent(VectorNoise):
             self.noise.fill(source, block)
 
 
-class RoundedBox(VectorNoise):
-    """Noise of density proportional to ``exp(-max_i |z_i| / scales_i)``, each coordinate rounded to an integer.
+class RoundedGaussians(VectorNoise):
+    """Independent rounded Gaussian noise with a standard deviation for each coordinate.
+
+    Parameters
+    ----------
+    scales : sequence of float or Fraction
+        As that of `RoundedGaussian`.
+    """
+
+    def __init__(self, scales: Sequence[float | Fraction]) -> None:
+        super().__init__(len(scales))
+        self.scales = tuple(scales)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        laws = map(RoundedGaussian, self.scales)
+        return np.asarray(np.sum([law.logpmf(z[..., j]) for j, law in enumerate(laws)], axis=0))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _samplers.fill_rounded_gaussians(source, self.scales, out)
+
+
+class NormNoise(VectorNoise):
+    """Noise of density proportional to exp(-||z||), by a norm with a scale for each coordinate.
 
     Parameters
     ----------
     scales : sequence of floats or Fractions, or ndarray
         One for each of the d coordinates, in (0, 2**56]; their exact values are used.
+    """
+
+    _MOST_BITS = 56
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = _checks.scales(scales, self._MOST_BITS)
+        super().__init__(self.scales.size)
+        self._doubles = self.scales.astype(np.float64)
+
+    @property
+    @abstractmethod
+    def expected_size(self) -> NDArray[np.float64]:
+        """The expectation of each |z_i|, before rounding."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> NDArray[np.float64]:
+        """The variance of each z_i, before rounding."""
+
+
+class RoundedBox(NormNoise):
+    """Noise of density proportional to ``exp(-max_i |z_i| / scales_i)``, each coordinate rounded to an integer.
+
+    Parameters
+    ----------
+    scales : sequence of floats or Fractions, or ndarray
+        See `NormNoise`.
 
     Notes
     -----
@@ -85,19 +135,12 @@ class RoundedBox(VectorNoise):
     (docs/proofs/knorm.md). Cost of one: of order d**3.
     """
 
-    def __init__(self, scales: Scales) -> None:
-        self.scales = _checks.scales(scales)
-        super().__init__(self.scales.size)
-        self._doubles = self.scales.astype(np.float64)
-
     @property
     def expected_size(self) -> NDArray[np.float64]:
-        """The expectation of each |z_i| before rounding."""
         return (self.dimension + 1) / 2 * self._doubles
 
     @property
     def variance(self) -> NDArray[np.float64]:
-        """The variance of each z_i before rounding."""
         return (self.dimension + 1) * (self.dimension + 2) / 3 * self._doubles**2
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
@@ -143,3 +186,189 @@ class RoundedBox(VectorNoise):
                 terms = np.log(weights) - r + np.log(sides).sum(axis=-1)
                 total = np.logaddexp(total, np.logaddexp.reduce(terms, axis=-1) + np.log(half))
         return total
+
+
+class RoundedBall(NormNoise):
+    """Noise of density proportional to ``exp(-||z / scales||_2)``, each coordinate rounded to an integer.
+
+    Parameters
+    ----------
+    scales : sequence of floats or Fractions, or ndarray
+        See `NormNoise`.
+
+    Notes
+    -----
+    Probabilities are available for at most three scales that are at least 1/64 and differ by a factor of at most 16,
+    with a relative error of about 1e-12 (docs/proofs/knorm.md).
+    """
+
+    _LEAST, _MOST_RATIO = 2.0**-6, 16.0
+    _POINTS = 2**20  # of quadrature at a time
+
+    @property
+    def expected_size(self) -> NDArray[np.float64]:
+        d = self.dimension
+        cosine = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+        return d * cosine * self._doubles
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        return (self.dimension + 1) * self._doubles**2
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _knorm.fill_ball(source, self.scales, out)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(z) is the integral of exp(-||x||) over the cell of z in units of the scales, normalised."""
+        d, widths = self.dimension, 1 / self._doubles
+        if d > 3 or widths.max() > min(1 / self._LEAST, self._MOST_RATIO * widths.min()):
+            raise TypeError(
+                "probabilities are available for at most three scales, at least 1/64 and within a factor of 16"
+            )
+        rows = np.reshape(z, (-1, d))
+        points, weights = _product_rule([_composite_rule(-0.5, 0.5, parts) for parts in self._parts()])
+        most = max(1, self._POINTS // len(weights))
+        means = [self._log_means(rows[i : i + most], points, weights) for i in range(0, len(rows), most)]
+        total = np.concatenate([np.empty(0), *means])
+        total[~rows.any(axis=1)] = math.log(self._mean_around_origin())
+        ball = math.lgamma(d + 1) + d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
+        return np.asarray((total - ball + np.log(widths).sum()).reshape(np.shape(z)[:-1]))
+
+    def _parts(self) -> list[int]:
+        """Into how many parts to divide a cell along each axis, so that none is long or flat."""
+        widths = 1 / self._doubles
+        return [math.ceil(width / min(4.0, widths.min())) for width in widths]
+
+    def _log_means(
+        self, z: NDArray[np.float64], points: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The natural logarithm of the mean of exp(-||x||) over the cells of z, except that of 0."""
+        center = np.sqrt(((z / self._doubles) ** 2).sum(axis=-1))
+        norm = np.sqrt((((z[:, None, :] + points) / self._doubles) ** 2).sum(axis=-1))
+        return np.asarray(np.log(np.exp(center[:, None] - norm) @ weights) - center)
+
+    def _mean_around_origin(self) -> float:
+        """The mean of exp(-||x||) over the cell of 0: over the cones from 0 to the sides of one of its 2**d parts."""
+        d, sides, total = self.dimension, 0.5 / self._doubles, 0.0
+        for i in range(d):
+            rules = [_composite_rule(0.0, 1.0, parts) for parts in self._parts()]
+            rules[i] = (np.ones(1), np.ones(1))
+            points, weights = _product_rule(rules)
+            norm = np.sqrt(((points * sides) ** 2).sum(axis=-1))
+            total += float(weights @ (math.gamma(d) * gammainc(d, norm) / norm**d))
+        return total
+
+
+Rule: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def _composite_rule(low: float, high: float, parts: int) -> Rule:
+    """Points and weights of Gauss and Legendre, 20 in each of equal parts of an interval, for the mean over it."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    starts = np.arange(parts)[:, None]
+    points = low + (high - low) * (starts + (nodes + 1) / 2) / parts
+    return points.reshape(-1), np.tile(weights / (2 * parts), parts)
+
+
+def _product_rule(rules: Sequence[Rule]) -> Rule:
+    """The product of rules for the axes: points of shape (m, d), and their weights."""
+    points = np.stack(np.meshgrid(*(points for points, _ in rules), indexing="ij"), axis=-1).reshape(-1, len(rules))
+    return points, reduce(np.multiply.outer, (weights for _, weights in rules)).reshape(-1)
+
+
+class LatticeBox(NormNoise):
+    """The law ``P(z)`` proportional to ``exp(-max_i |z_i| / scales_i)`` on vectors of at most three integers.
+
+    Parameters
+    ----------
+    scales : sequence of floats or Fractions, or ndarray
+        At most three, in (0, 2**54]; their exact values are used.
+
+    Notes
+    -----
+    A vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the box of
+    half-widths w_i and the scales, which are public, are w_i / epsilon. For d = 1 it is discrete Laplace noise; for
+    large scales it tends to that of `RoundedBox`, for small ones its error is less. Probabilities have a relative error
+    of about 1e-12, or 2e-11 if two scales are above 2**16; moments 1e-12, or 1e-7 if two scales are above 2**10
+    (docs/proofs/knorm.md).
+    """
+
+    _MOST_BITS = 54
+    _WIDE = 2.0**16  # two scales above it are taken as continuous in the sums over the lattice
+    _WIDE_IN_MOMENTS = 2.0**10
+    _FAR = 60.0  # max |z_i| / scales_i beyond which the lattice has less than 1e-15 of any moment
+    _FARTHEST = 700.0  # beyond which probabilities underflow
+
+    def __init__(self, scales: Scales) -> None:
+        super().__init__(scales)
+        if self.dimension > 3:
+            raise ValueError(f"scales must be at most three, not {self.dimension}: use RoundedBox")
+
+    @property
+    def expected_size(self) -> NDArray[np.float64]:
+        """The expectation of each |z_i|."""
+        return self._moments(1)
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """The variance of each z_i."""
+        return self._moments(2)
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _knorm.fill_lattice_box(source, self.scales, out)
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.max(np.abs(z) / self._doubles, axis=-1) - math.log(self._total))
+
+    @cached_property
+    def _total(self) -> float:
+        """The sum of exp(-max_i |z_i| / scales_i) over the lattice."""
+        return self._sum([0] * self.dimension, self._WIDE)
+
+    def _moments(self, power: int) -> NDArray[np.float64]:
+        rows = power * np.eye(self.dimension + 1, self.dimension, dtype=int)
+        *sums, total = (self._sum(row, self._WIDE_IN_MOMENTS) for row in rows.tolist())
+        return np.array(sums) / total
+
+    def _sum(self, powers: list[int], most: float) -> float:
+        """The sum of ``prod_i |z_i|**powers_i exp(-max_i |z_i| / scales_i)`` over the lattice.
+
+        It is the integral over r of exp(-r) times the sum of the powers over the points within r scales_i. The part of
+        all coordinates but the widest changes at the ends |z_i| / scales_i; by parts, its growth at each end is
+        multiplied with the integral of the rest beyond that end.
+        """
+        order = np.argsort(self._doubles)
+        wide = [i for j, i in enumerate(order) if j == len(order) - 1 or self._doubles[i] > most]
+        narrow = [i for i in order if i not in wide]
+        steps = [np.arange(1, 2 + int(self._FAR * self._doubles[i])) for i in narrow]
+        with np.errstate(over="ignore"):
+            ends = np.concatenate([[0.0], *(step / self._doubles[i] for step, i in zip(steps, narrow, strict=True))])
+        owners = np.concatenate([[-1], *(np.full(step.size, i) for step, i in zip(steps, narrow, strict=True))])
+        ascending = np.argsort(ends, kind="stable")[: np.count_nonzero(ends <= self._FARTHEST)]
+        ends, owners = ends[ascending], owners[ascending]
+        inside = np.ones(ends.size)
+        for i in narrow:
+            inside *= _power_sum(np.cumsum(owners == i, dtype=float), powers[i])
+        growth = np.diff(inside, prepend=0.0)
+        if len(wide) == 1:
+            beyond = _power_sum_beyond(ends, float(self._doubles[wide[0]]), powers[wide[0]])
+        else:
+            factors = [2 * self._doubles[i] ** (powers[i] + 1) / (powers[i] + 1) for i in wide]
+            order_of_r = 1 + sum(powers[i] + 1 for i in wide)
+            beyond = math.prod(factors) * math.gamma(order_of_r) * gammaincc(order_of_r, ends)
+        return float(growth @ beyond)
+
+
+def _power_sum(most: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    """The sum of |z|**power over the integers |z| <= most, power 0 to 2."""
+    return (2 * most + 1, most * (most + 1), most * (most + 1) * (2 * most + 1) / 3)[power]
+
+
+def _power_sum_beyond(start: NDArray[np.float64], scale: float, power: int) -> NDArray[np.float64]:
+    """The integral over r > start of exp(-r) times the sum of |z|**power over the integers |z| <= r scale."""
+    most = np.floor(start * scale)
+    first, q, loss = most + 1, math.exp(-1 / scale), -math.expm1(-1 / scale)
+    powers = (1 / loss, first / loss + q / loss**2, first**2 / loss + 2 * first * q / loss**2 + q * (1 + q) / loss**3)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(-start) * _power_sum(most, power) + 2 * np.exp(-first / scale) * powers[power]

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dpfast._divergences import Part, gaussian_delta_up, has_epsilon
+from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -17,7 +17,6 @@ _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
 _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
 _MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
-_MOST_STEPS = 1000  # of discrete Laplace noise in a plan, which lists its losses: with more it is charged as pure
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
@@ -226,7 +225,7 @@ class PlannedAccount(Account):
                 raise ValueError(
                     f"neighbors must be {budget.neighbors!r} in the plan, not {profile.privacy.neighbors!r}"
                 )
-        if plan:
+        if not _within_sums(plan, budget):
             delta = _planned_delta(plan, Fraction(budget.epsilon))
             if delta > budget.delta:
                 raise BudgetError(f"the plan needs delta = {delta:.3g} at epsilon = {budget.epsilon!r}")
@@ -250,6 +249,16 @@ class PlannedAccount(Account):
         if self._next == len(self.plan):
             return f"all {len(self.plan)} releases of the plan were made"
         return f"release {self._next + 1} of the plan is one of {self.plan[self._next]}, not {times} of {profile}"
+
+
+def _within_sums(plan: list[PrivacyProfile], budget: Privacy) -> bool:
+    """Whether the sums of the stated epsilons and deltas stay within the budget."""
+    stated = [profile.privacy for profile in plan]
+    if any(privacy.epsilon == math.inf for privacy in stated):
+        return False
+    epsilon = sum((Fraction(privacy.epsilon) for privacy in stated), Fraction())
+    delta = sum((Fraction(privacy.delta) for privacy in stated), Fraction())
+    return epsilon <= Fraction(budget.epsilon) and delta <= Fraction(budget.delta)
 
 
 def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> float:
@@ -299,7 +308,7 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
         from dp_accounting.pld import common, pld_pmf, privacy_loss_distribution
     except ImportError:
         raise ImportError("a plan needs dp-accounting: pip install dp-accounting") from None
-    family, epsilon, steps = part
+    family, epsilon = part.family, part.parameter
     if family == "laplace":
         return privacy_loss_distribution.from_laplace_mechanism(
             float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
@@ -308,19 +317,51 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
         return privacy_loss_distribution.from_gaussian_mechanism(
             float(1 / epsilon) * (1 - 2.0**-50), value_discretization_interval=bucket
         )
-    if family == "discrete-laplace" and 1 < steps <= _MOST_STEPS:
-        return privacy_loss_distribution.from_discrete_laplace_mechanism(
-            up(Fraction(epsilon) / steps), sensitivity=steps, value_discretization_interval=bucket
-        )
-    if family != "bounded-range":
+    if family == "pure":
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    # The divergence at t is at most this for all laws whose loss has a range of epsilon (Dong, Durfee and Rogers).
     reach = math.ceil(epsilon / bucket)
     places = list(range(-reach, reach + 1))
-    divergences = [
-        math.expm1((max(-epsilon, min(i * bucket, epsilon)) - epsilon) / 2) ** 2 / -math.expm1(-epsilon) for i in places
-    ]
+    divergences = [_CURVES[family](max(-epsilon, min(i * bucket, epsilon)), part) for i in places]
     return privacy_loss_distribution.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots(bucket, places, divergences)
     )
+
+
+def _bounded_range_curve(t: float, part: Part) -> float:
+    """The largest hockey-stick divergence at t of laws whose loss has a range of epsilon (Dong, Durfee and Rogers)."""
+    epsilon = part.parameter
+    return math.expm1((t - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
+
+
+def _discrete_laplace_curve(t: float, part: Part) -> float:
+    """The hockey-stick divergence at t of discrete Laplace noise, ``P(Z < j) - exp(t) P(Z < j - s)``."""
+    epsilon, s = part.parameter, part.steps
+    j = math.ceil((epsilon - t) / (2 * epsilon) * s)  # the loss of z is above t if z < j
+    rate = epsilon / s
+    q = math.exp(-rate)
+    return -(math.expm1(-rate * j) + q * math.expm1(t - rate * (s - j))) / (1 + q)
+
+
+def _staircase_curve(t: float, part: Part) -> float:
+    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of staircase noise."""
+    s, top, q, rest = part.steps, 2 * part.r - 1, math.exp(-part.parameter), -math.expm1(-part.parameter)
+    crossed, total = min(top, s), top + (2 * s - top) * q
+    most = (crossed + (s - crossed) * q) / total
+    none = rest * (max(top - s, 0) + q * max(s - top, 0)) / total
+    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
+
+
+def _zero_sum_curve(t: float, part: Part) -> float:
+    """The hockey-stick divergence at t of the losses epsilon, 0 and -epsilon of zero-sum Laplace noise."""
+    most, x = zero_sum_share_up(part), math.exp(-part.parameter)
+    none = 1 - most * (1 + x)
+    return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
+
+
+_CURVES = {
+    "bounded-range": _bounded_range_curve,
+    "discrete-laplace": _discrete_laplace_curve,
+    "staircase": _staircase_curve,
+    "zero-sum-laplace": _zero_sum_curve,
+}

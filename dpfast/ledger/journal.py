@@ -62,7 +62,9 @@ def check_version(header: dict[str, Any]) -> None:
 def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
     """The JSON fields of a privacy profile."""
     parts = [[family, number_to_json(parameter), *counts] for family, parameter, *counts in profile.parts]
-    return {**privacy_to_json(profile.privacy), "parts": parts}
+    fields = {**privacy_to_json(profile.privacy), "parts": parts}
+    usual = PrivacyProfile(profile.privacy, profile.parts).failure
+    return fields if profile.failure == usual else {**fields, "failure": number_to_json(profile.failure)}
 
 
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
@@ -70,7 +72,8 @@ def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
     amount = {unit: _number(fields[unit]) for unit in ("epsilon", "rho", "mu") if unit in fields}
     privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount)
     parts = tuple((str(family), _number(parameter), *counts) for family, parameter, *counts in fields["parts"])
-    return PrivacyProfile(privacy, parts)
+    failure = {"failure": _number(fields["failure"])} if "failure" in fields else {}
+    return PrivacyProfile(privacy, parts, **failure)
 
 
 def privacy_to_json(privacy: Privacy) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpfast.grid import Grid
-from dpfast.mechanisms import GlobalSensitivity
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.location.rows import moment_of
+from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource
 from dpfast.statistics import (
-    Count,
     Mean,
     Sum,
     Variance,
@@ -27,45 +28,61 @@ __all__ = [
 ]
 
 
-_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
-
-
 def mean(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    bounds: Any = None,
+    grid: Grid | Sequence[Grid] | None = None,
+    center: Any = None,
+    radius: float | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
-) -> float:
-    """Release the mean of x, clamped to the bounds, epsilon-differentially private for one replaced record.
+) -> Any:
+    """Release the mean of numbers or rows, (epsilon, delta)-differentially private for one replaced record.
 
     Parameters
     ----------
-    x : array_like of shape (n,)
+    x : array_like of shape (n,) or (n, d)
+        Numbers, or a record in each row; data frames, too.
+    bounds : pair (lower, upper)
+        Each a number, or for rows also d numbers.
+    grid : Grid, or d of them
+        Instead of `bounds`.
+    radius, center : float
+        For rows, instead of `bounds`: those in the l2 ball around a public center, one number or d, by default 0. Rows
+        outside are moved to the nearest point; a row with NaN or an infinity is the center.
+    delta : float
+        0 for numbers. For rows positive values allow Gaussian noise, which is used if it is expected to be less.
     method : {"global-sensitivity", "inverse-sensitivity"}
-        Laplace noise of scale width / (n epsilon), width the distance of the bounds; or the inverse sensitivity
+        Noise of scale width / (n epsilon), width the distance of the bounds; or, for numbers, the inverse sensitivity
         mechanism, which for records far from both bounds is better only with large epsilon.
-    epsilon, bounds, grid, delta, rng, workers
-        See `median`, also for errors. Raises a ValueError also if the number of records times the number of grid points
-        is 2**63 or more.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
+        mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
+    epsilon, rng, workers
+        See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
+        of grid points, 2**63 or more, for rows 2**61.
 
     Returns
     -------
-    float
-        ``lower + k * step / n``, k an integer, within the bounds.
+    float, or ndarray of shape (d,)
+        For numbers ``lower + k * step / n``, k an integer, within the bounds; for "add-remove" k and n are noisy.
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md). Cost: about 1.3 times ``np.mean(x)``; the sum is
-    an exact sum of integers.
+    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md, docs/proofs/add-remove.md), for rows `NoisySums`
+    (docs/proofs/rows.md): the noise of all coordinates together costs epsilon and delta. Within bounds and for delta =
+    0, the expected noise of a coordinate is ``(d + 1) width / (2 n epsilon)``; splitting epsilon over the columns gives
+    ``d width / (n epsilon)``. Cost: about 1.3 times ``np.mean(x)``, for rows at most that of ``np.mean(x, axis=0)``;
+    the sum is an exact sum of integers.
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006.
+    Dwork, McSherry, Nissim and Smith 2006; for rows Hardt and Talwar 2010, Balle and Wang 2018.
 
     Examples
     --------
@@ -73,35 +90,48 @@ def mean(
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
     True
+    >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
+    True
+    >>> X = np.random.default_rng(0).random((10_000, 3)) * [1, 10, 100]
+    >>> bool(np.abs(dpf.mean(X, bounds=(0, [1, 10, 100]), epsilon=1.0) / [1, 10, 100] - 0.5).max() < 0.02)
+    True
+    >>> dpf.mean(X, radius=100.0, center=[0.5, 5, 50], epsilon=1.0, delta=1e-6).shape
+    (3,)
     """
-    return float(mechanism_for(Mean(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return moment_of(Mean(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, rng, workers)
 
 
 def sum(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    bounds: Any = None,
+    grid: Grid | Sequence[Grid] | None = None,
+    center: Any = None,
+    radius: float | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,
-) -> float:
-    """Release the sum of x, each record clamped to the bounds, epsilon-differentially private for one replaced record.
+) -> Any:
+    """Release the sum of numbers or rows, (epsilon, delta)-differentially private for one replaced record.
 
     Parameters
     ----------
-    x : array_like of shape (n,)
+    x : array_like of shape (n,) or (n, d)
     method : {"global-sensitivity"}
-        Laplace noise of scale width / epsilon, width the distance of the bounds.
-    epsilon, bounds, grid, delta, rng, workers
+        Noise of scale width / epsilon, width the distance of the bounds.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
+        the scale of the larger bound in magnitude / epsilon.
+    epsilon, bounds, grid, center, radius, delta, rng, workers
         See `mean`, also for errors, privacy, cost and references.
 
     Returns
     -------
-    float
-        A multiple of the step (rounded to float64), between ``n * lower`` and ``n * upper``.
+    float, or ndarray of shape (d,)
+        For numbers a multiple of the step (rounded to float64), between ``n * lower`` and ``n * upper`` if n is public.
 
     Examples
     --------
@@ -110,7 +140,7 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return float(mechanism_for(Sum(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    return moment_of(Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, rng, workers)
 
 
 def count(
@@ -149,13 +179,13 @@ def count(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: rounded Laplace noise
+    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: discrete Laplace noise
     of scale 1 / epsilon, exact, then clamped to 0. For one replaced record the number of all records is public; count
     the records in a range by `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith 2006, "Calibrating noise to sensitivity in private data analysis".
+    Ghosh, Roughgarden and Sundararajan 2009, "Universally utility-maximizing privacy mechanisms".
 
     Examples
     --------
@@ -166,8 +196,7 @@ def count(
     >>> 7_900 < dpf.count(ages, within=(18, float("inf")), epsilon=1.0) < 8_500
     True
     """
-    mechanism = GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
-    return int(mechanism(x, rng=rng, workers=workers))
+    return int(count_of(within, epsilon)(x, rng=rng, workers=workers))
 
 
 def variance(
@@ -187,7 +216,7 @@ def variance(
     ----------
     x : array_like of shape (n,)
     method : {"global-sensitivity"}
-        Laplace noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
+        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
     epsilon, bounds, grid, delta, rng, workers
         See `mean`, also for errors, privacy and references.
 

@@ -1,5 +1,6 @@
 """Mechanisms. Each one consists of a reading of the records and the law of the release."""
 
+from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -8,16 +9,21 @@ from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.mechanisms.sums import NoisySums
 
 __all__ = [
+    "Covariance",
     "GlobalSensitivity",
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "NoisySums",
     "Quantiles",
+    "SecondMoments",
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "covariance",
     "m_estimate",
     "select",
 ]

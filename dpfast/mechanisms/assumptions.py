@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, ndtr, ndtri
 
 from dpfast.grid import Grid
 from dpfast.laws import IntegerNoise, ScalarLaw
@@ -31,6 +31,7 @@ _SEED = 20120912
 _MOST_EVEN = 2**26
 _AT_ONCE = 2**18
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
+_CELLS = 2**11
 
 
 class Assumed:
@@ -303,20 +304,47 @@ def averaged(laws: Sequence[ScalarLaw]) -> Cdf:
     return lambda k: np.asarray(np.mean([law.cdf(k) for law in laws], axis=0))
 
 
-def averaged_noise(noise: IntegerNoise, centers: ArrayLike, scales: ArrayLike, last: int) -> Cdf:
-    """The average of P(K <= k) for ``clamp(center + Z)`` on 0..last, Z with these scales; `noise` has scale 1.
+def averaged_noise(
+    log_tail: Callable[[NDArray[np.float64]], NDArray[np.float64]], centers: ArrayLike, last: int
+) -> Cdf:
+    """The average of P(K <= k) for ``clamp(center + Z)`` on 0..last: see ``dpfast.laws.ClampedNoise.cdf``.
 
-    See ``dpfast.laws.ClampedNoise.cdf``: a tail of Z is a tail of the continuous noise at (z - 1/2) / scale.
+    `log_tail` is that of Z, or of the Z of each center.
     """
-    middles, widths = np.asarray(centers, dtype=np.float64), np.asarray(scales, dtype=np.float64)
+    middles = np.asarray(centers, dtype=np.float64)
 
     def cdf(k: NDArray[np.int64]) -> NDArray[np.float64]:
         z = middles - k[:, None]
-        tail = np.exp(noise.log_tail(np.abs(z - 0.5) / widths + 0.5))
+        tail = np.exp(log_tail(np.where(z > 0, z, 1 - z)))
         below = np.where(z > 0, tail, 1 - tail).mean(axis=1)
         return np.select([k < 0, k >= last], [0.0, 1.0], below)
 
     return cdf
+
+
+def normal_plus_noise_error(deviation: float, noise: IntegerNoise, unit: float, confidence: float) -> float:
+    """The least t with ``P(|deviation Z + unit K| <= t) >= confidence``, Z standard normal, K the noise; to 1 in 10000.
+
+    The magnitudes of K are summed over at most `_CELLS` cells, each by its middle, out to one of mass e**-45.
+    """
+    reach = 1
+    while float(noise.log_tail(np.array([float(reach)]))[0]) > -45:
+        reach *= 2
+    width = -(-reach // _CELLS)
+    starts = np.arange(1.0, reach + 1, width)
+    tails = np.exp(noise.log_tail(np.append(starts, starts[-1] + width)))
+    masses = np.append(1 - 2 * tails[0], 2 * (tails[:-1] - tails[1:]))
+    places = np.append(0.0, unit * (starts + (width - 1) / 2))
+
+    def reached(t: float) -> bool:
+        inside = ndtr((t - places) / deviation) - ndtr((-t - places) / deviation)
+        return bool(np.sum(masses * inside) >= confidence)
+
+    low, high = 0.0, 10 * deviation + float(places[-1])
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
 
 
 def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confidence: float) -> float:

@@ -14,11 +14,14 @@ from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.statistics import (
+    Count,
     Huber,
     MomentStatistic,
     RankStatistic,
     Statistic,
 )
+
+_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 @cache
@@ -44,6 +47,7 @@ def mechanism_for(
     epsilon: float,
     delta: float,
     method: str,
+    neighbors: str = "replace-one",
 ) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method."""
     methods = _methods(type(statistic))
@@ -54,15 +58,28 @@ def mechanism_for(
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
     _checks.bounds_or_grid(bounds, grid)
+    options = (*_given("delta", delta, 0.0), *_given("neighbors", neighbors, "replace-one"))
     if bounds is None:
-        return methods[method](statistic, grid=grid, epsilon=epsilon, **_spent(delta))
+        return methods[method](statistic, grid=grid, epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
-    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, delta)
+    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, options)
 
 
-def _spent(delta: float) -> dict[str, float]:
-    """The keyword argument `delta`, if it is not 0."""
-    return {"delta": delta} if delta else {}
+def count_of(within: Any, epsilon: float) -> Mechanism:
+    """The mechanism that releases the number of records, for one record added or removed."""
+    if within is not None:  # check before the cache, in which 1 and True are equal keys
+        within = _checks.interval("within", within)
+    return _count(within, _checks.positive_down("epsilon", epsilon))
+
+
+@lru_cache(maxsize=256)
+def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
+    return GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
+
+
+def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
+    """A keyword argument, if it is not the default; some mechanisms do not have it."""
+    return () if value == default else ((name, value),)
 
 
 @lru_cache(maxsize=256)
@@ -73,6 +90,6 @@ def _bounded(
     upper: float,
     step: float | None,
     epsilon: float,
-    delta: float,
+    options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
-    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **_spent(delta))
+    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **dict(options))

@@ -302,7 +302,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         smooth_bound = self._checked_bound(n)
         imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
         centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
-        cdf = averaged_noise(NOISES[self.noise](1.0), centers, self.scale * np.array(bounds), last)
+        noise, scales = NOISES[self.noise](1.0), self.scale * np.array(bounds)
+        # a tail of rounded noise is one of the continuous noise at (z - 1/2) / scale
+        cdf = averaged_noise(lambda z: noise.log_tail((z - 0.5) / scales + 0.5), centers, last)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)
 

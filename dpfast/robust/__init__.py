@@ -1,11 +1,13 @@
-"""Private releases of robust estimates: location in d dimensions by nested boxes, and the general reduction."""
+"""Private releases of robust estimates: location in d dimensions, and the general reduction."""
 
 from dpfast.robust.boxes import NestedBoxes
+from dpfast.robust.independent import IndependentColumns
 from dpfast.robust.mean import robust_mean
 from dpfast.robust.range_free import Plan, RangeFreeBoxes
 from dpfast.robust.reduction import reduce, score
 
 __all__ = [
+    "IndependentColumns",
     "NestedBoxes",
     "Plan",
     "RangeFreeBoxes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -17,19 +17,19 @@ from dpfast.grid import Grid
 from dpfast.laws import Boxes, score_cap
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Huber, Median, OrderStatistic, RankStatistic, Summary
-from dpfast.streaming import Chunks, Columns, Integers, Reading, columns_between, shares
+from dpfast.statistics import OrderStatistic, Summary
+from dpfast.streaming import Chunks, Integers, columns_between, shares
 from dpfast.theory.robust import gaussian_mean_error
 
 if TYPE_CHECKING:
     pass
-from dpfast.robust.columns import CoordinateWise
+from dpfast.robust.grids import Column, OnGrids
 
 _KEPT = 2**20  # boxes times columns that are always kept
 
 
 @dataclass(frozen=True, repr=False)
-class NestedBoxes(CoordinateWise):
+class NestedBoxes(OnGrids):
     """Release a robust location in d dimensions: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
     score(g) is the maximum over the coordinates of the scores of `InverseSensitivity`. The points of score at most t
@@ -77,22 +77,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     True
     """
 
-    grid: Grid | tuple[Grid, ...] = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.grid, Grid):
-            grids = tuple(self.grid) if isinstance(self.grid, Sequence) else ()
-            if not grids or not all(isinstance(grid, Grid) for grid in grids):
-                raise TypeError("grid must be a dpfast.Grid, or one for each column")
-            object.__setattr__(self, "grid", grids)
-        self._check_dimensions()
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grids of the columns; a single one if all columns share it."""
-        return (self.grid,) if isinstance(self.grid, Grid) else self.grid
-
     @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon)
@@ -100,14 +84,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     @property
     def privacy_profile(self) -> PrivacyProfile:
         return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
-
-    def __repr__(self) -> str:
-        grid = self.grid
-        if isinstance(grid, Grid):
-            where = f"{grid.size} points from {grid.lower!r} to {grid.upper!r} in each coordinate"
-        else:
-            where = f"grids of {len(grid)} coordinates"
-        return f"<NestedBoxes release of the {self._described()} on {where}: {self.privacy}>"
 
     def cap(self, n: int, d: int) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
@@ -134,7 +110,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         def read(part: range) -> _boxes.Volumes:
             volumes = _boxes.Volumes(levels + 1)
             for j, values in columns_between(records, part.start, part.stop):
-                self._column(j, n).multiply(values, levels, volumes, kept, j)
+                _multiply(self._column(j, n), values, levels, volumes, kept, j)
             return volumes
 
         volumes, *others = each(read, shares(d, threads), threads)
@@ -146,14 +122,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         codes = np.empty((1, d), np.int64)
         _boxes.fill_points(source, lower, upper, np.zeros(1, np.int64), codes)
         return self._decode(n, codes[0])
-
-    def reading(self) -> Columns:
-        def reading(j: int, d: int) -> Reading:
-            column = self._column(j, 1)
-            return column.statistic.reading(column.grid, lambda n: self._levels(n, d))
-
-        passes = max(self.statistic.reading(grid, lambda n: 1).passes for grid in self.grids)
-        return Columns(reading, self._matrix, self._check_columns, passes, self._transformed)
 
     def law_of(self, summaries: list[Summary]) -> Boxes:
         """The exact law of the release. PRIVATE. It holds all boxes, in 16 d levels bytes."""
@@ -194,8 +162,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         TypeError
             If the statistic is not the median, or with a radius, scale or transform: no theory gives the error.
         """
-        if self.statistic != Median() or self.radius or self.scale is not None or self.transform is not None:
-            raise TypeError("the error is known only for medians without radius, scale and transform")
+        self._check_known_error()
         deviation = _checks.positive("deviation", deviation)
         if dimension is None:
             if isinstance(self.grid, Grid):
@@ -211,26 +178,9 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             step=max(grid.step for grid in self.grids) / deviation,
         )
 
-    def _dimensions(self) -> Iterator[tuple[str, int]]:
-        yield from super()._dimensions()
-        if not isinstance(self.grid, Grid):
-            yield "grid", len(self.grid)
-
-    def _levels(self, n: int, d: int) -> int:
-        """The number of levels, public like the number of order statistics that they need."""
+    def _levels(self, n: int, d: int, j: int = 0) -> int:
+        """The number of levels, the same for all columns."""
         return min(self.cap(n, d), self.statistic.breakdown(n))
-
-    def _column(self, j: int, n: int) -> _Column:
-        grid, statistic, scale = (
-            self.grid if isinstance(self.grid, Grid) else self.grid[j],
-            self.statistic,
-            self._scale(j),
-        )
-        if isinstance(statistic, Huber):
-            statistic = replace(statistic, k=statistic.k * scale)
-        last = statistic.last(grid, n)
-        radius = round(min(self.radius * scale / grid.step * statistic.codes_per_step(n), last))
-        return _Column(statistic, grid, n, last, radius)
 
     def _widths(self, records: NDArray[Any], levels: int) -> Iterator[Sequence[int]]:
         n, d = records.shape
@@ -253,11 +203,6 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
                 lower[0, j], upper[0, j] = low[level], high[level]
         return lower, upper
 
-    def _decode(self, n: int, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        columns = [self._column(j, n) for j in range(codes.shape[-1])]
-        values = [column.statistic.decode(column.grid, n, codes[..., j]) for j, column in enumerate(columns)]
-        return self._restored(np.stack(values, axis=-1))
-
 
 @dataclass(frozen=True)
 class _Kept:
@@ -274,45 +219,26 @@ class _Kept:
         return cls(range(start, start + count), np.empty((d, count), np.int64), np.empty((d, count), np.int64))
 
 
-@dataclass(frozen=True)
-class _Column:
-    """The statistic and the public numbers of one coordinate."""
-
-    statistic: RankStatistic
-    grid: Grid
-    n: int
-    last: int
-    radius: int
-
-    def ranges(self, values: NDArray[Any], levels: int) -> tuple[Integers, Integers]:
-        """The attack ranges of all levels, widened by the radius."""
-        return self.widened(self.statistic.reading(self.grid, lambda _: levels).of(values))
-
-    def widened(self, summary: Summary) -> tuple[Integers, Integers]:
-        """The attack ranges of all levels, widened by the radius, from a summary."""
-        lower, upper = self.statistic.attack_range(summary)
-        return np.maximum(lower - self.radius, 0), upper + np.minimum(self.last - upper, self.radius)
-
-    def multiply(self, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int) -> None:
-        """Multiply the volumes by the widths of all levels; store the ends of the kept levels in row j."""
-        grid = self.grid
-        if isinstance(self.statistic, OrderStatistic):
-            rank = self.statistic.rank(self.n)
-            window = _select.window(values, rank - levels + 1, rank + levels - 1, **grid.kernel, workers=1)
-            volumes.add_window(
-                window,
-                self.radius,
-                self.last,
-                grid.lower,
-                grid.upper,
-                grid.step,
-                grid.first,
-                kept.lower[j],
-                kept.upper[j],
-                kept.levels.start,
-            )
-            return
-        lower, upper = self.ranges(values, levels)
-        volumes.add_ranges(np.append(lower, 0), np.append(upper, self.last))
-        where = slice(kept.levels.start, kept.levels.stop)
-        kept.lower[j], kept.upper[j] = lower[where], upper[where]
+def _multiply(column: Column, values: NDArray[Any], levels: int, volumes: _boxes.Volumes, kept: _Kept, j: int) -> None:
+    """Multiply the volumes by the widths of all levels of a column; store the ends of the kept levels in row j."""
+    grid, statistic = column.grid, column.statistic
+    if isinstance(statistic, OrderStatistic):
+        rank = statistic.rank(column.n)
+        window = _select.window(values, rank - levels + 1, rank + levels - 1, **grid.kernel, workers=1)
+        volumes.add_window(
+            window,
+            column.radius,
+            column.last,
+            grid.lower,
+            grid.upper,
+            grid.step,
+            grid.first,
+            kept.lower[j],
+            kept.upper[j],
+            kept.levels.start,
+        )
+        return
+    lower, upper = column.ranges(values, levels)
+    volumes.add_ranges(np.append(lower, 0), np.append(upper, column.last))
+    where = slice(kept.levels.start, kept.levels.stop)
+    kept.lower[j], kept.upper[j] = lower[where], upper[where]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.grid import Grid, grids_within, natural_step
 from dpfast.random import RandomSource
+from dpfast.robust.boxes import NestedBoxes
+from dpfast.robust.columns import CoordinateWise
+from dpfast.robust.independent import IndependentColumns
+from dpfast.robust.range_free import RangeFreeBoxes
 from dpfast.statistics import Median, RankStatistic
 from dpfast.streaming import Chunks
 
-if TYPE_CHECKING:
-    pass
-from dpfast.robust.boxes import NestedBoxes
-from dpfast.robust.range_free import RangeFreeBoxes
+METHODS = ("auto", "boxes", "columns")
 
 
 def robust_mean(
@@ -31,6 +32,7 @@ def robust_mean(
     statistic: RankStatistic = Median(),  # noqa: B008  (frozen)
     scale: float | Sequence[float] | None = None,
     transform: ArrayLike | None = None,
+    method: str = "auto",
     step: float | None = None,
     width: float | None = None,
     rng: RandomSource = None,
@@ -51,7 +53,7 @@ def robust_mean(
     grid : Grid or d of them
         Instead of `bounds`.
     delta : float
-        0 with bounds; positive without bounds, where a test may fail (see Returns).
+        At least 0 with bounds; positive without bounds, where a test may fail (see Returns).
     radius : float
         At least 0, in data units, rounded to a multiple of the step: every value within `radius` of a possible value
         of the statistic scores as well as that value.
@@ -63,6 +65,10 @@ def robust_mean(
     transform : array_like of shape (d, d), optional
         A public invertible matrix A, for example a rotation or whitening. The release, its bounds and its steps are for
         the records A x; the inverse of A maps the release back.
+    method : str
+        With bounds: "boxes", a pure release by `NestedBoxes`; "columns", independent releases of the columns by
+        `dpfast.robust.IndependentColumns`; "auto" takes the one with less noise to expect, from d,
+        epsilon and delta: boxes for delta = 0, and for delta > 0 up to 10 to 30 columns.
     step, width : float
         Instead of bounds: the granularity, a power of two, and a guess of the spread of the middle of the data in each
         coordinate. The test passes if most of the records are close together on the scale of `width`.
@@ -86,11 +92,12 @@ def robust_mean(
 
     Notes
     -----
-    Privacy: `NestedBoxes` with bounds, `RangeFreeBoxes` without; docs/proofs/nested-boxes.md.
+    Privacy: `NestedBoxes` or `dpfast.robust.IndependentColumns` with bounds, `dpfast.robust.RangeFreeBoxes` without;
+    docs/proofs/nested-boxes.md, docs/proofs/independent-columns.md. The following is for boxes.
     Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; for medians,
     more precisely, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" has weight exp(-epsilon n / 4) times
-    its volume. For much larger n, privacy moves each coordinate by at most about 2 d / (n epsilon f), f the density at
-    its median, besides the sampling error, and a fraction of adversarial records moves it about as much as the medians.
+    its volume. For much larger n, privacy moves each coordinate by about (d + 1) / (n epsilon f), f the density at its
+    median, besides the sampling error, and a fraction of adversarial records moves it about as much as the medians.
     Cost: a selection in each column, about 0.4 times ``np.median(X, axis=0)``; memory for a few columns.
 
     References
@@ -110,9 +117,9 @@ def robust_mean(
     >>> bool(np.abs(release - [0, 1, 2, 3, 4]).max() < 0.25)
     True
     """
-    delta = _checks.delta_down(delta)
+    delta, method = _checks.delta_down(delta), _checks.choice("method", method, METHODS)
     options: dict[str, Any] = {"epsilon": epsilon, "radius": radius, "scale": scale, "transform": transform}
-    mechanism: NestedBoxes | RangeFreeBoxes
+    mechanism: CoordinateWise
     if bounds is None and grid is None:
         if step is None or width is None or not delta:
             raise TypeError(
@@ -121,13 +128,23 @@ def robust_mean(
             )
         mechanism = RangeFreeBoxes(statistic, step=step, width=width, delta=delta, **options)
     else:
-        if delta:
-            raise ValueError(f"delta must be 0 with bounds, which give a pure release, not {delta!r}")
         if step is not None or width is not None:
             raise TypeError("step and width are for releases without bounds: give a grid for the step")
         if bounds is not None and grid is not None:
             raise TypeError("give either bounds=(lower, upper) or grid=Grid(...), not both")
-        grids: Any = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
-        mechanism = NestedBoxes(statistic, grid=grids, **options)
+        options["grid"] = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
+        mechanism = NestedBoxes(statistic, **options)
+        if method == "columns" or (method == "auto" and delta):
+            X, d = _with_dimension(X)
+            columns = IndependentColumns(statistic, dimension=d, delta=delta, **options)
+            mechanism = columns if method == "columns" or columns.favoured else mechanism
     release: NDArray[np.float64] | None = mechanism(X, rng=rng, workers=workers)
     return release
+
+
+def _with_dimension(X: ArrayLike | Chunks) -> tuple[ArrayLike | Chunks, int]:
+    """The records and their public number of columns, by the first piece of `Chunks`."""
+    if isinstance(X, Chunks):
+        return X, _containers.matrix("X", next(iter(X), [])).shape[1]
+    records = _containers.matrix("X", X)
+    return records, records.shape[1]

@@ -78,10 +78,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     that is a list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros,
     with "linf" a NaN counts as 0.
     `predict` returns ``classes_[0]`` for a row with NaN.
-    Accuracy: "aggregate" adds noise of standard deviation ``sqrt(2) p width / (k epsilon)`` to each of p coefficients,
-    for k blocks: at most ``n / (20 + 10 p)`` with "auto", so that blocks are large enough for a small bias. "local" is
-    as accurate as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0. There is no
-    penalty on the coefficients.
+    Accuracy: "aggregate" adds noise of standard deviation ``sqrt((p + 1) (p + 2) / 3) width / (k epsilon)`` to each of
+    p coefficients, for k blocks: at most ``n / (20 + 10 p)`` with "auto", so that blocks are large enough for a small
+    bias. "local" is as accurate as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0.
+    There is no penalty on the coefficients.
     Cost: "aggregate" takes a few Newton steps over each block; "local" draws d normals for each row.
 
     References

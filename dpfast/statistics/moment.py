@@ -32,6 +32,7 @@ class MomentStatistic(Statistic):
     """A polynomial of n, the sum of the codes and the sum of their squares."""
 
     squares = False  # whether the sum of squares is needed
+    steady = False  # whether the sensitivity in release codes is `steps` for every n
 
     @abstractmethod
     def exact(self, n: int, total: int, squares: int) -> int:
@@ -47,6 +48,10 @@ class MomentStatistic(Statistic):
 
     def coarseness(self, grid: Grid, n: int) -> int:
         """The public power of two by which T is divided, with rounding, to give a release code."""
+        return 1
+
+    def steps(self, grid: Grid) -> int:
+        """A lower bound of the sensitivity in release codes, for every n for which it is not 0; 1 by default."""
         return 1
 
 
@@ -69,9 +74,12 @@ class UnboundedStatistic(MomentStatistic):
     def unit(self, grid: Grid) -> float:
         """The value of one unit of the total, in data units."""
 
-    def decode_total(self, grid: Grid, codes: ArrayLike) -> Any:
+    def decode_total(self, grid: Grid, codes: ArrayLike | int) -> Any:
         """The floats for totals, counted from the least total."""
-        k, (first, _), unit = _containers.integers("codes", codes), self.range(grid), self.unit(grid)
+        (first, _), unit = self.range(grid), self.unit(grid)
+        if isinstance(codes, int):
+            return scaled(first + codes, 1, unit)
+        k = _containers.integers("codes", codes)
         values = [scaled(first + code, 1, unit) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]
 
@@ -79,6 +87,8 @@ class UnboundedStatistic(MomentStatistic):
 @dataclass(frozen=True)
 class Mean(TrimmedSum, MomentStatistic):
     """The mean of all records, ``lower + T * step / n`` for the sum T of the codes."""
+
+    steady = True
 
     def __str__(self) -> str:
         return "mean"
@@ -98,10 +108,15 @@ class Mean(TrimmedSum, MomentStatistic):
     def sensitivity(self, grid: Grid, n: int) -> int:
         return grid.size - 1
 
+    def steps(self, grid: Grid) -> int:
+        return grid.size - 1
+
 
 @dataclass(frozen=True)
 class Sum(UnboundedStatistic):
     """The sum of all records, ``n * lower + T * step`` for the sum T of the codes."""
+
+    steady = True
 
     def __str__(self) -> str:
         return "sum"
@@ -119,6 +134,9 @@ class Sum(UnboundedStatistic):
         return n * (grid.size - 1)
 
     def sensitivity(self, grid: Grid, n: int) -> int:
+        return grid.size - 1
+
+    def steps(self, grid: Grid) -> int:
         return grid.size - 1
 
     def total(self, grid: Grid, n: int, codes: int) -> int:
@@ -192,6 +210,7 @@ class Count(UnboundedStatistic):
 # The sensitivity in release codes is near 2**32: its rounding is then below 2**-31 of the noise for epsilon <= 2.
 _RESOLUTION = 32
 _LARGEST_CODE = 2**62
+_MOST_STEPS = 2**20  # with this many at least, a profile is nearly that of infinitely many
 
 
 @dataclass(frozen=True)
@@ -226,8 +245,14 @@ class Variance(MomentStatistic):
         excess = max(self.sensitivity(grid, n) >> _RESOLUTION, self.span(grid, n) // _LARGEST_CODE)
         return 1 << excess.bit_length()
 
+    def steps(self, grid: Grid) -> int:
+        return min((grid.size - 1) ** 2, _MOST_STEPS)
+
     def last(self, grid: Grid, n: int) -> int:
-        return -(-self.span(grid, n) // self.coarseness(grid, n))
+        unit = self.coarseness(grid, n)
+        if n > 1 and self.sensitivity(grid, n) < self.steps(grid) * unit:  # only if n is above 2**42
+            raise ValueError(f"n={n} is too large for the variance: at most 2**42 records")
+        return -(-self.span(grid, n) // unit)
 
     def value(self, grid: Grid, n: int, code: int) -> float:
         top, bottom = grid.step.as_integer_ratio()

@@ -61,8 +61,10 @@ class Statistic(ABC):
     def value(self, grid: Grid, n: int, code: int) -> float:
         """The float that is released for a code, correctly rounded."""
 
-    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Grid, n: int, codes: ArrayLike | int) -> Any:
         """`value` for each code: a float for an integer, an array for an array."""
+        if isinstance(codes, int):
+            return self.value(grid, n, codes)
         k = _containers.integers("codes", codes)
         values = [self.value(grid, n, code) for code in k.reshape(-1).tolist()]
         return np.array(values, dtype=np.float64).reshape(k.shape) if k.ndim else values[0]

@@ -8,7 +8,9 @@ A mechanism uses one of a few *readings* of the data, whose summary determines i
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, for a law that needs all of them;
 - `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
-- `Columns`: one of these for each column.
+- `Columns`: one of these for each column;
+- `RowSums`: exact sums, by column, of the codes of rows in a public domain (`dpfast.domains`);
+- `RowProducts`: exact sums of the products of the codes in each row.
 
 `Mechanism.reading` makes the reading, and `Mechanism.law_of` makes the law from its summary, for arrays (`Reading.of`)
 and for streams (`State`). A summary is exact and consists of integers (except `Values` of an array). It does not depend
@@ -20,6 +22,7 @@ from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
+from dpfast.streaming.rows import ProductSums, RowProducts, RowSums, VectorSums
 from dpfast.streaming.state import State, Streamed
 from dpfast.streaming.wire import Integers
 
@@ -34,14 +37,18 @@ __all__ = [
     "Integers",
     "Order",
     "Ordered",
+    "ProductSums",
     "Ranks",
     "Reading",
     "RecordCount",
+    "RowProducts",
+    "RowSums",
     "Selected",
     "State",
     "Streamed",
     "Sums",
     "Values",
+    "VectorSums",
     "columns_between",
     "shares",
 ]

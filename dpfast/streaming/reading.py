@@ -138,6 +138,9 @@ class RecordCount(Reading):
     def summary(self, n: int) -> CodeSums:
         return CodeSums(n, 0, 0)
 
+    def of(self, values: Array, threads: int = 1) -> CodeSums:
+        return self.summary(len(values))
+
     def pack(self) -> Any:
         return []
 

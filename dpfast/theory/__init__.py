@@ -12,9 +12,9 @@ from dpfast.theory.aggregate import (
     clamp_bias,
     clamp_margin,
 )
+from dpfast.theory.counts import noise_variance
 from dpfast.theory.densities import (
     density_rate,
-    noise_variance,
     perturbed_bins,
     perturbed_mise,
     smoothed_delta,

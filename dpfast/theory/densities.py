@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._least import least
+from dpfast.theory.counts import MOST_BALANCED, noise_variance
 
-# The l1 change of the counts by one record: a replaced record leaves one cell and enters another.
-CHANGED_COUNTS = {"replace-one": 2, "add-remove": 1}
 _MOST_CELLS = 2**24
 
 
@@ -274,7 +273,9 @@ def perturbed_mise(
     *,
     epsilon: float,
     roughness: float,
+    delta: float = 0.0,
     neighbors: str = "replace-one",
+    noise: str = "auto",
 ) -> float:
     """Mean integrated squared error of a perturbed histogram before clipping, from an assumed roughness.
 
@@ -288,8 +289,8 @@ def perturbed_mise(
         Positive.
     roughness : float
         At least 0: the integral of the squared gradient of the density over the unit box.
-    neighbors : {"replace-one", "add-remove"}
-        The noise has scale 2 / epsilon or 1 / epsilon.
+    delta, neighbors, noise
+        See `noise_variance`.
 
     Returns
     -------
@@ -305,7 +306,7 @@ def perturbed_mise(
     Notes
     -----
     The three terms are the bias for narrow bins, the sampling error (without the small part -int p^2 / n) and the exact
-    noise, v = 1 / (2 sinh(epsilon / 4)^2), about 8 / epsilon^2, under replacement. Clipping reduces a large last term.
+    noise, with v of `noise_variance`, about 8 / epsilon^2 for many cells. Clipping reduces a large last term.
 
     References
     ----------
@@ -315,48 +316,18 @@ def perturbed_mise(
     --------
     >>> import dpfast as dpf
     >>> round(dpf.theory.perturbed_mise(1000, 10, epsilon=0.1, roughness=99.5652), 4)
-    0.173
+    0.1551
     """
     n, rough = _checks.whole("n", n, least=1), _checks.nonnegative("roughness", roughness)
     each = [_checks.whole("bins", c, least=1) for c in (bins if isinstance(bins, Sequence) else (bins,))]
-    return _perturbed_mise(min(each), math.prod(each), n, rough, noise_variance(epsilon, neighbors=neighbors))
+    m = math.prod(each)
+    variance = noise_variance(epsilon, cells=m, delta=delta, neighbors=neighbors, noise=noise)
+    return mise_with_noise(each, n, rough, (m / n) ** 2 * variance)
 
 
-def _perturbed_mise(c: int, m: int, n: int, roughness: float, variance: float) -> float:
-    return roughness / (12 * c * c) + m / n + (m / n) ** 2 * variance
-
-
-def noise_variance(epsilon: float, *, neighbors: str = "replace-one") -> float:
-    """Variance of the noise on each count of a perturbed histogram: ``1 / (2 sinh(1 / (2 scale))^2)``.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    neighbors : {"replace-one", "add-remove"}
-        The noise has scale 2 / epsilon or 1 / epsilon.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> round(dpf.theory.noise_variance(0.1), 2)
-    799.83
-    """
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    if neighbors not in CHANGED_COUNTS:
-        raise ValueError(f"neighbors must be {' or '.join(map(repr, CHANGED_COUNTS))}, not {neighbors!r}")
-    half = epsilon / (2 * CHANGED_COUNTS[neighbors])
-    deviation = math.sqrt(0.5) / math.sinh(half) if 0 < half < 350 else 0.0 if half else math.inf
-    return deviation * deviation
+def mise_with_noise(bins: Sequence[int], n: int, roughness: float, noise_error: float) -> float:
+    """`perturbed_mise`, given the part of it that the noise has."""
+    return roughness / (12 * min(bins) ** 2) + math.prod(bins) / n + noise_error
 
 
 def perturbed_bins(
@@ -365,13 +336,15 @@ def perturbed_bins(
     epsilon: float,
     roughness: float,
     dimensions: SupportsIndex = 1,
+    delta: float = 0.0,
     neighbors: str = "replace-one",
+    noise: str = "auto",
 ) -> int:
     """Number of bins on each axis that minimises `perturbed_mise`.
 
     Parameters
     ----------
-    n, epsilon, roughness, neighbors
+    n, epsilon, roughness, delta, neighbors, noise
         See `perturbed_mise`.
     dimensions : int
         Number of columns r, at least 1.
@@ -402,13 +375,19 @@ def perturbed_bins(
     """
     n, r = _checks.whole("n", n, least=1), _checks.whole("dimensions", dimensions, least=1)
     rough = _checks.nonnegative("roughness", roughness)
-    variance = noise_variance(epsilon, neighbors=neighbors)
 
-    def rises(c: int) -> bool:  # the error is convex in c
-        more, fewer = (_perturbed_mise(each, each**r, n, rough, variance) for each in (c + 1, c))
-        return more >= fewer
+    def error(c: int) -> float:
+        return perturbed_mise(
+            n, (c,) * r, epsilon=epsilon, roughness=rough, delta=delta, neighbors=neighbors, noise=noise
+        )
 
-    return least(rises)
+    def rises(c: int) -> bool:
+        return error(c + 1) >= error(c)
+
+    # The error is convex in c up to the most cells with balanced noise, if that is Laplace, and above them.
+    last = least(lambda c: (c + 1) ** r > MOST_BALANCED)
+    below = range(1, last + 1) if delta else [least(lambda c: c >= last or rises(c))]
+    return min(*below, last + least(lambda c: rises(last + c)), key=error)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
 from dpfast import _checks
@@ -165,3 +167,31 @@ def _normal_plus_laplace_tail(t: float, deviation: float, scale: float) -> float
     inner = bell * float(erfcx((c - u) / math.sqrt(2))) if u < c else math.exp(c * (c / 2 - u)) * float(ndtr(u - c))
     outer = bell * float(erfcx((c + u) / math.sqrt(2)))
     return 2 * float(ndtr(-u)) + inner - outer
+
+
+def normal_plus_box_error(deviation: float, scale: float, dimension: int, confidence: float) -> float:
+    """The least t with ``P(|deviation Z + scale X| <= t) >= confidence``, Z standard normal.
+
+    X is a coordinate of a vector of density proportional to ``exp(-max_i |x_i|)``: standard Laplace for one dimension.
+    """
+    if dimension == 1:
+        return normal_plus_laplace_error(deviation, scale, confidence)
+    # |X| is uniform up to a Gamma(dimension + 1) variable: Gauss-Legendre quadrature over it.
+    nodes, weights = np.polynomial.legendre.leggauss(256)
+    most = dimension + 10 * math.sqrt(dimension) + 60
+    reach = (nodes + 1) * most / 2
+    masses = weights * most / 2 * np.exp(dimension * np.log(reach) - reach - math.lgamma(dimension + 1))
+    low, high = 0.0, 40 * deviation + most * scale
+    while low < (middle := (low + high) / 2) < high:
+        failing = masses @ _normal_plus_uniform_tail(middle, deviation, scale * reach)
+        low, high = (low, middle) if failing <= 1 - confidence else (middle, high)
+    return high
+
+
+def _normal_plus_uniform_tail(t: float, deviation: float, reach: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``P(|deviation Z + U| > t)``, Z standard normal and U uniform up to `reach` on both sides."""
+
+    def excess(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * ndtr(-z))
+
+    return np.asarray(deviation / reach * (excess((t - reach) / deviation) - excess((t + reach) / deviation)))

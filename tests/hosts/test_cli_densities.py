@@ -41,6 +41,13 @@ def test_histogram(file, x, capsys):
     assert "500 records in 7 bins; epsilon = 1" in lines[-2]
 
 
+@pytest.mark.parametrize(("epsilon", "delta", "paid"), [("1", "1e-6", 0.0), ("0.1", "0.1", 0.1)])
+def test_delta_is_paid_for_less_noise_only(file, capsys, epsilon, delta, paid):
+    options = ["--bounds", "0", "100", "--step", "1", "--bins", "70", "--epsilon", epsilon, "--delta", delta]
+    assert main(["histogram", file, "--column", "age", *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] == pytest.approx(paid)
+
+
 def test_many_bins_share_lines(file, capsys):
     assert main(["histogram", file, "--column", "age", *PUBLIC, "--bins", "100"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -29,12 +29,13 @@ MECHANISMS = [
     PerturbedHistogram(5, grid=GRID, epsilon=1.0),
     SeriesCoefficients(5, grid=GRID, epsilon=1.0),
     dpf.NestedBoxes(grid=GRID, epsilon=2.0),
+    dpf.robust.IndependentColumns(grid=GRID, dimension=2, epsilon=2.0, delta=1e-6),
 ]
 RECORDS = np.random.default_rng(0).normal(30, 8, 500)
 
 
 def records(mechanism):
-    return np.stack([RECORDS, RECORDS[::-1]], axis=1) if isinstance(mechanism, dpf.NestedBoxes) else RECORDS
+    return np.stack([RECORDS, RECORDS[::-1]], axis=1) if mechanism.dimensions == 2 else RECORDS
 
 
 def same(a, b):

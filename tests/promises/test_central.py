@@ -286,6 +286,8 @@ def test_the_loss_at_drawn_values(mechanism):
     """T5 in machine arithmetic, for neighbours with hard numbers: the loss of a pure mechanism is at most epsilon."""
     if mechanism.privacy.delta or getattr(mechanism, "combine", "") == "winsorized":
         return  # its law is a sum over all pairs of quartiles, on small grids only: tests/units/test_aggregate.py
+    if isinstance(mechanism, (dpf.Covariance, dpf.SecondMoments)):
+        return  # its law has no closed form: tests/units/test_covariance.py, tests/units/test_matrices.py
     rng = np.random.default_rng(10)
     for _ in range(6):
         x = rng.choice([*ADVERSARIAL, *rng.normal(40, 30, 12)], 12)
@@ -388,8 +390,8 @@ def test_states_of_one_mechanism_in_many_threads():
 
 
 def secretly(mechanisms):
-    """Sixty releases of each by the secure generator: two that are equal were made of the same words."""
-    return [np.asarray(m.release(shaped(m, NEAR), size=60)).tobytes() for m in mechanisms]
+    """Many releases of each by the secure generator: two that are equal were made of the same words."""
+    return [np.asarray(m.release(shaped(m, NEAR), size=400)).tobytes() for m in mechanisms]
 
 
 NEAR = np.linspace(48, 49, 31)

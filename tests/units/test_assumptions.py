@@ -138,16 +138,45 @@ def test_without_privacy_noise_it_is_the_sampling_error():
         assert mechanism.error(n, distribution=NORMAL) * math.sqrt(n) == pytest.approx(z * deviation, rel=0.04)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (1000, 0.1), (10**6, 1.0)])
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (50, 4.0), (1000, 0.1), (10**6, 1.0)])
 def test_deviation(n, epsilon):
     """A mean of normals is normal: both ways agree with each other and with a simulation of the two errors."""
     mean, total = globally(Mean(), epsilon), globally(Sum(), epsilon)
     predicted = mean.error(n, deviation=1.0, confidence=0.9)
     assert predicted == pytest.approx(mean.error(n, distribution=NORMAL, confidence=0.9), rel=5e-3)
     assert total.error(n, deviation=1.0, confidence=0.9) == pytest.approx(n * predicted, rel=1e-9)
-    rng = Generator(PCG64(1))
-    errors = np.abs(rng.normal(0, n**-0.5, 10**6) + rng.laplace(0, 40 / n / epsilon, 10**6))
-    assert predicted == pytest.approx(np.quantile(errors, 0.9), rel=5e-3)
+    assert predicted == pytest.approx(error_in_simulation(mean, n, 1.0), rel=5e-3)
+
+
+def error_in_simulation(mean, n, deviation):
+    """The 0.9-quantile of the errors by sampling and by the noise of the law."""
+    rng, noise = Generator(PCG64(1)), np.empty(10**6, np.int64)
+    mean.law(np.zeros(n)).noise.fill(PCG64(2), noise)
+    unit = mean.grid.step / n
+    return np.quantile(np.abs(rng.normal(0, deviation * n**-0.5, noise.size) + noise * unit), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "deviation", "bounds"),
+    [(50, 1.0, 1.0, (0, 3)), (20, 4.0, 0.5, (0, 10)), (1000, 6.0, 2.0, (0, 40))],
+)
+@pytest.mark.parametrize("noise", ["discrete-laplace", "staircase"])
+def test_deviation_of_integers(n, epsilon, deviation, bounds, noise):
+    """Noise of few steps, which is far from continuous."""
+    grid = dpf.Grid(*bounds, step=1)
+    mean = dpf.GlobalSensitivity(Mean(), grid=grid, epsilon=epsilon, noise=noise)
+    predicted = mean.error(n, deviation=deviation, confidence=0.9)
+    assert predicted == pytest.approx(error_in_simulation(mean, n, deviation), rel=5e-3)
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "staircase"])
+def test_noise_alone(noise):
+    """Of a negligible deviation: the least magnitude that the noise keeps with this probability, by its exact law."""
+    mean = dpf.GlobalSensitivity(Mean(), grid=dpf.Grid(0, 10, step=1), epsilon=2.0, noise=noise)
+    law, z = mean.law(np.zeros(7)).noise, np.arange(1, 200)
+    for confidence in (0.3, 0.9, 0.99):
+        least = int(np.argmax(2 * np.exp(law.log_tail(z.astype(float))) < 1 - confidence))
+        assert mean.error(7, deviation=1e-6, confidence=confidence) * 7 == pytest.approx(least, abs=1e-3)
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5])

@@ -18,7 +18,7 @@ import dpfast as dpf
 from dpfast import Grid, Privacy, PrivacyProfile, Selection
 from dpfast._kernels import _balls
 from dpfast.densities import PerturbedHistogram
-from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace
+from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
 from dpfast.rounding import root_down, root_up
 from dpfast.theory import gaussian_mu, gaussian_scale
 from tests.reference.divergences import DIGITS, exact, gaussian_delta
@@ -28,37 +28,41 @@ pytestmark = pytest.mark.host
 ROOT = Path(__file__).parents[2]
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 ORDERS = (1 + 2.0**-40, 1.001, 1.5, 2.0, 8.0, 64.0, 1000.0)
-CASES = [("pure", 1), ("laplace", 1), ("bounded-range", 1), ("discrete-laplace", 1), ("discrete-laplace", 7)]
+CASES = [("pure",), ("laplace",), ("bounded-range",), ("discrete-laplace",), ("discrete-laplace", 7)]
+CASES += [("zero-sum-laplace", 2), ("zero-sum-laplace", 5)]
+STAIRS = [("staircase", 1, 1), ("staircase", 3, 2), ("staircase", 10, 5), ("staircase", 11, 6)]  # r is never too small
 
 
-def profile_of(family, parameter, steps=1):
-    return PrivacyProfile(Privacy(parameter), [(family, parameter, 1, steps)])
+def profile_of(family, parameter, *shape):
+    return PrivacyProfile(Privacy(parameter), [(family, parameter, 1, *shape)])
 
 
-@pytest.mark.parametrize(("family", "steps"), [*CASES, ("discrete-laplace", 50)])
+@pytest.mark.parametrize("case", [*CASES, ("discrete-laplace", 50), *STAIRS], ids=str)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_charges_are_the_worst_pairs_rounded_up(family, steps, epsilon):
+def test_charges_are_the_worst_pairs_rounded_up(case, epsilon):
     """At every order, and rho as the mean of the loss; none is above by more than a unit in the last place."""
-    profile = profile_of(family, epsilon, steps)
-    mean = exact(family, epsilon, steps, 1)
+    family, *shape = case
+    profile = profile_of(family, epsilon, *shape)
+    mean = exact(family, epsilon, shape, 1)
     assert mean <= mpf(profile.rho) <= mean * (1 + 2.0**-51)
     for order in ORDERS:
-        found, divergence = profile.renyi_up(order), exact(family, epsilon, steps, order)
+        found, divergence = profile.renyi_up(order), exact(family, epsilon, shape, order)
         assert divergence <= mpf(found) <= divergence * (1 + 2.0**-51)
-    assert holds(mean, family, epsilon, steps)
+    assert holds(mean, family, epsilon, shape)
 
 
-def holds(rho, family, epsilon, steps):
+def holds(rho, family, epsilon, shape):
     with mp.workdps(DIGITS):
-        return all(exact(family, epsilon, steps, order) <= order * mpf(rho) for order in ORDERS)
+        return all(exact(family, epsilon, shape, order) <= order * mpf(rho) for order in ORDERS)
 
 
-@pytest.mark.parametrize(("family", "steps"), CASES)
+@pytest.mark.parametrize("case", [*CASES, *STAIRS], ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_a_rho_2_percent_too_small_is_rejected(family, steps, epsilon):
-    rho = profile_of(family, epsilon, steps).rho
-    assert holds(rho, family, epsilon, steps)
-    assert not holds(0.98 * rho, family, epsilon, steps)
+def test_a_rho_2_percent_too_small_is_rejected(case, epsilon):
+    family, *shape = case
+    rho = profile_of(family, epsilon, *shape).rho
+    assert holds(rho, family, epsilon, shape)
+    assert not holds(0.98 * rho, family, epsilon, shape)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +80,18 @@ def test_rho_is_that_of_the_specification(family, at_1_2_4):
 def test_the_table_of_the_proof_note():
     table = (ROOT / "docs" / "proofs" / "concentration.md").read_text().partition("**Least rho**")[2]
     (_, *epsilons), _, *rows = [row.strip("| ").split(" | ") for row in table.split("\n") if row.startswith("|")]
-    assert [len(rows), len(epsilons)] == [5, 6]
+    assert [len(rows), len(epsilons)] == [8, 6]
     for name, *cells in rows:
         family, _, steps = name.partition(", s = ")
-        found = [profile_of(family, float(epsilon), int(steps or 1)).rho for epsilon in epsilons]
+        shapes = [(int(steps or 1),)] * 6
+        if family == "staircase":
+            shapes = [
+                (s, _balls.staircase_r(s / Fraction(epsilon), s))
+                for (s,), epsilon in zip(shapes, epsilons, strict=True)
+            ]
+        found = [
+            profile_of(family, float(epsilon), *shape).rho for epsilon, shape in zip(epsilons, shapes, strict=True)
+        ]
         assert found == pytest.approx([float(cell) for cell in cells], rel=5e-5)
 
 
@@ -106,28 +118,63 @@ def test_discrete_laplace_is_between_pure_and_laplace():
         assert profile_of("discrete-laplace", epsilon).renyi_up(3.0) == profile_of("pure", epsilon).renyi_up(3.0)
 
 
-@pytest.mark.parametrize("family", ["pure", "laplace", "bounded-range", "discrete-laplace"])
-def test_extremes(family):
+@pytest.mark.parametrize("case", [*CASES, ("staircase", 10, 1), ("staircase", 10, 10)], ids=str)
+def test_extremes(case):
     """Every epsilon has a certified charge, which is never above epsilon."""
     for epsilon in (0.0, 5e-324, 1e-170, 1e3, 1e300, 1.7e308):
-        profile = profile_of(family, epsilon)
+        family, *shape = case
+        profile = profile_of(family, epsilon, *shape)
         for order in (math.nextafter(1, 2), 2.0, 1e300):
             assert profile.rho <= epsilon
             assert profile.renyi_up(order) <= epsilon
             assert (profile.renyi_up(order) > 0) == (epsilon > 0)
-    assert profile_of(family, 1e300).renyi_up(2.0) == 1e300
+    assert profile_of(family, 1e300, *shape).renyi_up(2.0) == 1e300
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(CASES), st.floats(1e-6, 30.0), st.floats(0, 12), st.integers(1, 9))
+@given(st.sampled_from([*CASES, *STAIRS]), st.floats(1e-6, 30.0), st.floats(0, 12), st.integers(1, 9))
 def test_divergences_are_below_rho_at_every_order(case, epsilon, exponent, times):
     """And both grow with epsilon."""
-    (family, steps), order = case, 1 + 2.0 ** (exponent - 8)
-    profile = PrivacyProfile(Privacy(epsilon), [(family, epsilon, times, steps)])
-    more = PrivacyProfile(Privacy(epsilon), [(family, epsilon * 1.01, times, steps)])
+    (family, *shape), order = case, 1 + 2.0 ** (exponent - 8)
+    profile = PrivacyProfile(Privacy(epsilon), [(family, epsilon, times, *shape)])
+    more = PrivacyProfile(Privacy(epsilon), [(family, epsilon * 1.01, times, *shape)])
     assert profile.renyi_up(order) <= profile.rho * order * (1 + 2.0**-50)
     assert profile.rho <= more.rho
     assert profile.renyi_up(order) <= more.renyi_up(order)
+
+
+class TestStaircase:
+    @pytest.mark.parametrize("steps", [1, 2, 3, 10])
+    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 2.0, 8.0])
+    def test_any_r_is_charged_at_most_as_pure_and_at_least_its_divergence(self, epsilon, steps):
+        """At all orders; exactly, by its mean loss, for the r of least mean magnitude and those above it."""
+        best = _balls.staircase_r(steps / Fraction(epsilon), steps)
+        for r in range(1, steps + 1):
+            profile = profile_of("staircase", epsilon, steps, r)
+            assert profile.rho <= profile_of("pure", epsilon).rho
+            assert holds(profile.rho, "staircase", epsilon, (steps, r))
+            if best <= r <= (steps + 1) // 2:
+                assert mpf(profile.rho) <= exact("staircase", epsilon, (steps, r), 1) * (1 + 2.0**-51)
+
+    def test_the_mean_loss_is_not_enough_for_all_r(self):
+        """The control: with r = s = 10 at epsilon = 8 the divergence of order 1.5 is above 1.5 times the mean loss."""
+        assert not holds(exact("staircase", 8.0, (10, 10), 1) * 1.05, "staircase", 8.0, (10, 10))
+
+    @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+    @pytest.mark.parametrize(("steps", "r"), [(10, 1), (10, 4), (10, 5), (10, 8), (7, 3)])
+    def test_a_charge_is_that_of_the_largest_shift(self, epsilon, steps, r):
+        """Of all shifts up to s, both ways, by enumeration; the charge of a smaller r is exceeded."""
+        noise, z = Staircase(steps / Fraction(epsilon), steps, r), np.arange(-3000.0, 3001.0)
+        shifts = [d for d in range(-steps, steps + 1) if d]
+        for order in (1.001, 2.0, 30.0):
+            found = [
+                float(logsumexp(order * noise.logpmf(z) + (1 - order) * noise.logpmf(z - d))) / (order - 1)
+                for d in shifts
+            ]
+            assert max(found) == pytest.approx(max(found[0], found[-1]), rel=1e-9)
+            assert max(found) == pytest.approx(profile_of("staircase", epsilon, steps, r).renyi_up(order), rel=1e-8)
+            if 1 < r <= steps // 2:
+                assert max(found) > profile_of("staircase", epsilon, steps, r - 1).renyi_up(order)
 
 
 def test_formulas_are_rounded_up():
@@ -223,11 +270,33 @@ class TestMechanisms:
         mechanism = PerturbedHistogram(2, grid=Grid(0, 2, step=1), epsilon=2.0, neighbors=neighbors)
         changed = [0, 2] if neighbors == "replace-one" else [0, 0, 2]
         cells = np.stack(np.meshgrid(np.arange(-60, 61), np.arange(-60, 61)), axis=-1).reshape(-1, 2)
+        balanced = neighbors == "replace-one"
+        cells = cells[cells.sum(axis=1) == 2] if balanced else cells
         pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], changed)]
-        assert mechanism.privacy_profile.parts[0][0] == "discrete-laplace"
+        assert mechanism.privacy_profile.parts[0][0] == ("zero-sum-laplace" if balanced else "discrete-laplace")
         shares = self.ratios([pair], mechanism.privacy_profile)
         assert max(shares) <= 1 + 1e-9
         assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+
+    @pytest.mark.parametrize("epsilon", [1.0, 4.0])
+    def test_histograms_of_three_cells_are_exact(self, epsilon):
+        mechanism = PerturbedHistogram(3, grid=Grid(0, 3, step=1), epsilon=epsilon)
+        cells = np.array(list(itertools.product(range(-80, 81), repeat=2)))
+        cells = np.column_stack([cells, 2 - cells.sum(axis=1)])
+        pair = [mechanism.law(np.array(x)).logpmf(cells) for x in ([0, 0], [0, 3])]
+        shares = self.ratios([pair], mechanism.privacy_profile)
+        assert max(shares) <= 1 + 1e-9
+        assert min(shares[0], *shares[1::2]) > 1 - 1e-9
+        few = PrivacyProfile(mechanism.privacy, [("zero-sum-laplace", epsilon, 1, 4)])
+        assert max(self.ratios([pair], few)) > 1 + 1e-3
+
+    def test_zero_sum_is_between_pure_and_independent_noise(self):
+        for epsilon in EPSILONS:
+            rhos = [profile_of("zero-sum-laplace", epsilon, k).rho for k in (2, 3, 4, 10, 64, 256, 1000)]
+            assert rhos == sorted(rhos, reverse=True)
+            assert rhos[0] == pytest.approx(profile_of("pure", epsilon).rho, rel=1e-14)
+            assert rhos[-1] == rhos[-2] > 2 * profile_of("discrete-laplace", epsilon / 2).rho
+            assert profile_of("zero-sum-laplace", epsilon).rho == rhos[0]
 
 
 class TestGaussian:

@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 from numpy.random import PCG64
 
 from dpfast._kernels import _samplers
-from dpfast.laws import ClampedNoise, RoundedGaussian
+from dpfast.laws import ClampedNoise, RoundedGaussian, RoundedGaussians
 from tests.reference import laws, normal
 from tests.scripted import ScriptedBits
 from tests.statistical import ALPHA, chi_square_rejects
@@ -273,3 +273,32 @@ def test_privacy_of_the_continuous_mechanism(epsilon, delta, ratio, shift):
 
     assert lost(ratio * shift) <= delta * (1 + 1e-8)
     assert lost(0.98 * ratio * shift) > delta
+
+
+# A standard deviation for each coordinate
+
+
+SIGMAS = [0.3, 1.0, Fraction(22, 3), 7.3, 2.0**30, 2.0**50 + 1]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_rows_of_sigmas_are_single_draws_of_the_same_words(exact):
+    n, d = 200, len(SIGMAS)
+    out, words = np.empty((n, d), np.int64), np.empty(n * d, np.uint64)
+    _samplers.fill_rounded_gaussians(PCG64(3), SIGMAS, out, exact=exact)
+    _samplers.fill_words(PCG64(3), words)
+    for j, sigma in enumerate(SIGMAS):
+        single = draws(sigma, n, source=ScriptedBits(words.reshape(n, d)[:, j].tolist()))
+        assert np.array_equal(out[:, j], single)
+    with pytest.raises(ValueError, match="a sigma for each entry"):
+        _samplers.fill_rounded_gaussians(PCG64(3), SIGMAS[1:], out)
+
+
+def test_the_law_of_rows_is_a_product():
+    noise, z = RoundedGaussians(SIGMAS[:4]), np.random.default_rng(0).integers(-9, 9, (50, 4)).astype(float)
+    wanted = sum(RoundedGaussian(sigma).logpmf(z[:, j]) for j, sigma in enumerate(SIGMAS[:4]))
+    assert noise.logpmf(z) == pytest.approx(wanted, rel=1e-13)
+    out = np.empty((200_000, 4), np.int64)
+    noise.fill_blocks(PCG64(0), out)
+    deviations = np.sqrt(np.array([float(sigma) for sigma in SIGMAS[:4]]) ** 2 + 1 / 12)
+    assert out[:, 1:].std(axis=0) == pytest.approx(deviations[1:], rel=0.01)

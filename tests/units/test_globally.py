@@ -1,8 +1,11 @@
 """GlobalSensitivity: exact sums, sensitivities by brute force, laws by definition, independence of the row order."""
 
+import contextlib
 import copy
+import importlib
 import math
 import pickle
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -16,9 +19,9 @@ from numpy.random import PCG64
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
-from dpfast import GlobalSensitivity, Grid, Privacy
+from dpfast import GlobalSensitivity, Grid, Privacy, PrivacyProfile
 from dpfast._kernels import _select
-from dpfast.laws import ClampedNoise, RoundedLaplace
+from dpfast.laws import ClampedNoise, DiscreteLaplace, RoundedLaplace, Staircase
 from dpfast.statistics import Count, Mean, Median, Sum, Variance, moment
 from tests.reference import grid as reference_grid
 from tests.reference import laws
@@ -26,6 +29,7 @@ from tests.reference.statistics import MOMENT_CASES
 from tests.statistical import chi_square_rejects
 
 pytestmark = pytest.mark.kernel
+NOISES = ("discrete-laplace", "staircase")
 
 # A count is released for neighbours of another number of records: tests/promises/test_add_remove.py.
 TWINS = {case.statistic: case.twin for case in MOMENT_CASES.values() if not isinstance(case.statistic, Count)}
@@ -165,30 +169,168 @@ class TestLaw:
             assert ((draws >= 0) & (draws <= 2**63 - 2)).all()
 
 
+class Table:
+    """A symmetric law by the masses of -m..m."""
+
+    def __init__(self, masses):
+        with np.errstate(divide="ignore"):
+            self._logs, self._tails = np.log(masses), np.log(np.cumsum(masses[::-1])[::-1])
+
+    def logpmf(self, z):
+        return self._logs[z.astype(int) + len(self._logs) // 2]
+
+    def log_tail(self, z):
+        return self._tails[z.astype(int) + len(self._logs) // 2]
+
+
+def spread(noise, r):
+    """The levels of staircase noise, with their probabilities, on the integers of the levels of another r."""
+    z = np.arange(-60 * noise.s, 60 * noise.s + 1)
+    mine, other = ((np.maximum(np.abs(z) - first, -1) // noise.s + 1) for first in (noise.r, r))
+    levels = np.append(np.bincount(mine, np.exp(noise.logpmf(z.astype(float)))), 0.0)
+    return Table(levels[other] / np.bincount(other)[other])
+
+
+class Moved:
+    """A law, moved by an offset."""
+
+    def __init__(self, law, offset):
+        self._law, self._offset = law, offset
+        self.support = tuple(end + offset for end in law.support)
+
+    def logpmf(self, k):
+        return self._law.logpmf(k - self._offset)
+
+    def value(self, k):
+        return np.asarray(k, dtype=float)
+
+
 class TestMechanism:
     @EVERY
+    @pytest.mark.parametrize("noise", NOISES)
     @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 50.0])
-    def test_certified(self, statistic, epsilon):
+    def test_certified(self, statistic, epsilon, noise):
         for grid in (Grid(0, 1, step=1), Grid(-1, 2, step=0.5)):
-            mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon)
+            mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=epsilon, noise=noise)
             for n in (1, 2, 3):
                 assert dpf.audit.verify(mechanism, n=n, values=4).holds
 
     @EVERY
-    def test_less_noise_is_rejected(self, statistic, monkeypatch):
+    @pytest.mark.parametrize("noise", NOISES)
+    def test_a_sensitivity_too_small_by_one_step_is_rejected(self, statistic, noise, monkeypatch):
         right = type(statistic).sensitivity
-        monkeypatch.setattr(type(statistic), "sensitivity", lambda self, grid, n: right(self, grid, n) * 9 // 10)
-        mechanism = GlobalSensitivity(statistic, grid=Grid(0, 10, step=1), epsilon=1.0)
+        monkeypatch.setattr(type(statistic), "sensitivity", lambda self, grid, n: right(self, grid, n) - 1)
+        mechanism = GlobalSensitivity(statistic, grid=Grid(0, 10, step=1), epsilon=1.0, noise=noise)
         assert not dpf.audit.verify(mechanism, n=3, values=2).holds
+
+    @EVERY
+    @pytest.mark.parametrize("noise", NOISES)
+    def test_noise_clamped_before_it_is_added_is_rejected(self, statistic, noise):
+        """The control: the ends of the clamped noise then show where the center is."""
+
+        @dataclass(frozen=True, repr=False)
+        class Clamping(GlobalSensitivity):
+            def law_of(self, sums):
+                law = super().law_of(sums)
+                return Moved(ClampedNoise(law.noise, center=40, last=80, decode=np.asarray), law.center)
+
+        mechanism = Clamping(statistic, grid=Grid(0, 10, step=1), epsilon=1.0, noise=noise)
+        assert not dpf.audit.verify(mechanism, n=3, values=2).holds
+
+    @EVERY
+    @pytest.mark.parametrize("other", [2.0, 8.0])
+    def test_stairs_with_the_r_of_another_epsilon_are_rejected(self, statistic, other, monkeypatch):
+        """The control: levels of the right probabilities, spread over the integers of the levels of another r."""
+
+        @dataclass(frozen=True, repr=False)
+        class Mixed(GlobalSensitivity):
+            def law_of(self, sums):
+                law = super().law_of(sums)
+                noise = spread(law.noise, Staircase(law.noise.s / self.made_for, law.noise.s).r)
+                return ClampedNoise(noise, center=law.center, last=law.support[1], decode=np.asarray)
+
+        for made_for, holds in ((1, True), (other, False)):
+            monkeypatch.setattr(Mixed, "made_for", Fraction(made_for), raising=False)
+            mechanism = Mixed(statistic, grid=Grid(0, 10, step=1), epsilon=1.0, noise="staircase")
+            assert dpf.audit.verify(mechanism, n=3, values=2).holds == holds
 
     def test_a_coarse_variance_is_certified(self, monkeypatch):
         """Rounding to release codes, on a grid where it happens; not allowed for, it is rejected."""
         monkeypatch.setattr(moment, "_RESOLUTION", 3)
+        monkeypatch.setattr(moment, "_MOST_STEPS", 4)
         mechanism = GlobalSensitivity(Variance(), grid=Grid(0, 11, step=1), epsilon=1.0)
         assert Variance().coarseness(mechanism.grid, 3) == 32
         assert dpf.audit.verify(mechanism, n=3, values=12).holds
         monkeypatch.setattr(Variance, "sensitivity", lambda self, grid, n: 2 * 121 // 32 * 32)
         assert not dpf.audit.verify(mechanism, n=3, values=12).holds
+
+    def test_a_count_has_the_error_of_the_geometric_mechanism(self):
+        """Within 1 %, far from 0; the control: rounded Laplace noise has 13, 54 and 263 % more."""
+        z, x = np.arange(-400, 401), np.zeros(1000)
+        for epsilon, more in ((1.0, 1.12), (2.0, 1.53), (4.0, 3.6)):
+            q = math.exp(-epsilon)
+            geometric = 2 * q / (1 - q * q)
+            law = GlobalSensitivity(Count(), grid=Grid(0, 1, step=1), epsilon=epsilon, neighbors="add-remove").law(x)
+            assert np.sum(np.abs(z) * law.pmf(z + 1000)) == pytest.approx(geometric, rel=0.01)
+            assert np.sum(np.abs(z) * np.exp(RoundedLaplace(1 / epsilon).logpmf(z))) > more * geometric
+
+    def test_noise_is_that_of_less_magnitude_by_5_percent(self):
+        def noise(statistic, epsilon, last, **options):
+            return GlobalSensitivity(statistic, grid=Grid(0, last, step=1), epsilon=epsilon, **options).law([0.0]).noise
+
+        z = np.arange(-2000.0, 2001.0)
+        for last in (1, 2, 3, 10):
+            for epsilon in (0.5, 1.0, 1.2, 1.4, 2.0, 8.0):
+                kinds = [noise(Mean(), epsilon, last, noise=name) for name in NOISES]
+                plain, stairs = (np.sum(np.abs(z) * np.exp(kind.logpmf(z))) for kind in kinds)
+                better = Staircase if stairs <= 0.95 * plain else DiscreteLaplace
+                assert type(noise(Mean(), epsilon, last)) is type(noise(Sum(), epsilon, last)) is better
+                if (last, epsilon) == (10, 8.0):
+                    assert stairs < 0.04 * plain
+                assert type(noise(Count(), epsilon, last, neighbors="add-remove")) is DiscreteLaplace
+
+    @EVERY
+    @pytest.mark.parametrize("noise", ["auto", *NOISES])
+    @pytest.mark.parametrize("epsilon", [0.5, 2.0])
+    def test_profile_is_that_of_the_law(self, statistic, noise, epsilon):
+        """At every n: exact where the sensitivity does not depend on n, never too small."""
+        mechanism = GlobalSensitivity(statistic, grid=Grid(0, 10, step=1), epsilon=epsilon, noise=noise)
+        profile = mechanism.privacy_profile
+        for n in (2, 3, 50):
+            steps = int(mechanism.scale(n) * Fraction(epsilon))
+            law = mechanism.law(np.zeros(n)).noise
+            z = np.arange(-40 * steps, 41 * steps).astype(float)
+            p, q = law.logpmf(z), law.logpmf(z - steps)
+            rho = math.fsum(np.exp(p) * (p - q))
+            assert rho <= profile.rho * (1 + 1e-9)
+            assert rho == pytest.approx(profile.rho, rel=0.02 if isinstance(statistic, Variance) else 1e-6)
+
+    @pytest.mark.parametrize("noise", ["auto", *NOISES])
+    @pytest.mark.parametrize("last", [1, 2, 2**10, 2**40])
+    def test_the_profile_of_a_variance_holds_for_all_n(self, noise, last):
+        """It is that of fewer steps than any n has."""
+        statistic, grid = Variance(), Grid(0, last, step=1)
+        mechanism = GlobalSensitivity(statistic, grid=grid, epsilon=1.0, noise=noise)
+        assert mechanism.privacy_profile.rho <= PrivacyProfile(Privacy(1.0)).rho
+        least = statistic.steps(grid)
+        for n in [2, 3, 10, 1000, *(2**k + d for k in (20, 31, 32, 33, 41, 42) for d in (-1, 0))]:
+            assert mechanism.scale(n) >= least
+        for n in (2**43, 2**60):
+            if mechanism.scale(n) < least:
+                with pytest.raises(ValueError, match="at most 2\\*\\*42 records"):
+                    mechanism.check_records(n)
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("steps", [1, 2, 3, 10, 31])
+    def test_laplace_of_a_little_more_epsilon_dominates_discrete_laplace(self, epsilon, steps):
+        """At every loss t; the control: Laplace of the same epsilon does not."""
+        scale = steps / Fraction(epsilon)
+        z = np.arange(-int(40 * scale) - steps, int(40 * scale) + 2 * steps, dtype=float)
+        p, q = (np.exp(DiscreteLaplace(scale).logpmf(z - shift)) for shift in (0, steps))
+        t = np.linspace(-epsilon, epsilon, 401)
+        found = np.maximum(p - np.exp(t)[:, None] * q, 0).sum(axis=1)
+        assert (found <= -np.expm1((t - epsilon - (epsilon / steps) ** 2 / 4) / 2) + 1e-12).all()
+        assert (found > -np.expm1((t - epsilon) / 2) + 1e-7).any()
 
     @EVERY
     def test_out_of_bounds_records_equal_clipped_ones(self, statistic):
@@ -229,6 +371,10 @@ class TestMechanism:
             GlobalSensitivity(Median(), grid=grid, epsilon=1.0)
         with pytest.raises(TypeError, match=r"grid must be a dpfast\.Grid"):
             GlobalSensitivity(Mean(), grid=(0, 9), epsilon=1.0)
+        with pytest.raises(
+            ValueError, match="noise must be one of 'auto', 'discrete-laplace', 'staircase', not 'laplace'"
+        ):
+            GlobalSensitivity(Mean(), grid=grid, epsilon=1.0, noise="laplace")
         with pytest.raises(ValueError, match="epsilon must be positive"):
             GlobalSensitivity(Mean(), grid=grid, epsilon=0)
         with pytest.raises(ValueError, match=r"noise of more than 2\*\*56 steps of the grid"):
@@ -251,6 +397,44 @@ class TestMechanism:
             dpf.variance(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
         with pytest.raises(ValueError, match="delta must be 0 for method='global-sensitivity'"):
             dpf.mean(x, bounds=(0, 1), epsilon=1.0, delta=1e-6)
+
+    @pytest.mark.parametrize("bounds", [(0, 9), (0.5, 8.5), (-0.25, 9.75), (0, 0.5)])
+    def test_integers_get_step_1(self, bounds):
+        """Also within bounds that are not integers, which widen to integers."""
+        x, grid = np.random.default_rng(7).integers(0, 10, 50), Grid(*bounds, step=1)
+        every = [x, x.astype(np.uint8), x[::-1], dpf.Chunks([x[:20], x[20:].astype(np.int8)]), dpf.Chunks(lambda: [x])]
+        for statistic, call in ((Mean(), dpf.mean), (Sum(), dpf.sum), (Variance(), dpf.variance)):
+            expected = GlobalSensitivity(statistic, grid=grid, epsilon=0.5)(x, rng=PCG64(6))
+            for y in every:
+                assert call(y, bounds=bounds, epsilon=0.5, rng=PCG64(6)) == expected
+            bits = GlobalSensitivity(statistic, grid=Grid(0, 1, step=1), epsilon=0.5)(x > 4, rng=PCG64(6))
+            assert call(x > 4, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == bits
+            assert call(x.astype(float), bounds=bounds, epsilon=0.5, rng=PCG64(6)) != expected  # has a finer step
+
+    @pytest.mark.host
+    def test_integer_columns_get_step_1(self):
+        x = np.random.default_rng(7).integers(0, 10, 50)
+        expected = dpf.mean(x, bounds=(0, 9), epsilon=0.5, rng=PCG64(6))
+        for module, column in (
+            ("pandas", lambda pandas: pandas.Series(x)),
+            ("pandas", lambda pandas: pandas.Series(x, dtype="Int64")),
+            ("pyarrow", lambda pyarrow: pyarrow.array(x)),
+            ("pyarrow", lambda pyarrow: pyarrow.chunked_array([x[:9], x[9:]])),
+            ("polars", lambda polars: polars.Series(x)),
+        ):
+            with contextlib.suppress(ImportError):
+                assert (
+                    dpf.mean(column(importlib.import_module(module)), bounds=(0, 9), epsilon=0.5, rng=PCG64(6))
+                    == expected
+                )
+
+    def test_groups_have_the_noise_of_the_mechanism(self):
+        x, labels = np.random.default_rng(8).integers(0, 11, 90_000), np.repeat(np.arange(30_000), 3)
+        for epsilon in (0.5, 4.0):
+            mechanism = GlobalSensitivity(Sum(), grid=Grid(0, 10, step=1), epsilon=epsilon)
+            found = dpf.by_group(mechanism, np.full(x.size, 5), labels=labels, num_groups=30_000, rng=PCG64(1))
+            law = mechanism.law([5, 5, 5])
+            assert not chi_square_rejects(np.bincount(found.astype(int), minlength=31), law.pmf(np.arange(31)))
 
     def test_variance_is_numpys(self):
         x = np.random.default_rng(6).random(10_000)

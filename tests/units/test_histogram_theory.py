@@ -27,6 +27,18 @@ class TestAutomaticBins:
                 found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=roughness, dimensions=r)
                 assert error(found) == min(map(error, range(1, 700)))
 
+    def test_the_rule_with_a_delta(self):
+        """Gaussian noise is better from some number of cells on."""
+        for n, epsilon, delta in ((100, 0.1, 0.1), (1000, 0.01, 0.05), (1000, 1.0, 1e-6)):
+
+            def error(c, n=n, epsilon=epsilon, delta=delta):
+                return dpf.theory.perturbed_mise(n, c, epsilon=epsilon, roughness=30.5, delta=delta)
+
+            found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=30.5, delta=delta)
+            assert error(found) == min(map(error, range(1, 300)))
+            pure = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=30.5)
+            assert error(found) <= dpf.theory.perturbed_mise(n, pure, epsilon=epsilon, roughness=30.5)
+
     def test_only_public_numbers_count(self):
         for x in ([0.5] * 1000, [math.nan] * 1000, np.linspace(0, 1, 1000)):
             assert dpf.histogram(x, bounds=(0, 1), epsilon=1.0).cells.bins == (16,)
@@ -82,9 +94,18 @@ class TestTheory:
         assert abs(np.mean(errors) - without) > 5 * np.std(errors) / math.sqrt(1500)
 
     def test_published_bins_of_the_perturbed_histogram(self):
+        """For independent noise; with noise of sum 0 more bins are better where they are few."""
         cases = {(100, 1.0): 9, (100, 0.1): 3, (1000, 1.0): 23, (1000, 0.1): 10, (1000, 0.01): 3}
         for (n, epsilon), bins in cases.items():
-            assert dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=99.5652) == bins
+            independent = dpf.theory.noise_variance(epsilon)
+
+            def error(c, n=n, variance=independent):
+                return 99.5652 / (12 * c * c) + c / n + (c / n) ** 2 * variance
+
+            assert min(range(1, 100), key=error) == bins
+            found = dpf.theory.perturbed_bins(n, epsilon=epsilon, roughness=99.5652)
+            assert bins <= found <= bins + 1
+            assert dpf.theory.perturbed_mise(n, found, epsilon=epsilon, roughness=99.5652) < error(bins)
         assert [dpf.theory.perturbed_bins(n, epsilon=1e9, roughness=99.5652) for n in (100, 1000)] == [12, 26]
 
     def test_delta_of_theorem_7_is_the_root_of_the_rate(self):

@@ -8,16 +8,19 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mpf
 
 import dpfast as dpf
 from dpfast import BudgetError, Ledger, Privacy, PrivacyProfile
 from dpfast.densities import PerturbedHistogram
+from dpfast.laws import Staircase
 from dpfast.ledger import Charge
 from dpfast.theory import gaussian_mu
-from tests.reference.divergences import gaussian_delta
+from tests.reference.divergences import gaussian_delta, zero_sum_masses
 from tests.releases import GRID, MEAN, MECHANISMS, MEDIAN, X
 from tests.untouchable import Untouchable
 
@@ -39,7 +42,7 @@ class TestRho:
         profile = mechanism.privacy_profile
         spent = Privacy(rho=3 * profile.rho, delta=3 * profile.failure, neighbors=mechanism.privacy.neighbors)
         assert ledger.spent.rho == pytest.approx(spent.rho, rel=1e-15)
-        assert Fraction(ledger.spent.rho) >= 3 * Fraction(profile.rho)
+        assert Fraction(ledger.spent.rho) >= 3 * profile.exact_rho
         assert (ledger.spent.delta, ledger.spent.unit) == (spent.delta, "rho")
 
     def test_releases(self):
@@ -92,7 +95,7 @@ class TestRho:
 
     def test_it_admits_more_than_the_untight_rho(self):
         """Laplace noise of epsilon = 2: 1.135 where epsilon**2 / 2 is 2."""
-        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=2.0)
+        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=2.0, noise="discrete-laplace")
         assert Ledger(rho=8.0).affords(mean, times=7)
         assert not Ledger(rho=8.0).affords(mean, times=8)
 
@@ -175,10 +178,11 @@ class TestUnits:
 
     def test_steps_are_kept(self):
         ledger = Ledger(rho=1.0)
-        ledger.reserve(PrivacyProfile(Privacy(0.5), [("discrete-laplace", 0.25, 1, 8), ("discrete-laplace", 0.25, 1)]))
+        parts = (("discrete-laplace", 0.25, 1, 8), ("discrete-laplace", 0.25, 1), ("staircase", 0.125, 1, 10, 5))
+        ledger.reserve(PrivacyProfile(Privacy(0.625), parts))
         again = Ledger.from_json(ledger.to_json())
         assert again.charges == ledger.charges
-        assert again.charges[0].profile.parts == (("discrete-laplace", 0.25, 1, 8), ("discrete-laplace", 0.25, 1))
+        assert again.charges[0].profile.parts == parts
 
     @pytest.mark.parametrize("unit", BUDGETS)
     def test_files(self, unit, tmp_path):
@@ -247,7 +251,7 @@ class TestUnits:
         assert ledger.spent.epsilon == 0.5
         assert [charge.profile.parts for charge in ledger.charges] == [
             (("pure", 0.125, 2),),
-            (("discrete-laplace", 0.125, 2),),
+            (("zero-sum-laplace", 0.25, 1, 3),),
         ]
 
     @pytest.mark.parametrize(
@@ -345,18 +349,38 @@ class TestGaussianPartsElsewhere:
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(1.0, plan=[PrivacyProfile(Privacy(mu=1e-3))])
 
-    @pytest.mark.parametrize("several", [(1,), (2,), (8,), (1, 2, 8)])
+    @pytest.mark.parametrize(
+        "several",
+        [
+            *([("discrete-laplace", s)] for s in (1, 2, 8, 2010)),
+            *([("staircase", *stairs)] for stairs in ((1, 1), (3, 1), (10, 5), (10, 10))),
+            [("discrete-laplace", s) for s in (1, 2, 8)],
+            [("staircase", 10, 5), ("discrete-laplace", 2), ("staircase", 3, 2)],
+        ],
+    )
     @pytest.mark.parametrize("mu", [0.0, 0.2])
     def test_plans_of_several_families(self, several, mu):
-        """Against the sum, over all outcomes of discrete Laplace noise, of the delta of a Gaussian at what is left."""
+        """Against the sum, over all losses by integer noise, of the delta of a Gaussian at what is left."""
         pytest.importorskip("dp_accounting")
         rate, epsilon, exact = 0.3, 0.25 * len(several), 0.0
-        for outcomes in itertools.product(*(steps_of_losses(rate, steps) for steps in several)):
+        for outcomes in itertools.product(*(losses(family, rate, *shape) for family, *shape in several)):
             mass, left = math.prod(mass for mass, _ in outcomes), epsilon - sum(loss for _, loss in outcomes)
             exact += mass * float(gaussian_delta(mu, left) if mu else max(0.0, -math.expm1(left)))
-        plan = [PrivacyProfile(Privacy(rate), [("discrete-laplace", rate, 1, steps)]) for steps in several]
+        plan = [PrivacyProfile(Privacy(rate), [(family, rate, 1, *shape)]) for family, *shape in several]
         plan += [PrivacyProfile(Privacy(mu=mu / 2))] * 4
         Ledger(epsilon, exact * 1.01 + 1e-12, plan=plan)
+        with pytest.raises(BudgetError, match="the plan needs delta"):
+            Ledger(epsilon, exact * 0.99, plan=plan)
+
+    @pytest.mark.parametrize("k", [2, 3, 64])
+    def test_plans_of_histograms(self, k):
+        """Two of them, against the sum over their three losses; charged as pure they would need more for k > 2."""
+        pytest.importorskip("dp_accounting")
+        rate, epsilon = 0.3, 0.25
+        losses = list(zip(map(float, zero_sum_masses(mpf(rate), k)), (rate, 0.0, -rate), strict=True))
+        exact = sum(p * q * max(0.0, -math.expm1(epsilon - a - b)) for p, a in losses for q, b in losses)
+        plan = [PrivacyProfile(Privacy(rate), [("zero-sum-laplace", rate, 1, k)])] * 2
+        Ledger(epsilon, exact * 1.01, plan=plan)
         with pytest.raises(BudgetError, match="the plan needs delta"):
             Ledger(epsilon, exact * 0.99, plan=plan)
 
@@ -389,8 +413,13 @@ class TestGaussianPartsElsewhere:
             Ledger(1.0, 1e-6, plan=[PrivacyProfile(Privacy(rho=1e-3))])
 
 
-def steps_of_losses(epsilon, steps):
-    """Masses and losses of discrete Laplace noise against its shift by so many steps."""
+def losses(family, epsilon, steps, *r):
+    """Masses and losses of noise against its shift by so many steps."""
+    if family == "staircase":
+        z = np.arange(-100 * steps, 101 * steps).astype(float)
+        noise = Staircase(steps / Fraction(epsilon), steps, *r)
+        levels = np.round((noise.logpmf(z) - noise.logpmf(z - steps)) / epsilon)
+        return [(math.fsum(np.exp(noise.logpmf(z[levels == i]))), i * epsilon) for i in (-1, 0, 1)]
     rate = epsilon / steps
     tail = 1 / (1 + math.exp(-rate))  # P(Z <= 0)
     inside = [(math.tanh(rate / 2) * math.exp(-rate * z), epsilon - 2 * rate * z) for z in range(1, steps)]

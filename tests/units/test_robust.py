@@ -426,7 +426,8 @@ class TestRobustMean:
             ({"delta": 0.1}, TypeError, "give bounds"),
             ({"step": 1.0, "width": 2.0}, TypeError, "give bounds"),
             ({"bounds": (0, 1), "grid": GRID}, TypeError, "not both"),
-            ({"bounds": (0, 1), "delta": 0.1}, ValueError, "delta must be 0 with bounds"),
+            ({"bounds": (0, 1), "method": "median"}, ValueError, "method must be one of"),
+            ({"bounds": (0, 1), "delta": 0.1, "epsilon": 0.0}, ValueError, "epsilon must be positive"),
             ({"bounds": (0, 1), "step": 1.0}, TypeError, "step and width are for releases without bounds"),
             ({"bounds": (0, 1, 2)}, TypeError, "bounds must be a pair"),
             ({"bounds": ((0, 1), (1, 0))}, ValueError, "lower must be below upper"),
@@ -434,7 +435,7 @@ class TestRobustMean:
     )
     def test_parameters(self, options, error, message):
         with pytest.raises(error, match=message):
-            robust_mean(Untouchable(), epsilon=1.0, **options)
+            robust_mean(Untouchable(), **{"epsilon": 1.0, **options})
 
     def test_against_adversaries(self):
         """A tenth of the rows at a corner of the bounds: off by no more than medians are."""

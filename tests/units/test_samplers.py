@@ -152,6 +152,20 @@ def test_saturation_and_extreme_scales():
     assert 0.5 < np.abs(huge / 2.0**56).mean() < 1.6
 
 
+@pytest.mark.parametrize("scale", [5e-324, 0.3, Fraction(10, 3), 2.0**47, 2.0**56])
+def test_one_draw_is_that_of_a_fill(scale):
+    """From the same words: seeded ones, and words that ask for more."""
+    for seed in range(200):
+        assert (
+            _samplers.one_discrete_laplace(PCG64(seed), scale) == draws(FILLS["discrete_laplace"][0], scale, 1, seed)[0]
+        )
+    for words in ([0, 2**63, 5], [2**63, 0, 7], [0, 1, 0, 1], [2**64 - 1, 3]):
+        one, filled, out = ScriptedBits(words, PCG64(1)), ScriptedBits(words, PCG64(1)), np.empty(1, np.int64)
+        _samplers.fill_discrete_laplace(filled, scale, out)
+        assert _samplers.one_discrete_laplace(one, scale) == out[0]
+        assert one.used == filled.used
+
+
 def test_empty_fills():
     for fill, _ in FILLS.values():
         fill(PCG64(1), 1.0, np.empty(0, np.int64))
@@ -231,7 +245,7 @@ REENTRY = """
     from dpfast._kernels import _balls
 
     signal.alarm(20)  # a deadlock fails
-    with _balls._bits(100):  # as a signal handler that draws or forks at the worst moment
+    with _balls.working_bits(100):  # as a signal handler that draws or forks at the worst moment
         assert _balls.below_exp_neg(0, lambda: 0, 1.0)
         assert _balls.ctx.prec == 100
         child = os.fork()

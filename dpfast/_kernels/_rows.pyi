@@ -1,0 +1,35 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Records = NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+
+def add_grids(values: _Records, sums: NDArray[np.int64], *, grids: NDArray[np.float64]) -> None: ...
+def add_ball(
+    values: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+) -> None: ...
+def add_products(
+    values: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+) -> None: ...
+def encode_ball(
+    values: _Records,
+    out: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+) -> None: ...

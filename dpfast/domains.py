@@ -1,0 +1,376 @@
+"""Public domains of records in rows, and the map from rows to vectors of integers."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks, _containers
+from dpfast._kernels import _rows
+from dpfast._threads import each
+from dpfast.grid import Grid
+
+__all__ = ["Ball", "Box", "Domain"]
+
+Integers = NDArray[np.int64]
+Values = NDArray[np.float64]
+LIMB = 52  # a sum of codes is high 2**52 + low, 0 <= low < 2**52: rows 0 and 1 of an array
+_NUMBERS_A_WORKER = 2**20  # with fewer numbers a second thread does not pay off
+_MOST_STEPS = 2**26  # in the radius of a ball: squared norms are exact in double
+_PRODUCT_DIGITS = 23  # of the radius of a ball in steps, for products of codes
+_LEAST_STEP = 2.0**-1022  # its inverse is a double
+_PART = 40  # bits
+
+
+class Domain(ABC):
+    """A public set of rows of d numbers, and an exact map from any row to a code, a vector of d integers.
+
+    The map applies to each record separately, so it costs no privacy.
+    """
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    @property
+    @abstractmethod
+    def columns(self) -> int | None:
+        """The number of columns d; None for any."""
+
+    def check_columns(self, d: int) -> None:
+        """Raise a ValueError unless rows may have d columns."""
+        if self.columns not in (None, d):
+            raise ValueError(f"X must have {self.columns} columns, like the {self}, not {d}")
+
+    def records(self, X: ArrayLike) -> NDArray[Any]:
+        """The rows as an array of numbers, without a copy if possible."""
+        rows = _containers.matrix("X", X)
+        self.check_columns(rows.shape[1])
+        return rows
+
+    def encode(self, X: ArrayLike) -> Integers:
+        """The codes of the rows, an array of shape (n, d). Private data."""
+        rows = self.records(X)
+        out = np.empty(rows.shape, np.int64)
+        self._encode(rows, out)
+        return out
+
+    def add(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
+        """Add the codes of all rows to exact sums, an array of shape (2, d)."""
+        _add_in_parts(self._add, rows, sums, threads)
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """The largest coordinate of a code, in magnitude."""
+
+    @property
+    @abstractmethod
+    def magnitude(self) -> float:
+        """The largest coordinate of a row, in magnitude, in data units."""
+
+    @property
+    @abstractmethod
+    def coarsest(self) -> float:
+        """The largest step."""
+
+    # From sums of codes with noise, an array of shape (..., d), to released values: post-processing.
+
+    @abstractmethod
+    def means(self, sums: Integers, n: int) -> Values:
+        """The means of n rows, moved into the domain."""
+
+    @abstractmethod
+    def sums(self, sums: Integers, n: int) -> Values:
+        """The sums of n rows, moved to where those of n rows in the domain are."""
+
+    @abstractmethod
+    def free_sums(self, sums: Integers, most: int) -> Values:
+        """The sums of any number of rows, from sums counted from 0, clamped to 0 on a side where that is a bound.
+
+        The magnitude of `sums` is at most `most`.
+        """
+
+    @abstractmethod
+    def _encode(self, rows: NDArray[Any], out: Integers) -> None: ...
+
+    @abstractmethod
+    def _add(self, rows: NDArray[Any], sums: Integers) -> None: ...
+
+
+def _add_in_parts(
+    add: Callable[[NDArray[Any], Integers], None], rows: NDArray[Any], sums: Integers, threads: int
+) -> None:
+    """Call ``add(rows, sums)``, or the same for parts of the rows on several threads."""
+    parts = max(1, min(threads, rows.size // _NUMBERS_A_WORKER))
+    if parts == 1:
+        add(rows, sums)
+        return
+
+    def total_of(part: NDArray[Any]) -> Integers:
+        total = np.zeros_like(sums)
+        add(part, total)
+        return total
+
+    for total in each(total_of, np.array_split(rows, parts), parts):
+        sums += total
+        carry(sums)
+
+
+def carry(sums: Integers) -> None:
+    """Restore 0 <= low < 2**52 in sums."""
+    sums[0] += sums[1] >> LIMB
+    sums[1] &= 2**LIMB - 1
+
+
+@dataclass(frozen=True, repr=False)
+class Box(Domain):
+    """The rows whose columns are on grids: a value is clamped to the bounds and rounded to a grid point by itself.
+
+    Parameters
+    ----------
+    grid : Grid or sequence of d Grids
+        Public bounds and granularity, in data units: one grid for any number of columns, or a grid for each column. NaN
+        goes to ``grid.missing``.
+
+    Notes
+    -----
+    The code of a row has the codes of its values, `Grid.encode`, as coordinates.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> box = dpf.domains.Box(dpf.Grid(0, 10, step=1))
+    >>> box.encode([[3.2, 12.0], [float("nan"), 0.0]])
+    array([[ 3, 10],
+           [ 0,  0]])
+    """
+
+    grid: Grid | tuple[Grid, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.grid, Grid):
+            return
+        grids = tuple(self.grid) if isinstance(self.grid, Sequence) else ()
+        if not grids or not all(isinstance(grid, Grid) for grid in grids):
+            raise TypeError("grid must be a dpfast.Grid, or one for each column")
+        object.__setattr__(self, "grid", grids)
+
+    def __str__(self) -> str:
+        first, *others = dict.fromkeys(self.grids)
+        if others:
+            return f"box of grids of {self.columns} columns"
+        return f"box from {first.lower!r} to {first.upper!r}, step {first.step!r}, in each column"
+
+    @property
+    def columns(self) -> int | None:
+        return None if isinstance(self.grid, Grid) else len(self.grid)
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids of the columns; a single one if all columns share it."""
+        return (self.grid,) if isinstance(self.grid, Grid) else self.grid
+
+    def grids_of(self, d: int) -> tuple[Grid, ...]:
+        """The grids of d columns."""
+        return (self.grid,) * d if isinstance(self.grid, Grid) else self.grid
+
+    @property
+    def reach(self) -> int:
+        return int(self.widths.max())
+
+    @property
+    def magnitude(self) -> float:
+        return max(max(abs(grid.lower), abs(grid.upper)) for grid in self.grids)
+
+    @property
+    def coarsest(self) -> float:
+        return max(grid.step for grid in self.grids)
+
+    @cached_property
+    def widths(self) -> Integers:
+        """The last code of each grid."""
+        return np.array([grid.size - 1 for grid in self.grids])
+
+    @cached_property
+    def origins(self) -> Integers:
+        """The least point of each grid, in steps from 0."""
+        return np.array([grid.first for grid in self.grids])
+
+    @cached_property
+    def distances(self) -> Integers:
+        """The largest magnitude of a point of each grid, in steps."""
+        return np.asarray(np.maximum(np.abs(self.origins), np.abs(self.origins + self.widths)))
+
+    @cached_property
+    def steps(self) -> Values:
+        """The step of each grid."""
+        return np.array([grid.step for grid in self.grids])
+
+    def means(self, sums: Integers, n: int) -> Values:
+        whole, rest = np.divmod(np.clip(sums, 0, n * self.widths), n)
+        return np.asarray((self.origins + whole + rest / n) * self.steps)
+
+    def sums(self, sums: Integers, n: int) -> Values:
+        # The sum in steps in two parts, so that it is rounded once.
+        origins = [n * origin for origin in self.origins.tolist()]
+        inside = np.clip(sums, 0, n * self.widths)
+        high = np.array([origin >> _PART for origin in origins]) + (inside >> _PART)
+        low = np.array([origin & (2**_PART - 1) for origin in origins]) + (inside & (2**_PART - 1))
+        return np.asarray((high * 2.0**_PART + low) * self.steps)
+
+    def free_sums(self, sums: Integers, most: int) -> Values:
+        lower, upper = self.origins, self.origins + self.widths
+        return np.asarray(np.clip(sums, np.where(lower >= 0, 0, -most), np.where(upper <= 0, 0, most)) * self.steps)
+
+    @cached_property
+    def _described(self) -> Values:
+        """The numbers that describe each grid to the kernel, in columns."""
+        return np.array([[grid.lower, grid.upper, grid.step, grid.missing, grid.first] for grid in self.grids]).T
+
+    def _encode(self, rows: NDArray[Any], out: Integers) -> None:
+        for j, grid in enumerate(self.grids_of(rows.shape[1])):
+            out[:, j] = grid.encode(rows[:, j])
+
+    def _add(self, rows: NDArray[Any], sums: Integers) -> None:
+        shape = self._described.shape[0], rows.shape[1]
+        _rows.add_grids(rows, sums, grids=np.ascontiguousarray(np.broadcast_to(self._described, shape)))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Ball(Domain):
+    """The rows within a distance `radius` of a public center, in the l2 norm, as multiples of a step from the center.
+
+    A row outside is moved to the nearest point of the ball; a row with NaN or an infinity is the center.
+
+    Parameters
+    ----------
+    radius : float
+        Positive, in data units, chosen without knowledge of the data.
+    center : float or d floats
+        One number for all of any number of columns, or d.
+    step : float, optional
+        A power of two, at least ``radius * 2**-26`` and at most `radius`: the granularity of a row. Default: the
+        smallest with ``radius / step < 2**26``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Parameters of a wrong type or out of range; numbers of the ball beyond float64.
+
+    Notes
+    -----
+    The code of a row v is (v - center) / step, moved to the ball of radius ``(1 - 2**-24) radius`` if it is outside
+    that, and rounded. If the squared norm of the code exceeds ``floor((radius / step)**2)``, which an exact comparison
+    of integers decides, its coordinates are truncated toward 0 instead, after shrinking them if necessary. So the codes
+    of two rows differ by at most ``2 radius / step`` in the l2 norm, for any floats (docs/proofs/rows.md).
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> ball = dpf.domains.Ball(5.0, step=1.0)
+    >>> ball.encode([[3.0, 4.0], [30.0, 40.0], [1.2, float("inf")]])
+    array([[3, 4],
+           [3, 4],
+           [0, 0]])
+    """
+
+    radius: float
+    center: float | tuple[float, ...] = field(kw_only=True)
+    step: float = field(kw_only=True)
+
+    def __init__(self, radius: float, *, center: Any = 0.0, step: float | None = None) -> None:
+        radius = _checks.positive("radius", radius)
+        if step is None:
+            step = max(math.ldexp(1.0, math.frexp(radius)[1] - 26), _LEAST_STEP)
+        if math.frexp(_checks.positive("step", step))[0] != 0.5:
+            raise ValueError(f"step must be a power of two, not {step!r}")
+        if step < _LEAST_STEP or not 1 <= radius / step <= _MOST_STEPS:
+            raise ValueError(
+                f"radius must be 1 to 2**26 steps, and a step at least 2**-1022, not radius={radius!r}, step={step!r}"
+            )
+        if np.ndim(center):
+            center = tuple(_checks.real("each of center", part) for part in center)
+            if not center:
+                raise ValueError("center must have at least one coordinate")
+        else:
+            center = _checks.real("center", center)
+        for name, value in {"radius": radius, "center": center, "step": float(step)}.items():
+            object.__setattr__(self, name, value)
+        _checks.finite_scale(self.magnitude)
+
+    def __str__(self) -> str:
+        center = f"{len(self.center)} coordinates" if isinstance(self.center, tuple) else repr(self.center)
+        return f"ball of radius {self.radius!r} around {center}, step {self.step!r}"
+
+    @property
+    def columns(self) -> int | None:
+        return len(self.center) if isinstance(self.center, tuple) else None
+
+    @property
+    def ratio(self) -> float:
+        """The radius in steps, exact."""
+        return self.radius / self.step
+
+    @cached_property
+    def most(self) -> int:
+        """The largest squared norm of a code, ``floor((radius / step)**2)``."""
+        return math.floor(Fraction(self.ratio) ** 2)
+
+    @property
+    def reach(self) -> int:
+        return math.isqrt(self.most)
+
+    @property
+    def coarsest(self) -> float:
+        return self.step
+
+    @cached_property
+    def magnitude(self) -> float:
+        return float(np.abs(self.center).max()) + self.radius
+
+    def means(self, sums: Integers, n: int) -> Values:
+        return np.asarray(np.asarray(self.center) + _shortened(sums / n, self.ratio) * self.step)
+
+    def sums(self, sums: Integers, n: int) -> Values:
+        return np.asarray(n * np.asarray(self.center) + _shortened(sums.astype(np.float64), n * self.ratio) * self.step)
+
+    def free_sums(self, sums: Integers, most: int) -> Values:
+        return np.asarray(sums * self.step)
+
+    def center_of(self, d: int) -> Values:
+        """The center of d columns."""
+        return np.ascontiguousarray(np.broadcast_to(np.array(self.center, dtype=np.float64), (d,)))
+
+    def _kernel(self, d: int) -> dict[str, Any]:
+        """The keyword arguments that describe the ball to the kernel."""
+        most = float(self.most)
+        return {"center": self.center_of(d), "inverse": 1 / self.step, "radius": self.ratio, "most": most}
+
+    def for_products(self) -> Ball:
+        """The same ball, if necessary with a coarser step: ``radius / step < 2**23``, as products of codes need."""
+        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - _PRODUCT_DIGITS))
+        return self if step == self.step else Ball(self.radius, center=self.center, step=step)
+
+    def add_products(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
+        """Add the products of codes, and the codes, to exact sums in the order of `_rows.add_products`."""
+        _add_in_parts(partial(_rows.add_products, **self._kernel(rows.shape[1])), rows, sums, threads)
+
+    def _encode(self, rows: NDArray[Any], out: Integers) -> None:
+        _rows.encode_ball(rows, out, **self._kernel(rows.shape[1]))
+
+    def _add(self, rows: NDArray[Any], sums: Integers) -> None:
+        _rows.add_ball(rows, sums, **self._kernel(rows.shape[1]))
+
+
+def _shortened(vectors: Values, most: float) -> Values:
+    """Vectors along the last axis, those longer than `most` shortened to it."""
+    norms = np.sqrt(np.sum(vectors**2, axis=-1, keepdims=True))
+    return np.asarray(vectors * (most / np.maximum(norms, most)))

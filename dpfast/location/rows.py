@@ -1,0 +1,93 @@
+"""Means and sums of numbers or of rows, with public parameters given in short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpfast import _checks, _containers
+from dpfast.domains import Ball, Box, Domain
+from dpfast.grid import Grid, natural_step
+from dpfast.mechanisms import NoisySums
+from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.sums import better_noise
+from dpfast.random import RandomSource
+from dpfast.statistics import Mean, Sum
+from dpfast.streaming import Chunks
+
+
+def moment_of(
+    statistic: Mean | Sum,
+    x: Any,
+    bounds: Any,
+    grid: Any,
+    center: Any,
+    radius: Any,
+    epsilon: float,
+    delta: float,
+    method: str,
+    neighbors: str,
+    rng: RandomSource,
+    workers: int,
+) -> Any:
+    """Release the mean or the sum of x: a float for numbers, an array for rows."""
+    records, d = _read(x, radius)
+    if d is None:
+        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors)
+        return float(mechanism(records, rng=rng, workers=workers))
+    _checks.choice("method", method, ("global-sensitivity",))
+    domain = _domain(x, d, bounds, grid, center, radius)
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    noise = better_noise(domain, d, epsilon, delta)
+    sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=neighbors, noise=noise)
+    return sums(records, rng=rng, workers=workers)
+
+
+def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
+    """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
+    if isinstance(x, Chunks):
+        return x, _read(next(iter(x), None), radius)[1]
+    if not hasattr(x, "shape") and _containers.is_sequence(x):
+        x = _containers.numbers("x", x, dimensions=1 if radius is None else 2)
+    shape: tuple[int, ...] = getattr(x, "shape", ())
+    if len(shape) == 2:
+        return x, shape[1]
+    if radius is not None:
+        raise ValueError("x must be two-dimensional, a record in each row, for a radius")
+    return x, None
+
+
+def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any) -> Domain:
+    """The ball or the box of d columns."""
+    if radius is None:
+        if center is not None:
+            raise TypeError("center is for radius=, the radius of a ball")
+        _checks.bounds_or_grid(bounds, grid)
+        domain: Domain = Box(_grids(bounds, natural_step(x), d) if grid is None else grid)
+    elif bounds is None and grid is None:
+        domain = Ball(radius, center=0.0 if center is None else center)
+    else:
+        raise TypeError("give radius= for a ball, or bounds= or grid= for a box, not both")
+    domain.check_columns(d)
+    return domain
+
+
+def _grids(bounds: Any, step: float | None, d: int) -> Grid | tuple[Grid, ...]:
+    """The grid within bounds, or a grid for each of d columns if an end has d numbers."""
+    try:
+        lower, upper = bounds
+    except (TypeError, ValueError):
+        raise TypeError("bounds must be a pair (lower, upper), each a number or one for each column") from None
+    if not (np.ndim(lower) or np.ndim(upper)):
+        return Grid(*_checks.pair("bounds", bounds), step=step)
+    ends = [_end(name, end, d) for name, end in (("lower", lower), ("upper", upper))]
+    return tuple(Grid(low, high, step=step) for low, high in zip(*ends, strict=True))
+
+
+def _end(name: str, end: Any, d: int) -> list[Any]:
+    """The bounds of d columns on one side."""
+    numbers = list(end) if np.ndim(end) else [end] * d
+    if len(numbers) != d:
+        raise ValueError(f"the {name} end of bounds must have a number for each of {d} columns, not {len(numbers)}")
+    return [_checks.real(f"the {name} end of bounds", number) for number in numbers]

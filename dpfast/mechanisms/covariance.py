@@ -1,0 +1,370 @@
+"""Second moments and covariance matrices of records in rows."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast._divergences import gaussian_mu_down
+from dpfast.domains import LIMB, Ball
+from dpfast.laws import NoisyIntegers, RoundedGaussians, VectorNoise, WishartDifference
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource
+from dpfast.rounding import root_up, up
+from dpfast.streaming import Chunks, ProductSums, RowProducts
+
+_MOST = 2**61  # of a sum in release codes
+_MOST_SCALE = 2.0**56
+_DIGITS = 22  # of the largest squared norm in release codes
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class _NoisyProducts(Mechanism):
+    """A mechanism that adds noise to the sum of the products v v' of the codes of rows, and to the sum of the codes.
+
+    Both sums are vectors of the entries of one symmetric matrix, the sum of a a' for a = (v, 1), in the order of
+    `numpy.triu_indices` without the last entry, which is n. Release codes are products in units of a power of two.
+    """
+
+    domain: Ball = field(kw_only=True)
+    epsilon: float = field(kw_only=True)
+    delta: float = field(kw_only=True, default=0.0)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Ball):
+            raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
+        object.__setattr__(self, "domain", self.domain.for_products())
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        _checks.finite_scale(2.0**42 * self.domain.radius * self.domain.radius)
+        self._check_columns(self.domain.columns or 1)
+
+    @property
+    @abstractmethod
+    def with_sums(self) -> bool:
+        """Whether the sums of the codes are released with the products."""
+
+    @abstractmethod
+    def _release(self, moments: Values, d: int) -> Values:
+        """The release, from the means of a a', or of v v' without sums, in steps."""
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon, self.delta)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),) if self.mu else ())
+
+    @property
+    def mu(self) -> float | None:
+        """The guarantee in Gaussian differential privacy; None if delta is 0."""
+        return gaussian_mu_down(self.epsilon, self.delta) if self.delta else None
+
+    @property
+    def dimensions(self) -> int:
+        return 2
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} release of rows in a {self.domain}: {self.privacy}>"
+
+    # ---- noise, public ----
+
+    def weight(self, d: int) -> int:
+        """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
+
+        ``c**2`` is about ``most / (2 sqrt(d))``, which is close to the best unless the mean of the rows is near 0 or
+        near the surface of the ball (docs/proofs/covariance.md).
+        """
+        return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * d)))) if self.with_sums else 0
+
+    def shift(self, n: int) -> int:
+        """The release code of a product is the product divided by this power of two, and rounded."""
+        most = self.domain.most
+        return max(0, most.bit_length() - _DIGITS, (n * most).bit_length() - 60)
+
+    def scales(self, n: int, d: int) -> list[float]:
+        """The scales of the noise on all entries: standard deviations for delta > 0, else those of `WishartDifference`.
+
+        A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `most` + c**2. The
+        Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
+        release codes adds at most 1 to each entry, hence at most d to the one norm and d**1.5 to the other.
+        """
+        c, shift = self.weight(d), self.shift(n)
+        size = Fraction(self.domain.most + c**2, 2**shift)
+        if self.mu:
+            scale = (size + (math.isqrt(d**2 // 2) + 1 if shift else 0)) / Fraction(self.mu)
+            diagonal = root_up(2 * scale**2)
+        else:
+            scale = (size + (Fraction(math.isqrt(d**3) + 1, 2) if shift else 0)) / Fraction(self.epsilon)
+            diagonal = up(scale)
+        row, column = self._entries(d)
+        ends = up(scale * 2**shift / c) if c else 0.0
+        scales: list[float] = np.where(column == d, ends, np.where(row == column, diagonal, up(scale))).tolist()
+        return scales
+
+    def deviations(self, n: int, d: int) -> Values:
+        """The standard deviations of the noise on the means of a a', a = (x - center, 1): (d + 1, d + 1), or (d, d).
+
+        In data units, before rounding. The noise on different entries is uncorrelated.
+        """
+        row, column = self._entries(d)
+        scales = np.array(self.scales(n, d))
+        if not self.mu:
+            side = d + self.with_sums
+            scales *= np.sqrt(np.where(row == column, 4, 2) * (side + 1))
+        step = self.domain.step
+        deviations = self._matrix(scales * np.where(column == d, 1.0, 2.0 ** self.shift(n) * step) * step / n, d)
+        deviations[d:, d:] = 0.0
+        return deviations
+
+    def _entries(self, d: int) -> NDArray[np.int64]:
+        """The rows and columns of the entries."""
+        entries = np.stack(np.triu_indices(d + 1))[:, :-1]
+        return entries if self.with_sums else entries[:, entries[1] < d]
+
+    def _noise(self, n: int, d: int) -> VectorNoise:
+        scales = self.scales(n, d)
+        return RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, scales)
+
+    def _check_columns(self, d: int) -> None:
+        if max(*self.scales(1, d), *self.scales(_MOST // self.domain.reach, d)) > _MOST_SCALE:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56: use larger ones"
+            )
+
+    # ---- the release ----
+
+    def check_records(self, n: int) -> int:
+        if super().check_records(n) * self.domain.reach >= _MOST:
+            raise ValueError(f"n times the steps in the radius must be below 2**61, not {n * self.domain.reach}")
+        return n
+
+    def reading(self) -> RowProducts:
+        return RowProducts(self.domain, self._check_columns)
+
+    def law_of(self, summary: ProductSums) -> NoisyIntegers:
+        n, d = summary.n, summary.dimension
+        return NoisyIntegers(
+            self._codes(summary), noise=self._noise(n, d), most=_MOST, decode=partial(self._decode, n=n, d=d)
+        )
+
+    def _codes(self, summary: ProductSums) -> NDArray[np.int64]:
+        d, shift = summary.dimension, self.shift(summary.n)
+        (high, low), column = summary.sums, np.triu_indices(d + 1)[1][:-1]
+        rounded = (high << (LIMB - shift)) + ((low + (1 << shift >> 1)) >> shift)
+        codes = np.where(column == d, (high << LIMB) + low, rounded)
+        return np.asarray(codes if self.with_sums else codes[column < d])
+
+    def _decode(self, codes: NDArray[np.int64], *, n: int, d: int) -> Values:
+        column = self._entries(d)[1]
+        means = codes * (np.where(column == d, 1.0, 2.0 ** self.shift(n)) / n)
+        return self._release(self._matrix(means, d), d)
+
+    def _matrix(self, entries: Values, d: int) -> Values:
+        """The symmetric matrices of these entries, with 1 in the last place of those with sums."""
+        row, column = self._entries(d)
+        matrix = np.ones((*entries.shape[:-1], d + self.with_sums, d + self.with_sums))
+        matrix[..., row, column] = matrix[..., column, row] = entries
+        return matrix
+
+
+@dataclass(frozen=True, repr=False)
+class SecondMoments(_NoisyProducts):
+    """Release the mean of the rows around a public center and the mean of their products, as one symmetric matrix.
+
+    Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is
+    public. The release has the shape (d + 1, d + 1): the mean of a a' over all rows x, a = (x - center, 1), with noise
+    on all entries but the last, which is 1. Linear regression and principal components are post-processing.
+
+    Parameters
+    ----------
+    domain : dpfast.domains.Ball
+        The public domain of the rows, in data units. Its step is at least ``radius * 2**-23``: a finer one is made
+        coarser.
+    epsilon : float
+        Positive; rounded down to a double.
+    delta : float
+        0 for a pure guarantee, by the difference of two Wishart matrices; positive for Gaussian noise. Rounded down.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From the constructor: a wrong parameter. From a call: a wrong shape; once n is known: n times the number of
+        steps in the radius is 2**61 or more.
+
+    Notes
+    -----
+    Privacy: the sum of a a' is a matrix of integers, computed exactly; the 1 counts as a public number c, with which
+    the last column has less noise and the others more. One record changes the sum by b b' - a a': at most sqrt(2) (N +
+    c**2) in the Frobenius norm and 2 (N + c**2) in the nuclear norm, N the largest squared norm of a row. Gaussian
+    noise has the standard deviation (N + c**2) / mu off the diagonal and sqrt(2) times that on it, for the largest mu
+    that epsilon and delta allow. For delta = 0 the noise is (N + c**2) / epsilon times G G' - H H', where G and H have
+    independent standard normal entries and one column more than rows. No float decides the noise
+    (docs/proofs/covariance.md).
+    Cost: one pass over X, for 20 to 100 columns 1.4 times ``X.T @ X``.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss"; Balle and Wang 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> X = np.random.default_rng(0).normal(size=(100_000, 3)) * [3, 2, 1]
+    >>> mechanism = dpf.SecondMoments(domain=dpf.domains.Ball(10.0), epsilon=1.0, delta=1e-6)
+    >>> mechanism
+    <SecondMoments release of rows in a ball of radius 10.0 around 0.0, step 1.9073486328125e-06: \
+epsilon = 1, delta = 1e-06 for one record replaced (the number of records is public)>
+    >>> moments = mechanism(X)
+    >>> moments.shape, bool(np.abs(moments[:3, :3] - X.T @ X / 100_000).max() < 0.1)
+    ((4, 4), True)
+    """
+
+    @property
+    def with_sums(self) -> bool:
+        return True
+
+    def _release(self, moments: Values, d: int) -> Values:
+        units = np.append(np.full(d, self.domain.step), 1.0)
+        return np.asarray(moments * units * units[:, None])
+
+
+@dataclass(frozen=True, repr=False)
+class Covariance(_NoisyProducts):
+    """Release the covariance matrix of the rows, NumPy's ``ddof=0``, or their second moments around a public center.
+
+    Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is
+    public.
+
+    Parameters
+    ----------
+    domain, epsilon, delta
+        See `SecondMoments`, also for errors, privacy, cost and references.
+    centered : bool
+        Whether around the mean of the rows, which is released with the products and subtracted. False: around the
+        center of the ball, with less noise.
+    psd : bool
+        Whether to replace negative eigenvalues by 0: the nearest positive semidefinite matrix. It is no farther in
+        the Frobenius norm from the covariance of the rows of the ball, but not unbiased.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> X = np.random.default_rng(0).normal(size=(100_000, 3)) * [3, 2, 1] + 5
+    >>> mechanism = dpf.Covariance(domain=dpf.domains.Ball(12.0, center=5.0), epsilon=1.0, delta=1e-6)
+    >>> bool(np.abs(mechanism(X) - np.diag([9, 4, 1])).max() < 0.2)
+    True
+    """
+
+    centered: bool = field(kw_only=True, default=True)
+    psd: bool = field(kw_only=True, default=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centered", _checks.flag("centered", self.centered))
+        object.__setattr__(self, "psd", _checks.flag("psd", self.psd))
+        super().__post_init__()
+
+    @property
+    def with_sums(self) -> bool:
+        return self.centered
+
+    def _release(self, moments: Values, d: int) -> Values:
+        covariance = moments[..., :d, :d]
+        if self.centered:
+            mean = moments[..., :d, d:]
+            covariance = covariance - mean * np.swapaxes(mean, -1, -2)
+        if self.psd:
+            values, vectors = np.linalg.eigh(covariance)
+            covariance = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+            covariance = (covariance + np.swapaxes(covariance, -1, -2)) / 2
+        return np.asarray(covariance * self.domain.step * self.domain.step)
+
+
+def covariance(
+    X: ArrayLike | Chunks,
+    *,
+    radius: float,
+    epsilon: float,
+    center: float | Sequence[float] = 0.0,
+    delta: float = 0.0,
+    centered: bool = True,
+    psd: bool = True,
+    step: float | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.float64]:
+    """Release the covariance matrix of rows, (epsilon, delta)-differentially private for one replaced row.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d)
+        Private data, a record in each row: floats, integers or booleans of any strides, never modified. A row with NaN
+        or an infinity is the center. n >= 1 and d >= 1 are public. Also `dpfast.Chunks` of such arrays.
+    radius : float
+        Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of X; rows
+        farther away are moved to it.
+    epsilon : float
+        Positive.
+    center : float or d floats
+        Public: a guess of the mean of the rows.
+    delta : float
+        0 for a pure guarantee; positive for Gaussian noise, which has less error.
+    centered : bool
+        Whether to subtract the mean of the rows, which is released, too. False: the mean of (x - center)(x - center)',
+        with less noise.
+    psd : bool
+        Whether to replace negative eigenvalues by 0.
+    step : float, optional
+        A power of two: the granularity of a row. Default, and at least: about ``radius * 2**-23``.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        Symmetric. ``np.linalg.eigh`` of it gives private principal components at no further cost of privacy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Parameters of a wrong type or out of range, X empty or of a wrong shape; never because of the values in X.
+
+    Notes
+    -----
+    Privacy: `Covariance` (docs/proofs/covariance.md). The standard deviation of the noise in each entry off the
+    diagonal is about ``radius**2 / (n mu)``, mu from epsilon and delta, or ``radius**2 sqrt(2 d) / (n epsilon)`` for
+    delta = 0; on the diagonal it is sqrt(2) times that. Cost: one pass over X, for 20 to 100 columns 0.4 to 0.9 times
+    ``np.cov(X, rowvar=False)``.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving principal component
+    analysis".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100_000, 2)) @ [[2.0, 1.0], [0.0, 1.0]]
+    >>> release = dpf.covariance(X, radius=10.0, epsilon=1.0, delta=1e-6)
+    >>> bool(np.abs(release - [[4, 2], [2, 2]]).max() < 0.1)
+    True
+    """
+    ball = Ball(radius, center=center, step=step)
+    mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
+    release: NDArray[np.float64] = mechanism(X, rng=rng, workers=workers)
+    return release

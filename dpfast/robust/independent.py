@@ -1,0 +1,164 @@
+"""Robust location in d dimensions within public bounds by independent releases of the columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast._divergences import bounded_range_epsilon_down
+from dpfast._kernels import _levels
+from dpfast.laws import IndependentLaws, NestedIntervals, score_cap
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource, bit_generator
+from dpfast.robust.grids import OnGrids
+from dpfast.statistics import Summary
+from dpfast.streaming import Chunks
+from dpfast.theory.robust import gaussian_mean_error
+
+
+@dataclass(frozen=True, repr=False)
+class IndependentColumns(OnGrids):
+    """Release a robust location in d dimensions by `InverseSensitivity` in each column, independently.
+
+    (epsilon, delta)-differential privacy under one replaced record (row); the number of records is public.
+
+    Parameters
+    ----------
+    statistic : dpfast.statistics.RankStatistic
+        The statistic of each column. Default: ``Median()``.
+    grid : Grid or sequence of d Grids
+        Public bounds and granularity of data and release, in data units; one grid for all columns, or d.
+    dimension : int
+        d, the public number of columns.
+    epsilon, delta : float
+        Of all coordinates together; rounded down to doubles. epsilon is positive, delta at least 0 and below 1.
+    radius, scale, transform
+        See `robust_mean`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From the constructor: a wrong parameter. From a call: a wrong shape.
+
+    Notes
+    -----
+    Privacy: each column gets the same `share`, the largest for which d independent releases of bounded range are
+    (epsilon, delta)-private (docs/proofs/independent-columns.md). For d above 256 the share is that of concentrated
+    privacy, 5 to 10 percent less. A ledger composes the d releases by their bounded range.
+    Error: privacy moves the median of a column by about ``2 / (n share f)`` on average, f the density there, where
+    `NestedBoxes` moves it by ``(d + 1) / (n epsilon f)``. `favoured` compares the two: at epsilon = 1 and delta = 1e-6
+    this mechanism has less noise from d = 16 on, and then needs half as many records or fewer for a release that is not
+    anywhere in the bounds. Its tails are longer: in root mean square the noise is less from d = 24 on, and the largest
+    error of a coordinate from d = 134 on.
+    Cost: that of `InverseSensitivity` for each column.
+
+    References
+    ----------
+    Dong, Durfee and Rogers 2020, "Optimal differential privacy composition for exponential mechanisms".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.robust.IndependentColumns(grid=dpf.Grid(-10, 10), dimension=30, epsilon=1.0, delta=1e-6)
+    >>> round(mechanism.share, 4), mechanism.favoured
+    (0.0872, True)
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 30))
+    >>> bool(np.abs(mechanism(X)).max() < 0.1)
+    True
+    """
+
+    dimension: int = field(kw_only=True)
+    delta: float = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", _checks.whole("dimension", self.dimension, least=1))
+        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        super().__post_init__()
+        if not self.share:
+            raise ValueError(f"epsilon is too small for {self.dimension} columns: {self.epsilon!r}")
+
+    @cached_property
+    def share(self) -> float:
+        """The epsilon of each column."""
+        return bounded_range_epsilon_down(self.epsilon, self.delta, self.dimension)
+
+    @property
+    def favoured(self) -> bool:
+        """Whether medians of many records have less noise, in mean absolute value, than by `NestedBoxes`."""
+        return (self.dimension + 1) * self.share > 2 * self.epsilon
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon, self.delta)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, (("bounded-range", self.share, self.dimension),), failure=0.0)
+
+    def cap(self, n: int, j: int) -> int:
+        """The public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
+        return score_cap(self.share, math.log(self._column(j, n).last + 1))
+
+    def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
+        source = bit_generator(rng)
+        summaries = self._summary(X, workers)
+        codes = np.empty(len(summaries), np.int64)
+        for j, summary in enumerate(summaries):
+            column = self._column(j, summary.n)
+            _levels.fill(source, *column.widened(summary), self.share, column.last, codes[j : j + 1])
+        return self._decode(summaries[0].n, codes)
+
+    def law_of(self, summaries: list[Summary]) -> IndependentLaws:
+        """The exact law of the release. PRIVATE."""
+        n, laws = summaries[0].n, []
+        for j, summary in enumerate(summaries):
+            column = self._column(j, n)
+            lower, upper = column.widened(summary)
+            laws.append(NestedIntervals(lower, upper, epsilon=self.share, last=column.last, grid=column.grid))
+        return IndependentLaws(laws, decode=lambda codes: self._decode(n, codes))
+
+    def error(
+        self, n: SupportsIndex, *, deviation: float, confidence: float = 0.95, contamination: float = 0.0
+    ) -> float:
+        """An upper bound on the maximum error of a coordinate, for normal records.
+
+        Parameters
+        ----------
+        n, deviation, confidence, contamination
+            See `NestedBoxes.error`.
+
+        Raises
+        ------
+        TypeError
+            See `NestedBoxes.error`.
+
+        Notes
+        -----
+        `dpfast.theory.gaussian_mean_error` of each column, the risk shared equally.
+        """
+        self._check_known_error()
+        deviation = _checks.positive("deviation", deviation)
+        risk = 1 - _checks.between("confidence", confidence, 0, 1)
+        return deviation * gaussian_mean_error(
+            n,
+            dimension=1,
+            epsilon=self.share,
+            width=max(grid.upper - grid.lower for grid in self.grids) / deviation,
+            confidence=1 - risk / self.dimension,
+            contamination=contamination,
+            step=max(grid.step for grid in self.grids) / deviation,
+        )
+
+    def _dimensions(self) -> Iterator[tuple[str, int]]:
+        yield "dimension", self.dimension
+        yield from super()._dimensions()
+
+    def _levels(self, n: int, d: int, j: int) -> int:
+        return min(self.cap(n, j), self.statistic.breakdown(n))

@@ -1,0 +1,188 @@
+"""Sums of rows of codes, by column, and the codes of rows in a ball; serves dpfast/domains.py.
+
+The loops and the exactness of the codes are in ``rows.h``. The GIL is released.
+"""
+
+cimport numpy as cnp
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from select cimport SELECT_FLOAT64, SELECT_INT64, SELECT_UINT64, describe, select_keys, select_set_grid
+
+cnp.import_array()
+
+cdef extern from "rows.h" nogil:
+    struct rows_grids:
+        const double *lower
+        const double *upper
+        const double *step
+        const double *missing
+        const double *first
+
+    struct rows_table:
+        select_keys column
+        select_keys row
+        Py_ssize_t n
+        Py_ssize_t d
+        bint in_place
+        bint by_row
+        const rows_grids *grids
+
+    struct rows_sums:
+        int64_t *high
+        int64_t *low
+
+    struct rows_ball:
+        const double *center
+        double inverse
+        double radius
+        double most
+
+    Py_ssize_t rows_room(const rows_table *table)
+    Py_ssize_t rows_scratch(Py_ssize_t d)
+    void rows_sum_grids(const rows_table *table, Py_ssize_t start, Py_ssize_t stop, const rows_grids *grids,
+                        double *room, const rows_sums *sums)
+    void rows_sum_ball(const rows_table *table, Py_ssize_t start, Py_ssize_t stop, const rows_ball *ball,
+                       double *room, double *scratch, const rows_sums *sums)
+    void rows_encode_ball(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *out)
+
+cdef extern from "moments.h" nogil:
+    Py_ssize_t moments_width(Py_ssize_t d)
+    Py_ssize_t moments_scratch(Py_ssize_t d)
+    void moments_sum(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *words,
+                     const rows_sums *sums)
+
+
+cdef int _describe(rows_table *table, cnp.ndarray values) except -1:
+    """Where the records of a two-dimensional array lie, and of which type they are."""
+    describe(&table.column, values)
+    select_set_grid(&table.column, -INFINITY, INFINITY, 1.0, NAN)
+    table.row = table.column
+    table.row.stride = cnp.PyArray_STRIDE(values, 1)
+    table.n, table.d = cnp.PyArray_DIM(values, 0), cnp.PyArray_DIM(values, 1)
+    table.by_row = abs(table.row.stride) <= abs(table.column.stride)
+    table.in_place = (table.row.kind == SELECT_FLOAT64 and table.row.stride == sizeof(double)
+                      and cnp.PyArray_ISALIGNED(values))
+    table.grids = NULL
+    return 0
+
+
+cdef double *_scratch(Py_ssize_t count) except NULL:
+    cdef double *scratch = <double *> malloc(max(count, 1) * sizeof(double))
+    if not scratch:
+        raise MemoryError
+    return scratch
+
+
+cdef rows_sums _sums(int64_t[:, ::1] sums, Py_ssize_t d) except *:
+    if sums.shape[0] != 2 or sums.shape[1] != d:
+        raise ValueError("sums must be of shape (2, columns)")
+    return rows_sums(&sums[0, 0], &sums[1, 0])
+
+
+cdef rows_ball _ball(const double[::1] center, double inverse, double radius, double most, Py_ssize_t d) except *:
+    if center.shape[0] != d:
+        raise ValueError("center must have an entry for each column")
+    return rows_ball(&center[0], inverse, radius, most)
+
+
+def add_grids(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, const double[:, ::1] grids not None):
+    """Add the codes of the records, on a grid for each column, to `sums`, rows `high` and `low` of high 2**52 + low.
+
+    `grids` has rows for lower, upper, step, missing and first.
+
+    **Law** deterministic, exact, independent of the order of the records; the codes are those of `Grid.encode`.
+    **Assumes** valid grids, first = lower / step; low in [0, 2**52), which remains so; at most 2**62 records, and at
+    least one column. **Cost** one pass, vectorised across columns, memory-bound for rows of float64.
+    **Reference** docs/proofs/rows.md.
+    """
+    cdef rows_table table
+    cdef rows_grids parts
+    cdef rows_sums totals
+    cdef double *room
+    _describe(&table, values)
+    totals = _sums(sums, table.d)
+    if grids.shape[0] != 5 or grids.shape[1] != table.d:
+        raise ValueError("grids must have five rows, and an entry for each column")
+    parts = rows_grids(&grids[0, 0], &grids[1, 0], &grids[2, 0], &grids[3, 0], &grids[4, 0])
+    if table.row.kind == SELECT_INT64 or table.row.kind == SELECT_UINT64:
+        table.grids, table.by_row = &parts, False
+    room = _scratch(rows_room(&table))
+    with nogil:
+        rows_sum_grids(&table, 0, table.n, &parts, room, &totals)
+    free(room)
+
+
+def add_ball(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, const double[::1] center not None,
+             double inverse, double radius, double most):
+    """Add the codes of the records, in a ball, to `sums`, which are as for `add_grids`.
+
+    **Law** deterministic, exact, independent of the order of the records; the codes are those of `encode_ball`.
+    **Assumes** and **Reference** as `encode_ball`. **Cost** one pass, vectorised across columns.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef Py_ssize_t count
+    cdef double *room
+    _describe(&table, values)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d)
+    count = rows_room(&table)
+    room = _scratch(count + rows_scratch(table.d))
+    with nogil:
+        rows_sum_ball(&table, 0, table.n, &ball, room, room + count, &totals)
+    free(room)
+
+
+def encode_ball(cnp.ndarray values not None, int64_t[:, ::1] out not None, *, const double[::1] center not None,
+                double inverse, double radius, double most):
+    """Fill `out` with the codes of the records: vectors of integers with a squared norm of at most `most`.
+
+    **Law** deterministic, each row separately: (x - center) inverse, moved into the ball and rounded; an exact
+    comparison of integers ensures the norm. A row with NaN or an infinity is 0.
+    **Assumes** `inverse` a power of two, center finite, 1 <= radius <= 2**26, most = floor(radius**2), at least one
+    column. **Cost** one pass. **Reference** docs/proofs/rows.md.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef Py_ssize_t count
+    cdef double *room
+    _describe(&table, values)
+    ball = _ball(center, inverse, radius, most, table.d)
+    if out.shape[0] != table.n or out.shape[1] != table.d:
+        raise ValueError("out must have the shape of values")
+    if not table.n:
+        return
+    count = rows_room(&table)
+    room = _scratch(count + 2 * table.d)
+    with nogil:
+        rows_encode_ball(&table, &ball, room, room + count, &out[0, 0])
+    free(room)
+
+
+def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, const double[::1] center not None,
+                 double inverse, double radius, double most):
+    """Add v_i v_j for the codes v of the records, in a ball, with v_d = 1, to `sums`, which are as for `add_grids`.
+
+    Entries are those of `numpy.triu_indices(d + 1)` without the last: for each column the products with it and with
+    all later ones, then its codes.
+
+    **Law** deterministic, exact, independent of the order of the records; the codes are those of `encode_ball`.
+    **Assumes** and **Reference** as `encode_ball`, and most <= 2**46. **Cost** for each row about d**2 / 2 products,
+    and its code; memory for 2 d**2 numbers.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef Py_ssize_t count, width
+    cdef double *room
+    cdef int64_t *words
+    _describe(&table, values)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d * (table.d + 3) // 2)
+    count, width = rows_room(&table), moments_width(table.d)
+    room = _scratch(count + moments_scratch(table.d) + width * width)
+    words = <int64_t *> (room + count + moments_scratch(table.d))
+    with nogil:
+        moments_sum(&table, &ball, room, room + count, words, &totals)
+    free(room)
