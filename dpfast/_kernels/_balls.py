@@ -297,8 +297,8 @@ def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[in
     exponent(t) is t + depth for t > 0, and 0 for t = 0. Levels of size 0 do not count. All levels that may be the
     greatest are refined, in order.
     """
-    rate = _rational(Fraction(epsilon) / 2)
-    uniforms = {t: _Uniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
+    rate = rational(Fraction(epsilon) / 2)
+    uniforms = {t: Uniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
 
     def value(u: arb, t: int) -> arb:
         if not u > 0:
@@ -307,7 +307,7 @@ def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[in
 
     while True:
         precision = max(u.bits for u in uniforms.values()) + 192
-        with _bits(precision):
+        with working_bits(precision):
             bottoms = {t: value(u.lower, t) for t, u in uniforms.items()}
             best = reduce(lambda a, b: b if bottoms[b] > bottoms[a] else a, bottoms)
             rivals = [
