@@ -48,8 +48,10 @@ def mean(
     ----------
     x : array_like of shape (n,) or (n, d)
         Numbers, or a record in each row; data frames, too.
-    bounds : pair (lower, upper)
-        Each a number, or for rows also d numbers.
+    bounds : pair (lower, upper), or "private"
+        Each a number, or for rows also d numbers. For numbers, "private" finds bounds with half of epsilon: the
+        quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and rounded
+        outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -89,6 +91,8 @@ def mean(
     >>> import numpy as np, dpfast as dpf
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
+    True
+    >>> abs(dpf.mean(pay, bounds="private", epsilon=1.0) - 43_400) < 400
     True
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
     True
@@ -203,7 +207,7 @@ def variance(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
@@ -243,7 +247,7 @@ def std(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
