@@ -167,7 +167,8 @@ class Box(Domain):
         first, *others = dict.fromkeys(self.grids)
         if others:
             return f"box of grids of {self.columns} columns"
-        return f"box from {first.lower!r} to {first.upper!r}, step {first.step!r}, in each column"
+        columns = "each column" if self.columns is None else f"each of {self.columns} columns"
+        return f"box from {first.lower!r} to {first.upper!r}, step {first.step!r}, in {columns}"
 
     @property
     def columns(self) -> int | None:
