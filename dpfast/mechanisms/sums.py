@@ -221,13 +221,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         >>> mean.noise_deviation(1000).round(4)
         array([0.002, 0.2  ])
         """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns
-        if dimension is not None:
-            wanted = _checks.whole("dimension", dimension, least=1)
-            self.domain.check_columns(wanted)
-            d = wanted
-        if d is None:
-            raise TypeError("give dimension=, the number of columns, because the domain is for any number of them")
+        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
         self._check_columns(d)
         domain = self.domain
         steps = domain.steps if isinstance(domain, Box) else np.array([domain.coarsest])
