@@ -100,6 +100,14 @@ def encode_in_numpy(grid, x):
     return np.rint(np.clip(x, grid.lower, grid.upper) / grid.step).astype(np.int64) - grid.first
 
 
+def encode_floats_in_numpy(grid, x):
+    """`FloatGrid.encode` in NumPy, for resolution 0."""
+    bits = np.abs(np.clip(np.where(np.isnan(x), grid.missing, x), grid.lower, grid.upper)).view(np.int64)
+    shift = 53 - grid.digits
+    index = (bits + (2 ** (shift - 1) - 1) + (bits >> shift & 1)) >> shift
+    return np.where(x < 0, -index, index) - grid.first
+
+
 def beta(n):
     """Values in [0, 1] with a smooth density."""
     return np.random.default_rng(0).beta(2, 3, n)

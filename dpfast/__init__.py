@@ -33,7 +33,7 @@ from dpfast.densities import (
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
-from dpfast.grid import Grid
+from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
@@ -48,6 +48,7 @@ from dpfast.mechanisms import (
     SecondMoments,
     Selection,
     SmoothSensitivity,
+    bounds,
     covariance,
     m_estimate,
     select,
@@ -63,6 +64,7 @@ __all__ = [
     "Chunks",
     "Covariance",
     "EntropyError",
+    "FloatGrid",
     "GlobalSensitivity",
     "Grid",
     "Histogram",
@@ -85,6 +87,7 @@ __all__ = [
     "SmoothSensitivity",
     "SmoothedHistogram",
     "audit",
+    "bounds",
     "by_group",
     "covariance",
     "densities",

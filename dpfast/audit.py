@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast.grid import Grid
+from dpfast.grid import Points
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
 from dpfast.rounding import double_up
@@ -71,7 +71,7 @@ def verify(
     *,
     n: int = 3,
     values: int = 4,
-    grids: Grid | Sequence[Grid] | None = None,
+    grids: Points | Sequence[Points] | None = None,
     ordered: bool = True,
 ) -> Certificate:
     """Check a mechanism's guarantee exactly on all datasets of n records over `values` evenly spaced grid points.
@@ -194,12 +194,12 @@ def _grown(
             yield other, data
 
 
-def _grids(mechanism: Any) -> Grid | Sequence[Grid]:
+def _grids(mechanism: Any) -> Points | Sequence[Points]:
     """The grids of the records; checks that laws on a grid, in the central model, are not too large."""
-    grids: Sequence[Grid] | None = getattr(mechanism, "grids", None)
+    grids: Sequence[Points] | None = getattr(mechanism, "grids", None)
     if grids:
         return grids
-    grid: Grid | None = getattr(mechanism, "grid", None)
+    grid: Points | None = getattr(mechanism, "grid", None)
     if grid is None:
         raise TypeError(f"give grids=, the grids of the records: {type(mechanism).__name__} has no grid")
     if mechanism.privacy.neighbors != "local" and grid.size > _LARGEST_SUPPORT:
@@ -207,14 +207,14 @@ def _grids(mechanism: Any) -> Grid | Sequence[Grid]:
     return grid
 
 
-def _records(grids: Grid | Sequence[Grid], values: int) -> list[Record]:
+def _records(grids: Points | Sequence[Points], values: int) -> list[Record]:
     """The possible records: numbers or rows of numbers."""
-    if isinstance(grids, Grid):
+    if isinstance(grids, Points):
         return list(_spaced_values(grids, values))
     return list(itertools.product(*(_spaced_values(grid, values) for grid in grids)))
 
 
-def _spaced_values(grid: Grid, values: int) -> list[float]:
+def _spaced_values(grid: Points, values: int) -> list[float]:
     codes = sorted({round(i * (grid.size - 1) / (values - 1)) for i in range(values)})
     return [float(value) for value in grid.decode(codes)]
 

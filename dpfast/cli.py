@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -33,9 +34,9 @@ from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
 from dpfast.families.user import named
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points, unbounded
 from dpfast.mechanisms import Mechanism, Quantiles
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.privacy import Privacy
 from dpfast.statistics import (
     InterquartileRange,
@@ -136,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
 
     for name, (words, make, method) in _SINGLE.items():
         one = commands.add_parser(name, help=f"release the {words} of a column")
-        _column(one)
+        _column(one, bounded=name not in ("median", "iqr"))
         if name == "trimmed-mean":
             one.add_argument("--trim", type=_number, default=0.1, help="fraction cut from each side (default 0.1)")
         one.add_argument("--delta", type=_exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
@@ -145,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(run=_single, name=name, make=make)
 
     several = commands.add_parser("quantiles", help="release quantiles of a column together")
-    _column(several)
+    _column(several, bounded=False)
     several.add_argument("-q", type=_number, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
     _common(several)
     several.set_defaults(run=_quantiles)
@@ -199,14 +200,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _column(parser: argparse.ArgumentParser) -> None:
+def _column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None:
     _file(parser)
-    parser.add_argument("--bounds", type=_number, nargs=2, required=True, metavar=("LOWER", "UPPER"), help="public")
+    hint = "public" if bounded else "public; not needed if n epsilon min(q, 1 - q) >= 50 for each quantile"
+    parser.add_argument("--bounds", type=_number, nargs=2, required=bounded, metavar=("LOWER", "UPPER"), help=hint)
     parser.add_argument("--step", type=_number, help="granularity, a power of two; default 1 for integers, else fine")
     parser.add_argument(
         "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"
     )
-    parser.add_argument("--missing", type=_number, help="value of empty or non-numeric cells (default LOWER)")
+    parser.add_argument("--missing", type=_number, help="value of empty or non-numeric cells (default: the least)")
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -229,25 +231,18 @@ def _exact(text: str) -> Fraction:
         raise argparse.ArgumentTypeError(str(error).strip()) from None
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+def _reader(make: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return make(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
+
+    return read
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
-
-
-def _bins(text: str) -> int | str:
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer or auto, not {text!r}") from None
+_number, _whole = _reader(float, "a number"), _reader(int, "an integer")
+_bins = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
@@ -264,8 +259,7 @@ def _rng(arguments: argparse.Namespace) -> np.random.Generator | None:
 
 
 def _grid(arguments: argparse.Namespace) -> Grid:
-    lower, upper = arguments.bounds
-    return Grid(lower, upper, step=arguments.step)
+    return Grid(arguments.bounds[0], arguments.bounds[1], step=arguments.step)
 
 
 def _column_grid(arguments: argparse.Namespace) -> Grid:
@@ -276,6 +270,18 @@ def _column_grid(arguments: argparse.Namespace) -> Grid:
     arguments.type = arguments.type or declared or "number"
     if arguments.step is None and arguments.type == "integer":
         grid = Grid(lower, upper, step=1.0, missing=arguments.missing)
+    arguments.missing = grid.missing
+    return grid
+
+
+def _points(arguments: argparse.Namespace) -> Points:
+    """`_column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`."""
+    if arguments.bounds is not None:
+        return _column_grid(arguments)
+    if arguments.step is not None:
+        raise ValueError("--step needs --bounds")
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    grid = replace(unbounded(arguments.type == "integer"), missing=arguments.missing)
     arguments.missing = grid.missing
     return grid
 
@@ -347,20 +353,23 @@ _LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
 
 def _single(arguments: argparse.Namespace) -> dict[str, Any]:
     # Reject a bad parameter before a long read.
-    grid, rng, statistic = _column_grid(arguments), _rng(arguments), arguments.make(arguments)
-    mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
+    grid, rng, statistic = _points(arguments), _rng(arguments), arguments.make(arguments)
+    difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
+    released = (0.25, 0.75) if difference else statistic
+    mechanism = mechanism_for(released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
     value, n, story = _released(mechanism, arguments, rng)
+    value = range_of(value) if difference else value
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
-        **_context(mechanism, grid, n, arguments),
+        **_context(mechanism.privacy, grid, n, arguments),
         "text": f"{statistic} = {value:.12g}  ({story}; {mechanism.privacy})",
     }
 
 
 def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
-    grid, rng = _column_grid(arguments), _rng(arguments)
+    grid, rng = _points(arguments), _rng(arguments)
     mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
     released, n, story = _released(mechanism, arguments, rng)
     values = released.tolist()
@@ -370,7 +379,7 @@ def _quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         "column": arguments.column,
         "q": arguments.q,
         "values": values,
-        **_context(mechanism, grid, n, arguments),
+        **_context(mechanism.privacy, grid, n, arguments),
         "text": "\n".join([*lines, f"({story}; together {mechanism.privacy})"]),
     }
 
@@ -428,7 +437,7 @@ def _histogram(arguments: argparse.Namespace) -> dict[str, Any]:
         "counts": released.counts.tolist(),
         "density": released.density.tolist(),
         "noise_dominates": released.noise_dominates,
-        **_context(released, grid, released.n or 0, arguments),
+        **_context(released.privacy, grid, released.n or 0, arguments),
         "text": _bars(released),
     }
 
@@ -503,22 +512,18 @@ def _synthesize(arguments: argparse.Namespace) -> dict[str, Any]:
         "k": k,
         "method": arguments.method,
         "output": arguments.output,
-        **_context_of(privacy, grid, n, arguments),
+        **_context(privacy, grid, n, arguments),
         "text": f"{k:,} synthetic records in {arguments.output}  (from {n:,} records; {privacy})",
     }
 
 
-def _context(mechanism: Mechanism | Histogram, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    return _context_of(mechanism.privacy, grid, n, arguments)
-
-
-def _context_of(privacy: Privacy, grid: Grid, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def _context(privacy: Privacy, grid: Points, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "n": n,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "neighbors": privacy.neighbors,
-        "step": grid.step,
+        "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,
         "reading": f"read as type {arguments.type}; {_UNREAD} count as {arguments.missing:.12g} (--missing)",

@@ -1,11 +1,13 @@
-"""The public grid: bounds, a power-of-two step, and the map from values to integer codes."""
+"""Public grids, of evenly spaced points or of floats: the maps from values to integer codes and back."""
 
 from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,59 @@ MAX_SIZE = 2**52
 _MAX_STEPS_FROM_ZERO = 2**53
 _DEFAULT_SIZE = 2**32
 _LARGEST = sys.float_info.max
+_LEAST_NORMAL = sys.float_info.min
+_MOST_DIGITS = 40
+
+
+class Points(ABC):
+    """Public points in order, with integer codes from 0: a `Grid` or a `FloatGrid`.
+
+    Attributes
+    ----------
+    lower, upper, missing : float
+        The ends, which values are clamped to, and the value of NaN.
+    size : int
+        The number of points, at most 2**52.
+    step : float
+        The distance of neighbouring points. A `FloatGrid` raises a TypeError: its points are in order only.
+    first : int
+        The index of `lower`, counted from 0.0.
+    """
+
+    lower: float
+    upper: float
+    missing: float
+    size: int
+    step: float
+    first: int
+
+    @abstractmethod
+    def encode(self, values: ArrayLike) -> NDArray[np.int64]:
+        """The codes of the values, integers in [0, size), in order."""
+
+    @abstractmethod
+    def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
+        """The exact values of integer codes in [0, size)."""
+
+    @abstractmethod
+    def value(self, code: int) -> float:
+        """The exact value of one code."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> dict[str, float]:
+        """The keyword arguments that describe the grid to the kernels of selection."""
+
+    @abstractmethod
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
+        """A grid of evenly spaced points, and values that have the codes of `values` on it, for kernels of codes.
+
+        They are in `values`, or in `out` if that is given and conversion is needed.
+        """
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Grid:
+class Grid(Points):
     """A public grid of equally spaced points between two bounds.
 
     A value is clamped to the bounds, then rounded to the nearest point (half to even). The map is exact and applies to
@@ -116,13 +167,7 @@ class Grid:
         ndarray of int64, shape (n,)
             Private data.
         """
-        x = _containers.vector("values", values)
-        if x.dtype.kind == "b":
-            x = x.view(np.uint8)
-        elif x.dtype == np.float16:
-            x = x.astype(np.float32)
-        if not x.flags.aligned:
-            x = x.copy()
+        x = _readable(values)
         out = np.empty(x.shape[0], np.int64)
         _grid.encode(
             x,
@@ -149,9 +194,222 @@ class Grid:
         """The keyword arguments that describe the grid to the kernels of selection."""
         return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
 
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
+        return self, values
+
+    def __str__(self) -> str:
+        return f"{self.size} points from {self.lower!r} to {self.upper!r}, step {self.step!r}"
+
     def __repr__(self) -> str:
         missing = "" if self.missing == self.lower else f", missing={self.missing!r}"
         return f"Grid({self.lower!r}, {self.upper!r}, step={self.step!r}{missing})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class FloatGrid(Points):
+    """A public grid of floats: all doubles of few significant bits, in order. It needs no bounds.
+
+    Order statistics need nothing but order, so `InverseSensitivity` of a quantile and `Quantiles` take a FloatGrid in
+    place of a `Grid`; mechanisms that do arithmetic on records do not. A value is rounded to the nearest point (half to
+    even), and infinities go to the ends; the map is exact, monotone, and applies to each record separately.
+
+    Parameters
+    ----------
+    digits : int
+        The number of significant bits, from 1 to 40: from `resolution` on, rounding has a relative error of at most
+        ``2**-digits``. By default 25, about 7 decimal digits.
+    resolution : float
+        A power of two in data units, or 0. Below it the points are evenly spaced, ``resolution * 2**(1 - digits)``
+        apart, as they are from `resolution` to ``2 * resolution``: the many floats near 0 would attract a release that
+        is near 0 on the scale of the data. By default 2**-14, so that points near 0 are 3.6e-12 apart; for data below
+        1e-9, choose another resolution or another unit. 0 is the same as 2**-1022, below which doubles are evenly
+        spaced.
+    lower, upper : float
+        Bounds in data units, ``lower < upper``, which are widened to points; infinite by default.
+    missing : float, optional
+        The value of NaN, None and unreadable cells. Default: `lower`.
+
+    Attributes
+    ----------
+    digits : int
+    resolution, lower, upper, missing : float
+        `lower` and `upper` are finite: the ends are the least and the greatest point.
+    size : int
+        The number of points: 2**35 by default, about ``2**(digits + 11)`` for resolution 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Bounds that are not numbers in order; digits that are not an integer from 1 to 40; a resolution that is neither
+        0 nor a power of two.
+
+    Notes
+    -----
+    Privacy: a grid spends none; the codes are private data. The proofs of mechanisms that use only the order of the
+    codes hold unchanged (docs/proofs/float-grid.md). Cost: O(1); `encode` is O(n), and selection needs it for a few
+    order statistics only.
+    Without bounds, almost all points are far beyond all data: a release that has too few records for its epsilon is a
+    random float such as -1e203. ``mechanism.error(n, distribution=...)`` predicts it from an assumed distribution
+    (docs/guides/bounds.md).
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.FloatGrid()
+    FloatGrid(25, resolution=6.103515625e-05)
+    >>> grid = dpf.FloatGrid(3, resolution=0)
+    >>> grid.decode(grid.encode([1.1, 1.2, 1000.0, -0.3])).tolist()
+    [1.0, 1.25, 1024.0, -0.3125]
+    >>> dpf.FloatGrid(2, resolution=1, lower=-1, upper=8).decode(range(11)).tolist()
+    [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0]
+    """
+
+    digits: int
+    resolution: float
+    lower: float
+    upper: float
+    missing: float
+    size: int = field(init=False, compare=False, repr=False)
+    first: int = field(init=False, compare=False, repr=False)  # the index of lower
+    _unit: float = field(init=False, compare=False, repr=False)  # the distance of points near 0
+
+    def __init__(
+        self,
+        digits: int = 25,
+        *,
+        resolution: float = 2.0**-14,
+        lower: float = -math.inf,
+        upper: float = math.inf,
+        missing: float | None = None,
+    ) -> None:
+        digits = _checks.whole("digits", digits, least=1)
+        if digits > _MOST_DIGITS:
+            raise ValueError(f"digits must be at most {_MOST_DIGITS}, not {digits}")
+        least = _checks.nonnegative("resolution", resolution)
+        if least and math.frexp(least)[0] != 0.5:
+            raise ValueError(f"resolution must be 0 or a power of two, not {resolution!r}")
+        low, high = _checks.interval("lower and upper", (lower, upper))
+        if not low < high:
+            raise ValueError(f"lower must be below upper, not lower={lower!r}, upper={upper!r}")
+        least = least if least > _LEAST_NORMAL else 0.0
+        self._set(digits=digits, resolution=least, _unit=math.ldexp(max(least, _LEAST_NORMAL), 1 - digits))
+        most = ((2047 - self._octave) << (digits - 1)) - 1  # the index of 2**1024, less 1
+        self._set(first=0, lower=self._point(-most), upper=self._point(most), missing=0.0)
+        first, last = self._index(low), self._index(high)
+        first -= self._point(first) > low and first > -most
+        last += self._point(last) < high and last < most
+        first, last = min(first, most - 1), max(last, 1 - most)
+        self._set(first=first, size=last - first + 1, lower=self._point(first), upper=self._point(last))
+        where = self.lower if missing is None else min(max(_checks.real("missing", missing), self.lower), self.upper)
+        self._set(missing=where)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _index(self, value: float) -> int:
+        """The index of the point nearest to a value, while `first` is 0."""
+        return int(self._codes(np.array([value]))[0])
+
+    def _point(self, index: int) -> float:
+        """The point of an index, counted from 0.0."""
+        magnitude = abs(index)
+        octave = max((magnitude >> (self.digits - 1)) - 1, 0)
+        leading = magnitude - (octave << (self.digits - 1))
+        return math.copysign(math.ldexp(leading * self._unit, octave), index)
+
+    @property
+    def _octave(self) -> int:
+        """The number of octaves of normal doubles below the resolution."""
+        return math.frexp(max(self.resolution, _LEAST_NORMAL))[1] + 1021
+
+    def _codes(self, x: NDArray[Any], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """The codes as doubles."""
+        codes = np.empty(x.shape[0]) if out is None else out
+        _grid.encode_floats(
+            x,
+            codes,
+            lower=self.lower,
+            upper=self.upper,
+            missing=self.missing,
+            resolution=max(self.resolution, _LEAST_NORMAL),
+            unit=self._unit,
+            origin=self._octave << 52,
+            first=self.first,
+            shift=53 - self.digits,
+        )
+        return codes
+
+    def encode(self, values: ArrayLike) -> NDArray[np.int64]:
+        """The codes of the values, integers in [0, size), in order; see `Grid.encode`."""
+        return self._codes(_readable(values)).astype(np.int64)
+
+    def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
+        """The exact values of integer codes in [0, size)."""
+        index = np.asarray(_containers.integers("codes", codes) + self.first)
+        magnitude = np.abs(index)
+        octave = np.maximum((magnitude >> (self.digits - 1)) - 1, 0)
+        leading = magnitude - (octave << (self.digits - 1))
+        return np.asarray(np.ldexp(np.sign(index) * leading * self._unit, octave))
+
+    def value(self, code: int) -> float:
+        """The exact value of one code."""
+        return self._point(code + self.first)
+
+    @property
+    def step(self) -> float:  # type: ignore[override]
+        """A TypeError: there is not one step."""
+        raise TypeError(_ORDER_ONLY)
+
+    @property
+    def kernel(self) -> dict[str, float]:
+        """The keyword arguments that describe the grid to the kernels of selection, which round nothing for step 0."""
+        return {"lower": self.lower, "upper": self.upper, "step": 0.0, "missing": self.missing}
+
+    @cached_property
+    def _even(self) -> Grid:
+        return Grid(0, self.size - 1, step=1)
+
+    def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
+        return self._even, self._codes(_readable(values), out)
+
+    def codes_within(
+        self, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The least code with a value of at least `low` and the greatest with one of at most `high`, elementwise."""
+        first, last = self.encode(low), self.encode(high)
+        return first + (self.decode(first) < low), last - (self.decode(last) > high)
+
+    def __str__(self) -> str:
+        near = f", evenly spaced below {self.resolution!r}" if self.resolution else ""
+        return f"the floats of {self.digits} bits from {self.lower!r} to {self.upper!r}{near}"
+
+    def __repr__(self) -> str:
+        unbounded = FloatGrid(self.digits, resolution=self.resolution)
+        given = [f"{self.digits}, resolution={self.resolution!r}"]
+        given += [
+            f"{name}={getattr(self, name)!r}"
+            for name in ("lower", "upper")
+            if getattr(self, name) != getattr(unbounded, name)
+        ]
+        given += [f"missing={self.missing!r}"] if self.missing != self.lower else []
+        return f"FloatGrid({', '.join(given)})"
+
+
+_ORDER_ONLY = (
+    "a FloatGrid is for quantiles, which need only the order of its points; other releases need evenly spaced points: "
+    "give bounds=(lower, upper) or grid=Grid(...)"
+)
+
+
+def _readable(values: ArrayLike) -> NDArray[Any]:
+    """A vector of numbers of a dtype that the kernels read."""
+    x = _containers.vector("values", values)
+    if x.dtype.kind == "b":
+        x = x.view(np.uint8)
+    elif x.dtype == np.float16:
+        x = x.astype(np.float32)
+    return x if x.flags.aligned else x.copy()
 
 
 def _outward(lower: Fraction, upper: Fraction, step: float) -> tuple[int, int]:
@@ -172,8 +430,16 @@ def _least_step(lower: Fraction, upper: Fraction, size: int) -> float:
     return step
 
 
+def check_points(grid: Any) -> None:
+    """Raise a TypeError if `grid` is neither a `Grid` nor a `FloatGrid`."""
+    if not isinstance(grid, Points):
+        raise TypeError(f"grid must be a dpfast.Grid or FloatGrid, not {type(grid).__name__}")
+
+
 def check_grid(grid: Any) -> None:
-    """Raise a TypeError if `grid` is not a `Grid`."""
+    """Raise a TypeError if `grid` is not a `Grid`, whose points are evenly spaced."""
+    if isinstance(grid, FloatGrid):
+        raise TypeError(_ORDER_ONLY)
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
 
@@ -182,6 +448,24 @@ def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
     """The given grid, or the grid with the given bounds; exactly one of the two must be given."""
     _checks.bounds_or_grid(bounds, grid)
     return Grid(*_checks.pair("bounds", bounds), step=natural_step(x)) if grid is None else grid
+
+
+def floats_for(x: Any) -> FloatGrid:
+    """The grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
+    return unbounded(_containers.declares_integers(x))
+
+
+def unbounded(integers: bool) -> FloatGrid:
+    """The grid of floats for records without bounds, or of integers."""
+    return _INTEGERS if integers else _FLOATS
+
+
+def integers_within(lower: float, upper: float) -> FloatGrid:
+    """The floats that are integers."""
+    return FloatGrid(resolution=math.ldexp(1.0, FloatGrid().digits - 1), lower=lower, upper=upper)
+
+
+_FLOATS, _INTEGERS = FloatGrid(), integers_within(-(2.0**63), 2.0**64)
 
 
 def grids_within(bounds: Any, step: float | None) -> Grid | tuple[Grid, ...]:

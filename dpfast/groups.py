@@ -151,10 +151,10 @@ def _quantiles(
 ) -> NDArray[np.float64]:
     """Release quantiles by one kernel call per block; groups too large for an efficient sort are drawn one by one."""
     grid = mechanism.grid
-    if values.dtype == np.float64 and values.flags.aligned:
+    if isinstance(grid, Grid) and values.dtype == np.float64 and values.flags.aligned:
         kernel: dict[str, Any] = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "first": grid.first}
         missing = grid.missing
-    else:  # for other dtypes, use codes as records on a grid from 0 with step 1
+    else:  # for other grids and dtypes, use codes as records on a grid from 0 with step 1
         values, missing = grid.encode(values).astype(np.float64), 0.0
         kernel = {"lower": 0.0, "upper": float(grid.size - 1), "step": 1.0, "first": 0.0}
     if labels is not None:

@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.densities import PerturbedHistogram
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points, unbounded
 from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles
 from dpfast.robust import NestedBoxes
 from dpfast.rounding import double_up
@@ -249,23 +249,27 @@ def _member(arrays: Arrays, x: Any) -> NDArray[Any]:
 
 
 def _inverse(
-    statistic: RankStatistic, input_domain: Any, input_metric: Any, epsilon: float, bounds: Any, grid: Grid | None
+    statistic: RankStatistic, input_domain: Any, input_metric: Any, epsilon: float, bounds: Any, grid: Points | None
 ) -> Any:
-    where = _grid(bounds, grid, input_domain)
+    where = _grid(bounds, grid, input_domain, order_only=statistic.order_only)
     return make_measurement(input_domain, input_metric, InverseSensitivity(statistic, grid=where, epsilon=epsilon))
 
 
-def _grid(bounds: Any, grid: Grid | None, input_domain: Any) -> Grid:
-    if (bounds is None) == (grid is None):
-        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): they are public and have no default")
-    if grid is not None:
+def _grid(bounds: Any, grid: Any, input_domain: Any, *, order_only: bool = False) -> Any:
+    """The grid of a measurement; without bounds, that of floats if the order of the records is enough."""
+    if grid is not None and bounds is None:
         return grid
     dtype = Arrays.of(input_domain).dtype
-    return Grid(*_checks.pair("bounds", bounds), step=1.0 if dtype is not None and dtype.kind in "biu" else None)
+    integers = dtype is not None and dtype.kind in "biu"
+    if order_only and bounds is None:
+        return unbounded(integers)
+    if grid is not None or bounds is None:
+        raise TypeError("give either bounds=(lower, upper) or grid=Grid(...): they are public and have no default")
+    return Grid(*_checks.pair("bounds", bounds), step=1.0 if integers else None)
 
 
 def make_median(
-    input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Grid | None = None
+    input_domain: Any, input_metric: Any, epsilon: float, *, bounds: Any = None, grid: Points | None = None
 ) -> Any:
     """Make a measurement of the median, a float, by inverse sensitivity (`dpfast.InverseSensitivity`).
 
@@ -277,16 +281,16 @@ def make_median(
         See `make_measurement`.
     epsilon : float
         Positive; for one replaced record. If omitted, a ``dp.Context`` finds the one that spends its budget.
-    bounds : pair of floats
+    bounds : pair of floats, optional
         Public, in data units; short for ``grid=Grid(lower, upper)``, with step 1 if the domain has an integer dtype.
-    grid : Grid
-        Instead of `bounds`.
+    grid : Grid or FloatGrid, optional
+        Instead of `bounds`. Without both, see `dpfast.median`: quantiles alone need no bounds.
     """
     return _inverse(Median(), input_domain, input_metric, epsilon, bounds, grid)
 
 
 def make_quantile(
-    input_domain: Any, input_metric: Any, epsilon: float, *, q: float, bounds: Any = None, grid: Grid | None = None
+    input_domain: Any, input_metric: Any, epsilon: float, *, q: float, bounds: Any = None, grid: Points | None = None
 ) -> Any:
     """Make a measurement of the q-quantile, a float, by inverse sensitivity. `q` in [0, 1]; else see `make_median`."""
     return _inverse(Quantile(q), input_domain, input_metric, epsilon, bounds, grid)
@@ -299,10 +303,10 @@ def make_quantiles(
     *,
     qs: Sequence[float],
     bounds: Any = None,
-    grid: Grid | None = None,
+    grid: Points | None = None,
 ) -> Any:
     """Make a measurement of several quantiles, an array; epsilon in total (`dpfast.Quantiles`). See `make_median`."""
-    mechanism = Quantiles(qs, grid=_grid(bounds, grid, input_domain), epsilon=epsilon)
+    mechanism = Quantiles(qs, grid=_grid(bounds, grid, input_domain, order_only=True), epsilon=epsilon)
     return make_measurement(input_domain, input_metric, mechanism)
 
 

@@ -1,5 +1,6 @@
-/* From values to grid codes: an exact map of each record, monotone except for NaN. It scales by a power of two, rounds once
- * to an integer (half to even), and subtracts exactly. */
+/* From values to grid codes: an exact map of each record, monotone except for NaN. On evenly spaced points it scales by a
+ * power of two, rounds once to an integer (half to even), and subtracts exactly; on floats of few digits it rounds the
+ * bits. docs/proofs/grid.md, docs/proofs/float-grid.md */
 #ifndef DPFAST_GRID_H
 #define DPFAST_GRID_H
 
@@ -7,6 +8,7 @@
 #include <stdint.h>
 
 #include "certified.h"
+#include "odd.h"
 
 typedef struct {
     double lower, upper, step;  /* step a power of two; both bounds multiples of it, at most 2^53 steps from 0 */
@@ -57,6 +59,40 @@ static inline int64_t dpfast_encode_integer(const dpfast_grid *g, __int128 v)
     if (g->shift <= 0)              /* the bounds are within 2^53 of 0: rounded conversions are clamped anyway */
         return dpfast_encode(g, (double)v);
     return dpfast_encode(g, (double)dpfast_round_shift(v, g->shift) * g->step);
+}
+
+/* ---- floats of few digits ---- */
+
+/* The points i * unit for integers |i| < 2^(digits - 1), and from resolution = 2^(digits - 1) unit on all doubles of
+ * `digits` significant bits. The index of a point is i, or the leading bits of its magnitude less `origin`, signed. */
+typedef struct {
+    double lower, upper;        /* points */
+    double missing;             /* the value for NaN: any number */
+    double resolution, unit;    /* powers of two; resolution at least 2^-1022 */
+    int64_t origin, first;      /* the bits of resolution less 2^52; the index of lower */
+    int shift;                  /* the bits of a fraction that are dropped: 53 - digits, at least 12 */
+} dpfast_floats;
+
+/* The code of a double, as a double in [0, 2^52). The sum that rounds the bits half to even may carry into the exponent,
+ * which is right: the next point is then a power of two. */
+static inline double dpfast_float_code(const dpfast_floats *g, double x)
+{
+    x = x == x ? x : g->missing;
+    x = x > g->lower ? x : g->lower;
+    x = x < g->upper ? x : g->upper;
+    double a = x < 0.0 ? -x : x, below = a < g->resolution ? a : 0.0;
+    uint64_t bits = dpfast_bits(a) - (uint64_t)g->origin, half = (UINT64_C(1) << (g->shift - 1)) - 1;
+    uint64_t leading = (bits + half + (bits >> g->shift & 1)) >> g->shift;
+    double far = dpfast_double((leading & 0x000FFFFFFFFFFFFFu) | 0x4330000000000000u) - 0x1p52;
+    double index = a < g->resolution ? __builtin_rint(below / g->unit) : far;
+    return (x < 0.0 ? -index : index) - (double)g->first;
+}
+
+DPFAST_CLONES static void dpfast_encode_floats(const dpfast_floats *given, const double *x, double *out, ptrdiff_t n)
+{
+    const dpfast_floats g = *given;
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = dpfast_float_code(&g, x[i]);
 }
 
 #endif

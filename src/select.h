@@ -31,6 +31,7 @@
 
 #include "clones.h"
 #include "mix.h"
+#include "odd.h"
 
 /* ---- keys: from a record of any supported dtype to a double ---- */
 
@@ -45,7 +46,7 @@ struct select_keys {
     ptrdiff_t n, stride;   /* records; bytes from one to the next, of any sign */
     enum select_kind kind;
     int in_place;          /* aligned contiguous float64: scanned in place */
-    int shift;             /* 64-bit integers are rounded to multiples of 2^shift, */
+    int shift;             /* 64-bit integers are rounded to multiples of 2^shift (negative: to odd), */
     double scale;          /* scaled back by this, */
     double lower, upper;   /* and clamped to these */
     double missing;        /* the key of a NaN */
@@ -73,7 +74,7 @@ static enum select_kind select_kind_of(char kind, ptrdiff_t itemsize)
     }
 }
 
-/* step is a power of two. If it is so large that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
+/* step is a power of two, or 0 for floats of few digits. If it is so large that every int64 (|v| <= 2^63) is at most half of it, or every uint64 less
  * than half of it, all keys are zero for any shift; scale = 0 encodes this. */
 static void select_set_grid(struct select_keys *keys, double lower, double upper, double step, double missing)
 {
@@ -81,7 +82,7 @@ static void select_set_grid(struct select_keys *keys, double lower, double upper
     keys->lower = lower;
     keys->upper = upper;
     keys->missing = missing + 0.0;
-    keys->shift = shift > longest ? longest : shift;
+    keys->shift = step == 0.0 ? -1 : shift > longest ? longest : shift;
     keys->scale = shift > longest ? 0.0 : ldexp(1.0, shift);
 }
 
@@ -135,6 +136,18 @@ static inline double select_round_uint64(uint64_t value, int shift)
     return select_double_of_uint64((value >> (shift - 1) >> 1) + select_round_up(value, shift));
 }
 
+static inline double select_odd_uint64(uint64_t value)
+{
+    return select_double_of_uint64(dpfast_odd(value));
+}
+
+static inline double select_odd_int64(uint64_t value)
+{
+    const uint64_t negative = -(value >> 63), magnitude = (value ^ negative) - negative;
+    const double key = select_odd_uint64(magnitude);
+    return negative ? -key : key;
+}
+
 /* Exponent and fraction are moved to those of a float (all ones stay all ones), and an exact product corrects the bias,
  * also for subnormals. */
 static inline double select_half(uint16_t value)
@@ -180,9 +193,11 @@ static void select_load(const struct select_keys *keys, ptrdiff_t start, ptrdiff
     case SELECT_UINT16: SELECT_LOAD(uint16_t, (double)value);
     case SELECT_UINT8: SELECT_LOAD(uint8_t, (double)value);
     case SELECT_INT64:
+        if (shift < 0) { SELECT_LOAD(uint64_t, select_clamp(select_odd_int64(value), lower, upper)); }
         if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_int64(value), lower, upper)); }
         SELECT_LOAD(uint64_t, select_clamp(select_round_int64(value, shift) * scale, lower, upper));
     case SELECT_UINT64:
+        if (shift < 0) { SELECT_LOAD(uint64_t, select_clamp(select_odd_uint64(value), lower, upper)); }
         if (shift == 0) { SELECT_LOAD(uint64_t, select_clamp(select_double_of_uint64(value), lower, upper)); }
         SELECT_LOAD(uint64_t, select_clamp(select_round_uint64(value, shift) * scale, lower, upper));
     case SELECT_UNSUPPORTED: break;

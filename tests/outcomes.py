@@ -41,6 +41,15 @@ LENGTHS = [5e-324, 1e-300, 0.5, 2.0, 1e15, 1e300, 1.7e308]
 NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000]  # above 4096 other loops run
 
 
+def points(rng):
+    """A grid of any kind."""
+    if rng.random() < 0.2:
+        options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
+        ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
+        return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
+    return grid(rng)
+
+
 def grid(rng):
     """A grid of any size and step, next to zero, around it or as far from it as grids may be."""
     while True:
@@ -91,7 +100,7 @@ def domain(rng):
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
-    "grid": grid,
+    "grid": points,
     "domain": domain,
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
@@ -273,6 +282,20 @@ FUNCTIONS = {
     "select, permute-and-flip": lambda x, source, epsilon: dpf.select(
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
+    "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
+    "median, no bounds": lambda x, source, epsilon: dpf.median(x, epsilon=epsilon, rng=source),
+    "quantile, no bounds": lambda x, source, epsilon: dpf.quantile(x, [0.1, 0.6], epsilon=epsilon, rng=source),
+    "iqr, no bounds": lambda x, source, epsilon: dpf.iqr(x, epsilon=epsilon, rng=source),
+    "mean, private bounds": lambda x, source, epsilon: dpf.mean(x, bounds="private", epsilon=epsilon, rng=source),
+    "variance, private bounds": lambda x, source, epsilon: dpf.variance(
+        x, bounds="private", epsilon=epsilon, rng=source
+    ),
+    "trimmed_mean, private bounds": lambda x, source, epsilon: dpf.trimmed_mean(
+        x, 0.1, bounds="private", epsilon=epsilon, rng=source
+    ),
+    "median, private bounds": lambda x, source, epsilon: dpf.median(
+        x, bounds="private", epsilon=epsilon, method="smooth-sensitivity", rng=source
+    ),
     "mean, add-remove": lambda x, source, epsilon: dpf.mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
     ),
@@ -427,7 +450,7 @@ def forms_of(job):
 def records_for(job, rng):
     """Nasty records for a job; the bounds of its grid are where they change."""
     made = getattr(job.call, "__defaults__", None) or ()
-    own = next((m.grid for m in made if isinstance(getattr(m, "grid", None), dpf.Grid)), None)
+    own = next((m.grid for m in made if isinstance(getattr(m, "grid", None), (dpf.Grid, dpf.FloatGrid))), None)
     lower, upper = (own.lower, own.upper) if own else pick(rng, [(0.0, 1.0), (-1.7e308, 1.7e308), (0.0, 99.0)])
     for x in datasets(rng, job.n * max(job.rows, 1), lower, upper):
         yield x.reshape(job.n, job.rows) if job.rows else x

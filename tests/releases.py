@@ -31,6 +31,7 @@ RELEASES = {
     "dpf.sum": lambda: [dpf.sum(X, **B), dpf.sum(X[:, None], radius=100.0, **E)],
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
+    "dpf.bounds": lambda: dpf.bounds(X, **E),
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [

@@ -3,7 +3,7 @@
 import numpy as np
 
 import dpfast as dpf
-from dpfast.statistics import Huber, Mean, TrimmedMean
+from dpfast.statistics import Huber, Mean, Median, TrimmedMean
 from dpfast.streaming import State
 from tests.central import OPTIONS, central, takes_rows
 from tests.reference.statistics import one_of_each
@@ -26,6 +26,7 @@ def mechanisms(grid):
             continue  # n codes of it are beyond 64 bits in the larger tests
         found.setdefault((type(mechanism), statistic, mechanism.privacy.neighbors), mechanism)
     yield from found.values()
+    yield from central(dpf.FloatGrid(), 5.0, kinds={dpf.InverseSensitivity, dpf.Quantiles}, statistics=[Median()])
     yield dpf.NestedBoxes(TrimmedMean(0.1), grid=(grid, INTEGERS), scale=(1.0, 2.0), epsilon=4.0)
     yield dpf.NestedBoxes(Huber(3.0), grid=grid, transform=((1.0, 1.0), (0.0, 1.0)), epsilon=4.0)
 

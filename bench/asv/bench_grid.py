@@ -21,6 +21,20 @@ class Encode:
         self.run()
 
 
+class EncodeFloats:
+    """`FloatGrid.encode`, which rounds the bits of a double."""
+
+    params = ("dpfast", "numpy")
+    param_names = ("line",)
+
+    def setup(self, line):
+        x, grid = data.pay(1_000_000), dpf.FloatGrid(resolution=0)
+        self.run = {"dpfast": lambda: grid.encode(x), "numpy": lambda: data.encode_floats_in_numpy(grid, x)}[line]
+
+    def time_encode(self, line):
+        self.run()
+
+
 class Decode:
     """`Grid.decode`."""
 

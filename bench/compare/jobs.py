@@ -80,6 +80,23 @@ def call(size) -> Iterator[Job]:
     yield Job("one call, n = 100, dpf.median(...)", release, (floor,))
 
 
+def unbounded(size) -> Iterator[Job]:
+    """Calls without bounds, against the same calls with bounds."""
+    x = data.pay(size(10**7))
+    deciles, chunks = np.arange(1, 10) / 10, dpf.Chunks.slices(x)
+    calls = {
+        "median": lambda **bounds: dpf.median(x, epsilon=data.EPSILON, **bounds),
+        "9 quantiles": lambda **bounds: dpf.quantile(x, deciles, epsilon=data.EPSILON, **bounds),
+        "median in chunks": lambda **bounds: dpf.median(chunks, epsilon=data.EPSILON, **bounds),
+    }
+    for name, call in calls.items():
+        floor = Floor("with bounds", partial(call, bounds=data.BOUNDS), 1.15 if name == "median" else None)
+        yield Job(f"{name} without bounds, n = {power(x.size)}", call, (floor,))
+    mean = partial(dpf.mean, x, epsilon=data.EPSILON)
+    floor = Floor("with bounds", partial(mean, bounds=data.BOUNDS))
+    yield Job(f"mean, bounds='private', n = {power(x.size)}", partial(mean, bounds="private"), (floor,))
+
+
 def noise(size) -> Iterator[Job]:
     """Exact noise of the secure generator, against NumPy's noise, which is neither exact nor secure."""
     n, rng = size(10**6), np.random.default_rng(1)
@@ -359,6 +376,7 @@ GROUPS = {
     "orders": orders,
     "dtypes": dtypes,
     "call": call,
+    "unbounded": unbounded,
     "noise": noise,
     "random": random,
     "grid": grid,

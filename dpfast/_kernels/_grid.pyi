@@ -1,6 +1,6 @@
 from typing import Any
 
-from numpy import int64
+from numpy import float64, int64
 from numpy.typing import NDArray
 
 def encode(
@@ -12,5 +12,18 @@ def encode(
     step: float,
     missing: float,
     first: float,
+    shift: int,
+) -> None: ...
+def encode_floats(
+    values: NDArray[Any],
+    out: NDArray[float64],
+    *,
+    lower: float,
+    upper: float,
+    missing: float,
+    resolution: float,
+    unit: float,
+    origin: int,
+    first: int,
     shift: int,
 ) -> None: ...

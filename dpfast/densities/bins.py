@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
-from dpfast.grid import Grid, grids_within, natural_step
+from dpfast.grid import Grid, Points, check_grid, grids_within, natural_step
 from dpfast.streaming import Chunks
 from dpfast.theory.densities import perturbed_bins
 
@@ -38,6 +38,8 @@ def table(
     """
     _checks.bounds_or_grid(bounds, grid)
     given = grids_within(bounds, natural_step(X)) if grid is None else grid
+    if isinstance(given, Points):
+        check_grid(given)
     given = given if isinstance(given, Grid) else tuple(given)
     dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X

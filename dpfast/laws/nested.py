@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _levels, _samplers
-from dpfast.grid import Grid
+from dpfast.grid import Points
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
@@ -41,7 +41,7 @@ class NestedIntervals(ScalarLaw):
     epsilon : float
     last : int
         The support is 0..last.
-    grid : Grid
+    grid : Grid or FloatGrid
     decode : callable, optional
         Converts codes to values. Default: ``grid.decode``.
 
@@ -59,7 +59,7 @@ class NestedIntervals(ScalarLaw):
         *,
         epsilon: float,
         last: int,
-        grid: Grid,
+        grid: Points,
         decode: Callable[[ArrayLike], Any] | None = None,
     ) -> None:
         self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
@@ -239,7 +239,7 @@ class BehindTest(Law):
         return None if codes.ndim == 1 and failed[0] else values
 
 
-def anywhere(grid: Grid, source: np.random.BitGenerator) -> float:
+def anywhere(grid: Points, source: np.random.BitGenerator) -> float:
     """Draw a uniform point of the grid: the release for an empty group."""
     out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
     _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)

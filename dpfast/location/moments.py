@@ -48,9 +48,11 @@ def mean(
     ----------
     x : array_like of shape (n,) or (n, d)
         Numbers, or a record in each row; data frames, too.
-    bounds : pair (lower, upper)
+    bounds : pair (lower, upper), or "private"
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
-        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``.
+        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with half of
+        epsilon: the quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and
+        rounded outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -90,6 +92,8 @@ def mean(
     >>> import numpy as np, dpfast as dpf
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0) - 43_400) < 300
+    True
+    >>> abs(dpf.mean(pay, bounds="private", epsilon=1.0) - 43_400) < 400
     True
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
     True
@@ -204,7 +208,7 @@ def variance(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
@@ -244,7 +248,7 @@ def std(
     x: ArrayLike | Chunks,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",

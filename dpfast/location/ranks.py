@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast.grid import Grid
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.grid import Grid, Points
+from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
     Huber,
@@ -37,13 +37,15 @@ def median(
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
     workers: int = 1,
 ) -> float:
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
+
+    It needs no bounds if n epsilon is at least 100. With less, the release may be any float: give bounds then.
 
     Parameters
     ----------
@@ -52,11 +54,13 @@ def median(
         NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Also `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
-    bounds : tuple of two floats
+    bounds : tuple of two floats, optional
         Public bounds in data units, chosen without knowledge of x; short for ``grid=Grid(*bounds)``, with step 1 if x
-        has an integer or boolean dtype.
-    grid : Grid
-        Instead of `bounds`.
+        has an integer or boolean dtype. They pay with few records.
+    grid : Grid or FloatGrid, optional
+        Instead of `bounds`. Default of both: `FloatGrid()`, which rounds to 25 significant bits, and values below
+        6.1e-5 to multiples of 3.6e-12; if x has an integer or boolean dtype, its integers from -2**63 to 2**64, all up
+        to 2**25 and those of 25 significant bits beyond. Smooth sensitivity needs bounds.
     delta : float
         0 for a pure mechanism; positive only for "smooth-sensitivity".
     method : {"inverse-sensitivity", "smooth-sensitivity"}
@@ -74,7 +78,7 @@ def median(
     Raises
     ------
     TypeError
-        Neither or both of `bounds` and `grid`; data that are not numbers.
+        Both of `bounds` and `grid`, or neither for a method that needs bounds; data that are not numbers.
     ValueError
         A parameter out of range; x empty or not one-dimensional.
 
@@ -82,6 +86,9 @@ def median(
     -----
     Privacy: `InverseSensitivity` (docs/proofs/nested-intervals.md) or `SmoothSensitivity`
     (docs/proofs/smooth-sensitivity.md). Cost: O(n), about two or three times ``x.sum()``.
+    Without bounds, a q-quantile needs n epsilon min(q, 1 - q) >= 50: with less, the many points far from the data
+    outweigh those near the quantile. ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n,
+    distribution=...)`` predicts it, and docs/guides/bounds.md has a table. With more, bounds gain nothing.
 
     References
     ----------
@@ -91,7 +98,9 @@ def median(
     --------
     >>> import numpy as np, dpfast as dpf
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
-    >>> 36_000 < dpf.median(pay, bounds=(0, 1_000_000), epsilon=1.0) < 37_000
+    >>> 36_000 < dpf.median(pay, epsilon=1.0) < 37_000
+    True
+    >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
     True
     """
     value: float = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
@@ -105,7 +114,7 @@ def quantile(
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
@@ -120,7 +129,7 @@ def quantile(
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
@@ -134,7 +143,7 @@ def quantile(
     *,
     epsilon: float,
     bounds: tuple[float, float] | None = None,
-    grid: Grid | None = None,
+    grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     rng: RandomSource = None,
@@ -142,7 +151,7 @@ def quantile(
 ) -> Any:
     """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
-    Neighbours: one replaced record.
+    Neighbours: one replaced record. It needs no bounds if n epsilon min(q, 1 - q) is at least 50 for each q.
 
     Parameters
     ----------
@@ -167,9 +176,9 @@ def quantile(
     --------
     >>> import numpy as np, dpfast as dpf
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
-    >>> 76_000 < dpf.quantile(pay, 0.9, bounds=(0, 1_000_000), epsilon=1.0) < 81_000
+    >>> 76_000 < dpf.quantile(pay, 0.9, epsilon=1.0) < 81_000
     True
-    >>> low, high = dpf.quantile(pay, [0.1, 0.9], bounds=(0, 1_000_000), epsilon=1.0).tolist()
+    >>> low, high = dpf.quantile(pay, [0.1, 0.9], epsilon=1.0).tolist()
     >>> 16_000 < low < 18_000 and 76_000 < high < 81_000
     True
     """
@@ -182,7 +191,7 @@ def trimmed_mean(
     trim: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -198,7 +207,9 @@ def trimmed_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
-    epsilon, bounds, grid, delta, method, rng, workers
+    bounds : tuple of two floats, or "private"
+        See `mean`; bounds or a grid are needed.
+    epsilon, grid, delta, method, rng, workers
         See `median`, also for errors, privacy and references. Raises a ValueError also if the number of records in the
         mean times the number of grid points is 2**63 or more.
 
@@ -226,7 +237,7 @@ def winsorized_mean(
     trim: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -270,7 +281,7 @@ def iqr(
 ) -> float:
     """Release the interquartile range, ``Quantile(0.75)`` minus ``Quantile(0.25)``, epsilon-differentially private.
 
-    Neighbours: one replaced record.
+    Neighbours: one replaced record. It needs no bounds if n epsilon is at least 200.
 
     Parameters
     ----------
@@ -281,10 +292,11 @@ def iqr(
     Returns
     -------
     float
-        A multiple of the step, at least 0.
+        A multiple of the step, at least 0; without bounds, the difference of two points of the grid, rounded.
 
     Notes
     -----
+    Without bounds it is the difference of two quantiles, which `Quantiles` releases together.
     Cost: O(n), about 0.15 times ``np.percentile(x, [25, 75])``, plus levels**2 / 2 steps of half a nanosecond, levels =
     min(n, 2 (log(size) + 42) / epsilon).
 
@@ -292,9 +304,11 @@ def iqr(
     --------
     >>> import numpy as np, dpfast as dpf
     >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
-    >>> 29_000 < dpf.iqr(pay, bounds=(0, 1_000_000), epsilon=1.0) < 31_000
+    >>> 29_000 < dpf.iqr(pay, epsilon=1.0) < 31_000
     True
     """
+    if bounds is None and not isinstance(grid, Grid) and method == "inverse-sensitivity":
+        return range_of(quantile(x, (0.25, 0.75), epsilon=epsilon, grid=grid, delta=delta, rng=rng, workers=workers))
     return float(
         mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
     )
@@ -305,7 +319,7 @@ def huber(
     k: float,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
@@ -322,7 +336,7 @@ def huber(
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
     epsilon, bounds, grid, delta, method, rng, workers
-        See `median`, also for returns, errors, privacy and references.
+        See `trimmed_mean`, also for errors, privacy and references. The release is a point of the grid.
 
     Notes
     -----

@@ -79,6 +79,8 @@ def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any) ->
 
 def _grids(bounds: Any, step: float | None, d: int) -> Grid | tuple[Grid, ...]:
     """The grid within bounds, or a grid for each of d columns if an end has d numbers."""
+    if isinstance(bounds, str):
+        raise ValueError(f"bounds must be a pair (lower, upper) for rows, not {bounds!r}")
     try:
         lower, upper = bounds
     except (TypeError, ValueError):

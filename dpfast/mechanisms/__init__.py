@@ -1,5 +1,6 @@
 """Mechanisms. Each one consists of a reading of the records and the law of the release."""
 
+from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -23,6 +24,7 @@ __all__ = [
     "Selection",
     "SmoothSensitivity",
     "StatisticMechanism",
+    "bounds",
     "covariance",
     "m_estimate",
     "select",

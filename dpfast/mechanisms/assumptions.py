@@ -8,6 +8,7 @@ with n. The mechanism's own law is computed for each imagined sample.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtr, ndtri
 
-from dpfast.grid import Grid
+from dpfast.grid import FloatGrid, Grid, Points
 from dpfast.laws import IntegerNoise, ScalarLaw
 from dpfast.statistics import Huber, Statistic, Summary
 from dpfast.streaming import Integers
@@ -30,6 +31,7 @@ SAMPLES = 256
 _SEED = 20120912
 _MOST_EVEN = 2**26
 _AT_ONCE = 2**18
+_LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
 _CELLS = 2**11
 
@@ -202,7 +204,7 @@ class ImaginedRanks:
             yield np.concatenate(parts)
 
 
-def summaries(statistic: Any, assumed: Assumed, grid: Grid, n: int, levels: int) -> Iterator[Summary]:
+def summaries(statistic: Any, assumed: Assumed, grid: Points, n: int, levels: int) -> Iterator[Summary]:
     """The summaries that `RankStatistic.reading` would make of imagined samples of n records.
 
     The sum of the records between two stretches is drawn from its normal approximation, given the ends of both.
@@ -229,7 +231,7 @@ def _points(imagined: ImaginedRanks, assumed: Assumed) -> Iterator[tuple[NDArray
         yield from zip(block, assumed.points(np.stack(block)), strict=True)
 
 
-def _codes(x: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
+def _codes(x: NDArray[np.float64], grid: Points) -> NDArray[np.float64]:
     return grid.encode(x).astype(np.float64)
 
 
@@ -280,7 +282,7 @@ def normal_points() -> NDArray[np.float64]:
 
 
 def huber_law(
-    statistic: Huber, assumed: Assumed, grid: Grid, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
+    statistic: Huber, assumed: Assumed, grid: Points, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
     """The average over samples of P(K <= k) for Huber's estimate: the law of an evenly spaced sample, normally shifted.
 
@@ -363,14 +365,40 @@ def error(cdf: Cdf, last: int, ends: tuple[float, float], target: float, confide
     bottom, top = ends
     unit = (top - bottom) / last if last else 1.0
 
-    def reached(t: NDArray[np.float64]) -> NDArray[np.bool_]:
-        first = np.clip(np.ceil((target - t - bottom) / unit), 0, last + 1).astype(np.int64) - 1
-        stop = np.clip(np.floor((target + t - bottom) / unit), -1, last).astype(np.int64)
-        below, up_to = np.split(cdf(np.concatenate([first, stop])), 2)
-        return np.asarray(up_to - below >= confidence)
+    def within(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[Integers, Integers]:
+        first = np.clip(np.ceil((low - bottom) / unit), 0, last + 1).astype(np.int64)
+        return first, np.clip(np.floor((high - bottom) / unit), -1, last).astype(np.int64)
 
     farthest = max(abs(top - target), abs(bottom - target))
-    t = np.append(0.0, farthest * 2.0 ** np.arange(-63, 1))
+    return _least_error(cdf, within, farthest, 63, target, confidence)
+
+
+def error_on_floats(cdf: Cdf, grid: FloatGrid, target: float, confidence: float) -> float:
+    """`error` for releases that are the points of a grid of floats."""
+    farthest = min(max(grid.upper / 2 - target / 2, target / 2 - grid.lower / 2), _LARGEST / 2) * 2
+    return _least_error(cdf, grid.codes_within, farthest, 2098, target, confidence)
+
+
+def _least_error(
+    cdf: Cdf,
+    within: Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Integers, Integers]],
+    farthest: float,
+    octaves: int,
+    target: float,
+    confidence: float,
+) -> float:
+    """The least t to 1 in 1000, at most `farthest`, and below ``farthest * 2**-octaves`` to as much.
+
+    `within` gives the first and last code between two values.
+    """
+
+    def reached(t: NDArray[np.float64]) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore"):
+            first, last = within(target - t, target + t)
+        below, up_to = np.split(cdf(np.concatenate([first - 1, last])), 2)
+        return np.asarray((up_to - below >= confidence) | (t >= farthest))
+
+    t = np.append(0.0, np.ldexp(farthest, np.arange(-octaves, 1)))
     for _ in range(2):
         least = int(np.argmax(reached(t)))
         t = np.linspace(t[max(least - 1, 0)], t[least], 33)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _groups, _levels, _select
-from dpfast.grid import Grid, check_grid
+from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import NestedIntervals, score_cap
-from dpfast.mechanisms.assumptions import Assumed, averaged, error, huber_law, summaries, target
+from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -40,14 +40,15 @@ class InverseSensitivity(StatisticMechanism):
     statistic : dpfast.statistics.RankStatistic
         ``Median()``, ``Quantile(0.9)``, ``TrimmedMean(0.1)``, ``WinsorizedMean(0.1)``, ``Mean()``, ``Huber(2.0)`` or
         ``InterquartileRange()``.
-    grid : Grid
-        Public bounds and granularity of data and release, in data units.
+    grid : Grid or FloatGrid
+        Public bounds and granularity of data and release, in data units. A `FloatGrid`, which needs no bounds, is for
+        quantiles.
     epsilon : float
         Positive; rounded down to a double. Above about 20 the release is the exact statistic except with negligible
         probability: private in name only.
     radius : float
         At least 0, in data units, rounded to a multiple of the step: every value within `radius` of a possible value of
-        the statistic scores as well as that value. 0 by default.
+        the statistic scores as well as that value. 0 by default, and always on a `FloatGrid`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
@@ -86,7 +87,7 @@ differential privacy) for one record replaced (the number of records is public)>
     """
 
     statistic: RankStatistic
-    grid: Grid = field(kw_only=True)
+    grid: Points = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
@@ -98,12 +99,14 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(
                 f"the {self.statistic} has no attack range in a few order statistics: use GlobalSensitivity"
             )
-        check_grid(self.grid)
+        (check_points if self.statistic.order_only else check_grid)(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
+        if self.radius and isinstance(self.grid, FloatGrid):
+            raise ValueError(f"radius must be 0 on a FloatGrid, not {self.radius!r}")
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
 
     @property
@@ -115,12 +118,8 @@ differential privacy) for one record replaced (the number of records is public)>
         return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
     def __repr__(self) -> str:
-        grid = self.grid
         within = f" within {self.radius!r}" if self.radius else ""
-        return (
-            f"<InverseSensitivity release of the {self.statistic}{within} on {grid.size} points from {grid.lower!r} to "
-            f"{grid.upper!r}, step {grid.step!r}: {self.privacy}>"
-        )
+        return f"<InverseSensitivity release of the {self.statistic}{within} on {self.grid}: {self.privacy}>"
 
     def cap(self, n: int) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
@@ -143,16 +142,17 @@ differential privacy) for one record replaced (the number of records is public)>
         if isinstance(statistic, OrderStatistic) and not self.hides_n and not isinstance(x, Chunks):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
+            even, window = grid.evenly(self._window(values, threads))
             code = _levels.draw_order_statistic(
                 source,
-                self._window(values, threads),
+                window,
                 self.epsilon,
                 self._radius_codes(n),
-                grid.lower,
-                grid.upper,
-                grid.step,
-                grid.first,
-                grid.size - 1,
+                even.lower,
+                even.upper,
+                even.step,
+                even.first,
+                even.size - 1,
             )
             return grid.value(code)
         summary = self._summary(x, workers)
@@ -188,6 +188,8 @@ differential privacy) for one record replaced (the number of records is public)>
             cdf = huber_law(statistic, assumed, grid, n, levels, self.law_of)
         else:
             cdf = averaged([self.law_of(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
+        if isinstance(grid, FloatGrid):
+            return error_on_floats(cdf, grid, population, confidence)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)
 
@@ -196,6 +198,8 @@ differential privacy) for one record replaced (the number of records is public)>
             raise TypeError(f"a density does not determine the error of the {self.statistic}: give distribution=")
         if self.radius:
             raise TypeError("a density does not determine the error with a radius: give distribution=")
+        if isinstance(self.grid, FloatGrid):
+            raise TypeError("a density does not determine the error on a FloatGrid: give distribution=")
         if self.hides_n:
             return self._with_public_n()._error_at_density(n, density, confidence)
         q, width = self.statistic.level, self.grid.upper - self.grid.lower
@@ -205,16 +209,7 @@ differential privacy) for one record replaced (the number of records is public)>
         """The order statistics that the levels need, for the kernel that turns them into a draw in one call."""
         n, grid = values.shape[0], self.grid
         [rank], reach = self.statistic.ranks(n), self._levels(n) - 1
-        return _select.window(
-            values,
-            rank - reach,
-            rank + reach,
-            lower=grid.lower,
-            upper=grid.upper,
-            step=grid.step,
-            missing=grid.missing,
-            workers=threads,
-        )
+        return _select.window(values, rank - reach, rank + reach, **grid.kernel, workers=threads)
 
     def _with_public_n(self) -> InverseSensitivity:
         """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
@@ -271,7 +266,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
         The step of that grid is the step of the mechanism's grid, or 1.
         """
-        radius = self.radius if grid.step == self.grid.step else float(self._radius_codes(1))
+        radius = self.radius if not self.radius or grid.step == self.grid.step else float(self._radius_codes(1))
         other = replace(self, grid=grid, radius=radius)
         return int(grid.encode([other(values, rng=source)])[0])
 

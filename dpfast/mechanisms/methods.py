@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfast import _checks
-from dpfast.grid import Grid, natural_step
+from dpfast.grid import Grid, Points, floats_for, natural_step
+from dpfast.mechanisms.bounds import within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -17,6 +22,7 @@ from dpfast.statistics import (
     Count,
     Huber,
     MomentStatistic,
+    OrderStatistic,
     RankStatistic,
     Statistic,
 )
@@ -42,14 +48,17 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
 def mechanism_for(
     statistic: Statistic | tuple[float, ...],
     x: Any,
-    bounds: tuple[float, float] | None,
-    grid: Grid | None,
+    bounds: tuple[float, float] | str | None,
+    grid: Points | None,
     epsilon: float,
     delta: float,
     method: str,
     neighbors: str = "replace-one",
 ) -> Mechanism:
-    """The mechanism that releases a statistic of x by the given method."""
+    """The mechanism that releases a statistic of x by the given method.
+
+    Quantiles by inverse sensitivity need neither bounds nor a grid.
+    """
     methods = _methods(type(statistic))
     if method not in methods:
         raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
@@ -57,12 +66,43 @@ def mechanism_for(
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
+    if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
+        return _unbounded(methods[method], statistic, floats_for(x), epsilon)
     _checks.bounds_or_grid(bounds, grid)
     options = (*_given("delta", delta, 0.0), *_given("neighbors", neighbors, "replace-one"))
+    if isinstance(bounds, str):
+        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
     return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, options)
+
+
+def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
+    return isinstance(statistic, (OrderStatistic, tuple))
+
+
+def range_of(quartiles: NDArray[np.float64]) -> float:
+    """The distance of two released quantiles, at most the largest double."""
+    low, high = quartiles.tolist()
+    return float(min(high - low, sys.float_info.max))
+
+
+def _privately_bounded(
+    mechanism: Callable[..., Mechanism],
+    statistic: Statistic | tuple[float, ...],
+    bounds: str,
+    step: float | None,
+    epsilon: float,
+    options: tuple[tuple[str, Any], ...],
+) -> Mechanism:
+    if bounds != "private":
+        raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if "neighbors" in dict(options):
+        raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
+    if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
+        raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
+    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **dict(options))
 
 
 def count_of(within: Any, epsilon: float) -> Mechanism:
@@ -80,6 +120,13 @@ def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
 def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
     """A keyword argument, if it is not the default; some mechanisms do not have it."""
     return () if value == default else ((name, value),)
+
+
+@lru_cache(maxsize=256)
+def _unbounded(
+    mechanism: Callable[..., Mechanism], statistic: Statistic | tuple[float, ...], grid: Points, epsilon: float
+) -> Mechanism:
+    return mechanism(statistic, grid=grid, epsilon=epsilon)
 
 
 @lru_cache(maxsize=256)

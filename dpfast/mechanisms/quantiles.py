@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels._chain import Chain, fill_multiset
 from dpfast._kernels._samplers import next_word
-from dpfast.grid import Grid, check_grid
+from dpfast.grid import Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -41,7 +41,7 @@ class Quantiles(StatisticMechanism):
     ----------
     qs : sequence of float
         In [0, 1], in any order, possibly repeated; at least one.
-    grid : Grid
+    grid : Grid or FloatGrid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
         Positive, the total for all quantiles; rounded down to a double.
@@ -83,13 +83,13 @@ differential privacy) for one record replaced (the number of records is public)>
     """
 
     qs: Sequence[float]
-    grid: Grid = field(kw_only=True)
+    grid: Points = field(kw_only=True)
     epsilon: float = field(kw_only=True)
     stages: int | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
         qs = _checks.fractions("qs", self.qs)
-        check_grid(self.grid)
+        check_points(self.grid)
         if self.stages not in (None, 1, 2):
             raise ValueError(f"stages must be None, 1 or 2, not {self.stages!r}")
         object.__setattr__(self, "qs", qs)
@@ -106,12 +106,9 @@ differential privacy) for one record replaced (the number of records is public)>
         return PrivacyProfile(self.privacy)  # the composition of two stages is not of bounded range
 
     def __repr__(self) -> str:
-        grid, m = self.grid, len(self.qs)
+        m = len(self.qs)
         which = f"the {self.qs[0]:g}-quantile" if m == 1 else f"{m} quantiles from {min(self.qs):g} to {max(self.qs):g}"
-        return (
-            f"<Quantiles release of {which} on {grid.size} points from {grid.lower!r} to {grid.upper!r}, "
-            f"step {grid.step!r}: {self.privacy}>"
-        )
+        return f"<Quantiles release of {which} on {self.grid}: {self.privacy}>"
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
         _, places, stages = self._targets(windows.n)
@@ -200,7 +197,7 @@ class _Windows:
 
     @classmethod
     def around(
-        cls, ranks: NDArray[np.int64], reach: int, n: int, grid: Grid, read: Callable[..., NDArray[np.int64]]
+        cls, ranks: NDArray[np.int64], reach: int, n: int, grid: Points, read: Callable[..., NDArray[np.int64]]
     ) -> _Windows:
         """`read` returns the codes of the stretches of ranks from firsts to lasts, concatenated."""
         firsts, lasts = np.maximum(ranks - reach - 1, -1), np.minimum(ranks + reach + 1, n + 1)
@@ -331,7 +328,7 @@ class JointQuantiles(Law):
     Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), and `sample(size)` returns them.
     """
 
-    def __init__(self, windows: _Windows, stages: _Stages, *, places: NDArray[np.intp], grid: Grid) -> None:
+    def __init__(self, windows: _Windows, stages: _Stages, *, places: NDArray[np.intp], grid: Points) -> None:
         self.grid = grid
         self._windows, self._stages, self._places = windows, stages, places
         self._all = range(len(windows.ranks))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from dpfast import _checks, _containers
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.privacy import Privacy
@@ -78,6 +78,10 @@ class PrivateEstimator(Carrier, BaseEstimator):
         """A grid for each of d columns."""
         return self._each(d, "column", _as_grid)
 
+    def _points(self, d: int) -> Sequence[Points]:
+        """The points on which the quantiles of each of d columns are released."""
+        return self._grids(d)
+
     def _each(self, count: int, part: str, read: Callable[[Any], Any]) -> list[Any]:
         """Apply `read` to the bounds of each of `count` parts."""
         if self.bounds is None:
@@ -92,7 +96,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
     def _quantiles(self, qs: list[float], values: NDArray[Any]) -> NDArray[np.float64]:
         """Release the quantiles of each column, (len(qs), d)."""
         d, rng = values.shape[1], self._rng()
-        mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._grids(d)]
+        mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._points(d)]
         with self._paid(mechanisms):
             return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import (
 )
 
 from dpfast import _checks
+from dpfast.grid import Grid, Points, unbounded
 from dpfast.sklearn.estimator import PrivateEstimator
 from dpfast.statistics import InterquartileRange
 
@@ -26,8 +28,9 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
 
     Parameters
     ----------
-    bounds : pair of floats or Grid, or one of them for each column
-        Public. By default, a missing value counts as the lower bound; a Grid can specify another value for NaN.
+    bounds : pair of floats or Grid, or one of them for each column, optional
+        Public. By default, a missing value counts as the lower bound; a Grid can specify another value for NaN. None,
+        the default, needs n epsilon / d of at least 200 (`dpfast.iqr`), or 50 / min(q, 1 - q) for other quantiles q.
     epsilon : float
         Positive; budget of the whole fit: each column gets ``epsilon / d``, which its two or three quantiles share
         (`dpfast.Quantiles`).
@@ -87,16 +90,21 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         values = self._rows(X, reset=True)
         qs = [0.5] * self.with_centering + [low, high] * self.with_scaling
         if self.with_scaling:
-            for grid in self._grids(values.shape[1]):
-                InterquartileRange().last(grid, 1)  # raises if the spread overflows float64
+            for grid in self._points(values.shape[1]):
+                if isinstance(grid, Grid):
+                    InterquartileRange().last(grid, 1)  # raises if the spread overflows float64
         released = self._quantiles(qs, values) if qs else np.empty((0, values.shape[1]))
         self.center_ = released[0] if self.with_centering else None
         self.scale_ = self._spread(released[-2:], low, high) if self.with_scaling else None
         self.privacy_ = privacy
         return self
 
+    def _points(self, d: int) -> Sequence[Points]:
+        return [unbounded(False)] * d if self.bounds is None else self._grids(d)
+
     def _spread(self, quantiles: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-        spread = quantiles[1] - quantiles[0]
+        with np.errstate(over="ignore"):
+            spread = np.minimum(quantiles[1] - quantiles[0], np.finfo(np.float64).max)
         spread[spread == 0] = 1.0
         return np.asarray(spread / (ndtri(high) - ndtri(low)) if self.unit_variance else spread)
 

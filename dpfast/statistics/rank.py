@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _levels
-from dpfast.grid import Grid
+from dpfast.grid import Points
 from dpfast.statistics.statistic import Distribution, Statistic, printed, scaled
 from dpfast.streaming import Codes, Integers, Ordered, Ranks, Reading
 
@@ -66,7 +66,7 @@ class Summary:
 
     Attributes
     ----------
-    grid : Grid
+    grid : Grid or FloatGrid
     n, levels : int
         Public: the number of records, and the number of values t = 0..levels - 1 of replaced records.
     windows : tuple of ndarray of int64
@@ -76,7 +76,7 @@ class Summary:
         The sum of the codes from the first rank to the last, for a statistic that needs it; else 0.
     """
 
-    grid: Grid
+    grid: Points
     n: int
     levels: int
     windows: tuple[Integers, ...]
@@ -87,6 +87,7 @@ class RankStatistic(Statistic):
     """A statistic of the sorted records with a closed-form attack range."""
 
     adds = False  # whether the sum between the ranks is needed
+    order_only = False  # whether it is a record, so that the order of grid points is enough
 
     @abstractmethod
     def ranks(self, n: int) -> tuple[int, ...]:
@@ -108,7 +109,7 @@ class RankStatistic(Statistic):
     def gaps(self, n: int) -> Gaps:
         """The ranks whose gaps bound the change by one record, for smooth sensitivity."""
 
-    def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
+    def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         """The reading of the `Summary` that `attack_range` needs, with the public number of levels ``levels(n)``."""
 
         @cache
@@ -127,6 +128,8 @@ class RankStatistic(Statistic):
 class OrderStatistic(RankStatistic):
     """The k-th smallest of n records, k a function of n: attack range ``[x_(k-t), x_(k+t)]``."""
 
+    order_only = True
+
     @abstractmethod
     def rank(self, n: int) -> int:
         """The rank k, from 1 to n."""
@@ -142,13 +145,13 @@ class OrderStatistic(RankStatistic):
     def ranks(self, n: int) -> tuple[int, ...]:
         return (self.rank(n),)
 
-    def last(self, grid: Grid, n: int) -> int:
+    def last(self, grid: Points, n: int) -> int:
         return grid.size - 1
 
-    def value(self, grid: Grid, n: int, code: int) -> float:
+    def value(self, grid: Points, n: int, code: int) -> float:
         return grid.value(code)
 
-    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
         values = grid.decode(codes)
         return values if values.ndim else float(values)
 
@@ -233,10 +236,10 @@ class TrimmedSum(RankStatistic):
     def ranks(self, n: int) -> tuple[int, ...]:
         return self.cut(n) + 1, n - self.cut(n)
 
-    def last(self, grid: Grid, n: int) -> int:
+    def last(self, grid: Points, n: int) -> int:
         return _checks.code_range(self.codes_per_step(n) * (grid.size - 1))
 
-    def value(self, grid: Grid, n: int, code: int) -> float:
+    def value(self, grid: Points, n: int, code: int) -> float:
         return _mean(grid, code, self.codes_per_step(n))
 
     def breakdown(self, n: int) -> int:
@@ -259,7 +262,7 @@ def _running(start: int, steps: Integers) -> Integers:
     return np.cumsum(np.concatenate([np.array([start], np.int64), steps]))
 
 
-def _mean(grid: Grid, code: int, records: int) -> float:
+def _mean(grid: Points, code: int, records: int) -> float:
     """``lower + code * step / records``, correctly rounded."""
     return scaled(grid.first * records + code, records, grid.step)
 
@@ -358,14 +361,14 @@ class InterquartileRange(RankStatistic):
     def ranks(self, n: int) -> tuple[int, ...]:
         return Quantile(0.25).rank(n), Quantile(0.75).rank(n)
 
-    def last(self, grid: Grid, n: int) -> int:
+    def last(self, grid: Points, n: int) -> int:
         _checks.released_range(lambda: (0.0, self.value(grid, n, grid.size - 1)))
         return grid.size - 1
 
-    def value(self, grid: Grid, n: int, code: int) -> float:
+    def value(self, grid: Points, n: int, code: int) -> float:
         return scaled(code, 1, grid.step)
 
-    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
         values = _containers.integers("codes", codes) * grid.step
         return values if values.ndim else float(values)
 
@@ -411,28 +414,28 @@ class Huber(RankStatistic):
     def functional(self, distribution: Distribution) -> Any:
         return distribution.huber(printed(self.k))
 
-    def corner(self, grid: Grid) -> int:
+    def corner(self, grid: Points) -> int:
         """The corner in steps, at most the width of the grid: a larger corner has the same effect."""
         return max(1, round(min(self.k / grid.step, grid.size - 1)))
 
     def ranks(self, n: int) -> tuple[int, ...]:
         return 1, n
 
-    def last(self, grid: Grid, n: int) -> int:
+    def last(self, grid: Points, n: int) -> int:
         _checks.code_range(n * (grid.size - 1))  # bounds the sums of clipped differences
         return grid.size - 1
 
-    def value(self, grid: Grid, n: int, code: int) -> float:
+    def value(self, grid: Points, n: int, code: int) -> float:
         return grid.value(code)
 
-    def decode(self, grid: Grid, n: int, codes: ArrayLike) -> Any:
+    def decode(self, grid: Points, n: int, codes: ArrayLike) -> Any:
         values = grid.decode(codes)
         return values if values.ndim else float(values)
 
     def breakdown(self, n: int) -> int:
         return n
 
-    def reading(self, grid: Grid, levels: Callable[[int], int]) -> Reading:
+    def reading(self, grid: Points, levels: Callable[[int], int]) -> Reading:
         def finish(codes: Integers) -> Summary:
             n = len(codes)
             return Summary(grid, n, levels(n), (np.sort(codes[:, 0]),))

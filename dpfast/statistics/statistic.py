@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _containers
-from dpfast.grid import Grid
 
 __all__ = [
     "Distribution",
@@ -51,17 +50,17 @@ class Statistic(ABC):
         return []
 
     @abstractmethod
-    def last(self, grid: Grid, n: int) -> int:
-        """The largest release code for n records; the smallest is 0.
+    def last(self, grid: Any, n: int) -> int:
+        """The largest release code for n records on a grid that the statistic takes; the smallest is 0.
 
         Raises a ValueError if it is 2**63 - 1 or more, or if its value is beyond the range of float64.
         """
 
     @abstractmethod
-    def value(self, grid: Grid, n: int, code: int) -> float:
+    def value(self, grid: Any, n: int, code: int) -> float:
         """The float that is released for a code, correctly rounded."""
 
-    def decode(self, grid: Grid, n: int, codes: ArrayLike | int) -> Any:
+    def decode(self, grid: Any, n: int, codes: ArrayLike | int) -> Any:
         """`value` for each code: a float for an integer, an array for an array."""
         if isinstance(codes, int):
             return self.value(grid, n, codes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _containers
 from dpfast._kernels import _select, _stream, _windows
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points
 
 if TYPE_CHECKING:
     pass
@@ -23,6 +23,7 @@ from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_code
 
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
 _THREAD = 2**18  # records for which a thread pays off
+_CONVERTED = 2**15  # records that are converted to codes at once
 _PIECE = 2**31  # maximum number of records added at once: half the range of 32-bit counts
 
 
@@ -183,7 +184,7 @@ class Ranks(Reading):
 
     Parameters
     ----------
-    grid : Grid
+    grid : Points
     wanted : callable
         ``wanted(n)`` returns the stretches of ranks, pairs (first, last); with `sums` at most two, not overlapping.
     finish : callable
@@ -194,7 +195,7 @@ class Ranks(Reading):
 
     def __init__(
         self,
-        grid: Grid,
+        grid: Points,
         wanted: Callable[[int], Iterable[tuple[int, int]]],
         finish: Callable[[Ordered], Any],
         *,
@@ -252,14 +253,26 @@ class Ranks(Reading):
                 self._copied[-1].add(codes)
 
     def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
-        _stream.count(part, table[0], self._level.shift, first=self._grid.first, **self._grid.kernel)
+        for grid, values in self._evenly(part):
+            _stream.count(values, table[0], self._level.shift, first=grid.first, **grid.kernel)
 
     def _refine(self, part: Array, table: NDArray[np.uint32]) -> Integers:
         room = np.empty(min(self._copied[-1].left, len(part)), np.int64)
-        filled = _stream.refine(
-            part, self._any, self._marks, table, room, self._level.shift, first=self._grid.first, **self._grid.kernel
-        )
+        filled, marks, shift = 0, self._marks, self._level.shift
+        for grid, values in self._evenly(part):
+            left = room[filled:]
+            filled += _stream.refine(values, self._any, marks, table, left, shift, first=grid.first, **grid.kernel)
         return room[:filled].copy() if 2 * filled < room.size else room[:filled]
+
+    def _evenly(self, part: Array) -> Iterator[tuple[Grid, Array]]:
+        """The records as the kernels of codes read them: on a grid of floats, converted in pieces that fit a cache."""
+        if isinstance(self._grid, Grid):
+            yield self._grid, part
+            return
+        room = np.empty(min(len(part), _CONVERTED))
+        for start in range(0, len(part), _CONVERTED):
+            piece = part[start : start + _CONVERTED]
+            yield self._grid.evenly(piece, room[: len(piece)])
 
     def merge(self, other: Ranks) -> None:
         for mine, its in zip(self._looked, other._looked, strict=True):
@@ -373,7 +386,7 @@ class _Gap(NamedTuple):
         below, above = int(ends[i]), n - int(befores[i + 1])
         return cls(int(lasts[i]), int(cells[0][i + 1]), below, n - below - above, above)
 
-    def clamped_sum(self, values: Array, grid: Grid, threads: int) -> int:
+    def clamped_sum(self, values: Array, grid: Points, threads: int) -> int:
         """The sum of the codes clamped to low..high."""
         low, high = grid.value(self.low), grid.value(self.high)
         total, _ = _select.moments(
@@ -414,7 +427,7 @@ class Selected(NamedTuple):
 
     @classmethod
     def of(
-        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, *, sums: bool = False, threads: int = 1
+        cls, values: Array, wanted: Iterable[tuple[int, int]], grid: Points, *, sums: bool = False, threads: int = 1
     ) -> Selected:
         """The stretches that hold all wanted ranks, and the sum between two of them."""
         n, joined = len(values), _joined_stretches(wanted)
@@ -455,7 +468,7 @@ def _joined_stretches(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def _many(
-    values: Array, wanted: Iterable[tuple[int, int]], grid: Grid, threads: int
+    values: Array, wanted: Iterable[tuple[int, int]], grid: Points, threads: int
 ) -> tuple[list[int], list[Integers]]:
     """The first ranks and the codes of the stretches, cut to the ranks 1..n."""
     firsts, lasts = _Stretches.of(wanted, len(values))
@@ -474,7 +487,7 @@ class Order(NamedTuple):
     between: int = 0  # the sum of the codes without an entry
 
     @classmethod
-    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Grid) -> Order:
+    def of(cls, codes: Integers, counts: Integers, cells: tuple[Integers, ...], n: int, grid: Points) -> Order:
         """Make an order from ascending codes in cells and their counts.
 
         If passes saw different records, surplus records are removed from the end of a cell and missing records are

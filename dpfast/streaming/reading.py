@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast import _containers
 from dpfast._kernels import _select
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points
 from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items, read_whole
 
 Array = NDArray[Any]
@@ -205,7 +205,7 @@ class Codes(Reading):
 
     def __init__(
         self,
-        grids: tuple[Grid, ...],
+        grids: tuple[Points, ...],
         finish: Callable[[Integers], Any],
         records: Callable[[Any], Array] | None = None,
     ) -> None:

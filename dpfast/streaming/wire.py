@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid
+from dpfast.grid import Points
 
 if TYPE_CHECKING:
     pass
@@ -150,7 +150,7 @@ def read_counts(node: Any, size: int, n: int, *, exact: bool = True) -> Integers
     return counts
 
 
-def read_codes(node: Any, grid: Grid, most: int, exactly: int | None = None) -> Integers:
+def read_codes(node: Any, grid: Points, most: int, exactly: int | None = None) -> Integers:
     """Read at most `most` codes of a grid, or exactly `exactly` of them."""
     codes = read_array(node, most)
     if np.any((codes < 0) | (codes >= grid.size)) or exactly not in (None, codes.size):

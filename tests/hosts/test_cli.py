@@ -52,6 +52,20 @@ def test_median(capsys, file):
     assert 19_000 < float(out.split()[2]) < 25_000
 
 
+def test_quantiles_need_no_bounds(capsys, file):
+    column = (file, "--column", "pay", "--epsilon", 1)
+    code, out, err = run(capsys, "median", *column)
+    assert (code, err) == (0, "")
+    assert 19_000 < float(out.split()[2]) < 25_000
+    assert out.endswith("(read as type number; empty or non-numeric cells count as -1.79769308129e+308 (--missing))\n")
+    code, out, _ = run(capsys, "quantiles", *column, "--type", "integer", "--missing", 3, "--json")
+    report = json.loads(out)
+    assert (report["step"], report["missing"]) == (None, 3)
+    assert all(value % 1 == 0 for value in report["values"])
+    _, out, _ = run(capsys, "iqr", *column)
+    assert 12_000 < float(out.split()[3]) < 19_000
+
+
 def test_json(capsys, file):
     arguments = ("median", file, "--column", "pay", *BOUNDS, "--epsilon", 0.5, "--json")
     code, out, _ = run(capsys, *arguments)
@@ -95,7 +109,8 @@ ERRORS = {
     "no command": [],
     "unknown command": ["mode", "FILE"],
     "no file": ["median", "nowhere.csv", *BOUNDS, "--epsilon", 1],
-    "no bounds": ["median", "FILE", "--column", "pay", "--epsilon", 1],
+    "no bounds": ["mean", "FILE", "--column", "pay", "--epsilon", 1],
+    "step without bounds": ["median", "FILE", "--column", "pay", "--step", 1, "--epsilon", 1],
     "no epsilon": ["median", "FILE", "--column", "pay", *BOUNDS],
     "no column": ["median", "FILE", "--column", "wage", *BOUNDS, "--epsilon", 1],
     "two columns": ["median", "FILE", *BOUNDS, "--epsilon", 1],

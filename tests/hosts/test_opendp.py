@@ -158,7 +158,16 @@ class TestDomains:
     @pytest.mark.parametrize("options", [{}, {"bounds": (0, 1), "grid": dpf.Grid(0, 1)}])
     def test_bounds_are_required(self, options):
         with pytest.raises(TypeError, match="give either bounds"):
-            adapter.make_median(SIZED, CHANGE, 1.0, **options)
+            adapter.make_mean(SIZED, CHANGE, 1.0, **options)
+
+    def test_quantiles_need_no_bounds(self):
+        with pytest.raises(TypeError, match="give either bounds"):
+            adapter.make_median(SIZED, CHANGE, 1.0, bounds=(0, 1), grid=dpf.Grid(0, 1))
+        median, exact = adapter.make_median(SIZED, CHANGE, 1e4), np.sort(X)[(len(X) + 1) // 2 - 1]
+        assert median(X) == pytest.approx(exact, rel=1e-6)
+        assert adapter.make_quantiles(SIZED, CHANGE, 1e4, qs=[0.5])(X) == pytest.approx([exact], rel=1e-6)
+        integers = adapter.array_domain(len(X), dtype=np.int64)
+        assert adapter.make_quantile(integers, CHANGE, 1e-3, q=0.5)(X.astype(np.int64)) % 1 == 0
 
     def test_wrong_parameters(self):
         with pytest.raises(TypeError, match="n must be an integer"):

@@ -194,7 +194,6 @@ class TestAll:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({}, ValueError, "bounds must be given"),
             ({"bounds": [(0, 1), (0, 1)]}, ValueError, "bounds must be one pair, or one for each column: 3, not 2"),
             ({"bounds": (1, 0)}, ValueError, "lower must be below upper"),
             ({"bounds": (0, 1), "epsilon": 0}, ValueError, "epsilon must be positive"),
@@ -204,6 +203,13 @@ class TestAll:
     def test_wrong_parameters(self, make, options, error, message):
         with pytest.raises(error, match=message):
             make(**options).fit(X)
+
+    def test_only_quantiles_need_no_bounds(self, make):
+        if make is PrivateRobustScaler:
+            assert make(epsilon=1e6).fit(X).center_ == pytest.approx(np.median(X, axis=0), rel=0.1)
+        else:
+            with pytest.raises(ValueError, match="bounds must be given"):
+                make().fit(X)
 
     def test_outcomes_do_not_depend_on_values(self, make):
         changed = X.copy()

@@ -49,6 +49,7 @@ ALSO = [
     for mechanism in central(grid, kinds=RANKED)
     if getattr(mechanism, "statistic", None) in FEW and not getattr(mechanism, "radius", 0.0)
 ]
+ALSO += central(dpf.FloatGrid(), kinds={dpf.InverseSensitivity, dpf.Quantiles})
 
 
 def stateful(mechanism):

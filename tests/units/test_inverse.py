@@ -97,7 +97,7 @@ BAD = [
     ({"radius": float("nan")}, ValueError, "radius must be finite"),
     ({"radius": "1"}, TypeError, "radius must be a real number"),
     ({"neighbors": "local"}, ValueError, "neighbors must be one of 'replace-one', 'add-remove', not 'local'"),
-    ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, not tuple"),
+    ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid or FloatGrid, not tuple"),
     ({"statistic": "median"}, TypeError, r"statistic must be one of dpfast\.statistics, not str"),
 ]
 

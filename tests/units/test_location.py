@@ -40,14 +40,14 @@ def test_declared_integers_have_step_one():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, TypeError, "give either bounds="),
+        ({"method": "smooth-sensitivity"}, TypeError, "give either bounds="),
         ({"bounds": (0, 1), "grid": Grid(0, 1)}, TypeError, "give either bounds="),
         ({"bounds": 3}, TypeError, r"bounds must be a pair \(lower, upper\)"),
         ({"bounds": (0, 1, 2)}, TypeError, "bounds must be a pair"),
         ({"bounds": ("0", 1)}, TypeError, "the lower end of bounds must be a real number, not str"),
         ({"bounds": (0, float("inf"))}, ValueError, "the upper end of bounds must be finite, not inf"),
         ({"bounds": (1, 1)}, ValueError, "lower must be below upper"),
-        ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid, not tuple"),
+        ({"grid": (0, 1)}, TypeError, r"grid must be a dpfast\.Grid or FloatGrid, not tuple"),
         ({"bounds": (0, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='inverse-sensitivity'"),
         ({"bounds": (0, 1), "delta": -1}, ValueError, "delta must be at least 0 and below 1, not -1"),
         ({"bounds": (0, 1), "delta": "none"}, ValueError, "delta must be a number, such as '0.1'"),

@@ -441,6 +441,7 @@ def test_numbers_are_released_as_before():
         (X, {"bounds": (0, 1), "center": 1.0}, TypeError, "center is for radius="),
         (X[:, 0], {"bounds": (0, 1), "center": 1.0}, TypeError, "center is for radius="),
         (dpf.Chunks([]), {"radius": 1.0}, ValueError, "x has no pieces"),
+        (X, {"bounds": "private"}, ValueError, r"bounds must be a pair \(lower, upper\) for rows"),
         (
             X,
             {"bounds": (0, [1, 2])},

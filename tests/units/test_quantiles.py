@@ -323,7 +323,7 @@ class TestMechanism:
             ({"qs": 0.5}, TypeError, "sequence"),
             ({"qs": ["a"]}, TypeError, "real number"),
             ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
-            ({"grid": (0, 1)}, TypeError, "grid must be a dpfast.Grid"),
+            ({"grid": (0, 1)}, TypeError, "grid must be a dpfast.Grid or FloatGrid"),
             ({"stages": 3}, ValueError, "stages must be"),
         ],
     )

@@ -302,7 +302,7 @@ def test_concentrated_privacy(epsilon, monotone):
 
 def test_rho_is_that_of_the_family_rounded_up_and_at_most_epsilon():
     for epsilon, method in itertools.product((0.1, 1.9), METHODS):
-        mean = exact("bounded-range" if method == "exponential" else "pure", epsilon, 1, 1)
+        mean = exact("bounded-range" if method == "exponential" else "pure", epsilon, (1,), 1)
         assert mean <= Selection(epsilon=epsilon, method=method).rho <= mean * (1 + 1e-15)
     assert Selection(epsilon=1e-170).rho == Selection(epsilon=1e-170, method="permute-and-flip").rho == 5e-324
     assert Selection(epsilon=100).rho < Selection(epsilon=100, method="permute-and-flip").rho == 100

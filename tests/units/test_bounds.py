@@ -1,0 +1,219 @@
+"""Bounds found privately: round, in order, of the stated coverage; statistics within them, charged in one piece."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import PCG64, Generator
+
+import dpfast as dpf
+from dpfast import BudgetError, Ledger, Privacy
+from dpfast.mechanisms.bounds import rounded_outward
+from dpfast.mechanisms.methods import mechanism_for
+from dpfast.statistics import Huber, Mean, Median, Sum, TrimmedMean, Variance, WinsorizedMean
+from tests.untouchable import Untouchable
+
+PAY = np.random.default_rng(1).lognormal(10.5, 0.6, 20_000)
+WITHIN = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-300)
+
+
+def round_steps():
+    return {m * Fraction(10) ** k for m in (1, 2, 5) for k in range(-340, 110)}
+
+
+STEPS = round_steps()
+
+
+class TestRounding:
+    @settings(max_examples=500)
+    @given(WITHIN | st.integers(-1000, 1000).map(float), WITHIN | st.integers(-1000, 1000).map(float))
+    def test_outward_to_a_round_step(self, a, b):
+        low, high = min(a, b), max(a, b)
+        lower, upper = rounded_outward(low, high)
+        assert lower <= low <= high <= upper
+        assert lower < upper
+        width = max(high - low, max(abs(low), abs(high)) / 1e6 if low or high else 1)
+        assert upper - lower <= 1.51 * width
+        quarter = Fraction(width) / 4
+        step = max(step for step in STEPS if step <= quarter * (1 + Fraction(1, 10**9)))
+        for end in (lower, upper):
+            assert abs(end / step - round(end / step)) < 1e-6 * max(1, abs(end / step))
+
+    @pytest.mark.parametrize(
+        ("ends", "rounded"),
+        [
+            ((3.1, 97.2), (0.0, 100.0)),
+            ((997.4, 1002.6), (997.0, 1003.0)),
+            ((-2.58, 2.58), (-3.0, 3.0)),
+            ((5200.0, 141_000.0), (0.0, 160_000.0)),
+            ((0.0, 1.0), (0.0, 1.0)),
+            ((0.0, 0.0), (-0.2, 0.2)),
+            ((5.0, 5.0), (4.999999, 5.000001)),
+            ((-1e99, 9e99), (-2e99, 1e100)),
+        ],
+    )
+    def test_known(self, ends, rounded):
+        assert rounded_outward(*ends) == rounded
+
+
+class TestBounds:
+    @pytest.mark.parametrize("coverage", [0.5, 0.9, 0.99])
+    def test_coverage(self, coverage):
+        for x in (PAY, -PAY, PAY * 1e-9, np.random.default_rng(0).normal(1000, 1, 20_000)):
+            lower, upper = dpf.bounds(x, epsilon=5.0, coverage=coverage, rng=PCG64(0))
+            share = np.mean((x >= lower) & (x <= upper))
+            assert coverage - 0.02 < share
+            low, high = np.quantile(x, [(1 - coverage) / 2, (1 + coverage) / 2])
+            assert upper - lower < 1.7 * (high - low)
+
+    def test_integers_and_chunks(self):
+        ages = np.random.default_rng(0).integers(18, 90, 20_000)
+        found = dpf.bounds(ages, epsilon=5.0, rng=PCG64(0))
+        assert found == dpf.bounds(dpf.Chunks.slices(ages, 999), epsilon=5.0, rng=PCG64(0))
+        assert found == (10.0, 90.0)
+        assert dpf.bounds(ages > 50, epsilon=5.0, rng=PCG64(0)) == (0.0, 1.0)
+
+    def test_always_in_order(self):
+        """Few records, ties, infinities, NaN: lower < upper, both finite, and a grid of any statistic."""
+        for x, seed in itertools.product(([1.0], [0.0] * 9, [math.inf, -math.inf], [math.nan] * 3), range(40)):
+            lower, upper = dpf.bounds(x, epsilon=0.1, rng=PCG64(seed))
+            assert lower < upper
+            assert max(abs(lower), abs(upper)) <= 2e100
+            dpf.GlobalSensitivity(Variance(), grid=dpf.Grid(lower, upper), epsilon=1.0)
+
+    def test_one_charge(self):
+        with Ledger(1.0) as ledger:
+            dpf.bounds(PAY, epsilon=0.25)
+        assert ledger.spent == Privacy(0.25)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"coverage": 1}, ValueError, "coverage must be strictly between 0 and 1, not 1"),
+            ({"coverage": 0.0}, ValueError, "coverage must be strictly between 0 and 1"),
+            ({"coverage": "most"}, TypeError, "coverage must be a real number"),
+            ({"epsilon": 0}, ValueError, "epsilon must be positive"),
+            ({"rng": 3}, TypeError, "rng must be None"),
+        ],
+    )
+    def test_refused(self, options, error, message):
+        with pytest.raises(error, match=message):
+            dpf.bounds(Untouchable(), **{"epsilon": 1.0, **options})
+
+
+FUNCTIONS = {
+    "mean": (lambda x, **options: dpf.mean(x, **options), np.mean),
+    "sum": (lambda x, **options: dpf.sum(x, **options), np.sum),
+    "std": (lambda x, **options: dpf.std(x, **options), np.std),
+    "variance": (lambda x, **options: dpf.variance(x, **options), np.var),
+    "trimmed mean": (lambda x, **options: dpf.trimmed_mean(x, 0.1, **options), None),
+    "Winsorized mean": (lambda x, **options: dpf.winsorized_mean(x, 0.1, **options), None),
+    "Huber": (lambda x, **options: dpf.huber(x, 20_000, **options), None),
+    "smooth median": (lambda x, **options: dpf.median(x, method="smooth-sensitivity", **options), np.median),
+    "mean, inverse": (lambda x, **options: dpf.mean(x, method="inverse-sensitivity", **options), np.mean),
+}
+
+
+class TestPrivateBounds:
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_close_to_the_statistic(self, name):
+        function, exact = FUNCTIONS[name]
+        expected = function(PAY, bounds=(0, 1e6), epsilon=1e4, rng=PCG64(0)) if exact is None else exact(PAY)
+        for x in (PAY, PAY.tolist(), dpf.Chunks.slices(PAY, 4097)):
+            assert function(x, bounds="private", epsilon=10.0, rng=PCG64(1)) == pytest.approx(expected, rel=0.05)
+
+    def test_chunks_are_arrays(self):
+        options = {"bounds": "private", "epsilon": 1.0}
+        chunks = dpf.Chunks.slices(PAY, 999)
+        for seed in range(5):
+            assert dpf.mean(chunks, **options, rng=PCG64(seed)) == dpf.mean(PAY, **options, rng=PCG64(seed))
+
+    def test_integers_of_any_size(self):
+        """Step 1, and a coarser one where bounds are far: no exception."""
+        rng = np.random.default_rng(0)
+        for scale in (1, 10**6, 10**15):
+            x = rng.integers(0, 2000, 5000) * scale
+            total = x.sum(dtype=float)
+            assert dpf.sum(x, bounds="private", epsilon=2.0, rng=PCG64(0)) == pytest.approx(total, rel=0.05)
+        for seed in range(30):  # bounds that say nothing
+            dpf.mean(np.full(480, -(2**63)), bounds="private", epsilon=1.0, rng=PCG64(seed))
+
+    def test_the_ledger_charges_both_in_one_piece(self):
+        with Ledger(0.5, composition="renyi", delta=1e-9) as ledger:
+            dpf.mean(PAY, bounds="private", epsilon=0.25)
+        [charge] = ledger.charges
+        assert charge.times == 1
+        mechanism = mechanism_for(Mean(), PAY, "private", None, 0.25, 0.0, "global-sensitivity")
+        assert mechanism.privacy == Privacy(0.25)
+        assert mechanism.privacy_profile.parts == (("bounded-range", 0.125, 1), ("pure", 0.125, 1))
+        assert "within bounds found privately" in repr(mechanism)
+        with Ledger(0.2) as small, pytest.raises(BudgetError):
+            dpf.mean(Untouchable(), bounds="private", epsilon=0.25)
+        assert not small.charges
+
+    def test_the_shares_add_up_to_at_most_epsilon(self):
+        for epsilon in (1e-6, 0.1, 1 / 3, 1.7e308):
+            mechanism = mechanism_for(Sum(), PAY, "private", None, epsilon, 0.0, "global-sensitivity")
+            spent = sum(Fraction(part[1]) for part in mechanism.privacy_profile.parts)
+            assert spent <= Fraction(epsilon)
+
+    def test_it_is_two_releases_with_half_of_epsilon_each(self):
+        """The slow twin: joint quantiles, bounds moved outward by their distance, the statistic within them."""
+        for n, epsilon in ((1000, 1.0), (20_000, 0.3)):
+            x, rng, half = PAY[:n], Generator(PCG64(5)), epsilon / 2
+            share = 60 / (half * n)
+            floats = dpf.FloatGrid(resolution=2.0**-900, lower=-1e100, upper=1e100)
+            low, high = dpf.Quantiles([share, 1 - share], grid=floats, epsilon=half)(x, rng=rng).tolist()
+            grid = dpf.Grid(*rounded_outward(2 * low - high, 2 * high - low))
+            expected = dpf.GlobalSensitivity(Mean(), grid=grid, epsilon=half)(x, rng=rng)
+            assert dpf.mean(x, bounds="private", epsilon=epsilon, rng=PCG64(5)) == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.parametrize(
+        ("call", "error", "message"),
+        [
+            (lambda x: dpf.mean(x, bounds="publik", epsilon=1.0), ValueError, "or 'private', not 'publik'"),
+            (lambda x: dpf.median(x, bounds="private", epsilon=1.0), ValueError, "need no bounds: leave out"),
+            (lambda x: dpf.quantile(x, [0.1], bounds="private", epsilon=1.0), ValueError, "need no bounds"),
+            (lambda x: dpf.mean(x, bounds="private", grid=dpf.Grid(0, 1), epsilon=1.0), TypeError, "give either"),
+            (lambda x: dpf.mean(x, bounds="private", epsilon=-1.0), ValueError, "epsilon must be positive"),
+            (
+                lambda x: dpf.variance(x, bounds="private", epsilon=1.0, delta=0.1),
+                ValueError,
+                "delta must be 0 for method='global-sensitivity'",
+            ),
+            (lambda x: dpf.huber(x, -1.0, bounds="private", epsilon=1.0), ValueError, "k must be positive"),
+            (
+                lambda x: dpf.median(x, bounds="private", epsilon=1e-12, method="smooth-sensitivity"),
+                ValueError,
+                "beta must be at least",
+            ),
+        ],
+    )
+    def test_refused_before_data_are_read(self, call, error, message):
+        with pytest.raises(error, match=message):
+            call(Untouchable())
+
+    def test_a_private_number_of_records_is_refused(self):
+        with pytest.raises(ValueError, match="needs a public number of records"):
+            dpf.mean(PAY, bounds="private", epsilon=1.0, neighbors="add-remove")
+
+    def test_few_records_are_refused_by_their_public_number(self):
+        for x in (np.zeros(479), np.full(479, np.nan), dpf.Chunks.slices(np.ones(479), 100)):
+            with pytest.raises(ValueError, match=r"bounds='private' needs 480 records for epsilon=1.0, not 479"):
+                dpf.mean(x, bounds="private", epsilon=1.0)
+        assert np.isfinite(dpf.mean(np.ones(480), bounds="private", epsilon=1.0))
+
+    def test_it_reads_no_streams_and_has_no_law(self):
+        for statistic in (Mean(), TrimmedMean(0.1), WinsorizedMean(0.1), Huber(2.0)):
+            method = "global-sensitivity" if statistic == Mean() else "inverse-sensitivity"
+            mechanism = mechanism_for(statistic, PAY, "private", None, 1.0, 0.0, method)
+            with pytest.raises(TypeError, match="does not read records from a stream"):
+                mechanism.start()
+            with pytest.raises(TypeError, match="does not read records from a stream"):
+                mechanism.law(PAY)
+        smooth = mechanism_for(Median(), PAY, "private", None, 1.0, 1e-6, "smooth-sensitivity")
+        assert smooth.privacy == Privacy(1.0, 1e-6)
