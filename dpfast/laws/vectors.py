@@ -181,7 +181,7 @@ class RoundedBox(NormNoise):
     ) -> NDArray[np.float64]:
         """The natural logarithm of the integral of exp(-r) prod_i min(side_i + slope_i r, 1) from low to high.
 
-        Without what is beyond the quantile 1 - 1e-20 of Gamma(d + 1) after `low`.
+        The part beyond the quantile 1 - 1e-20 of Gamma(d + 1) after `low` is left out.
         """
         d = self.dimension
         reach = min(1 / self._doubles.min(), d + 10 * math.sqrt(d) + 60)

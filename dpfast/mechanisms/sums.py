@@ -127,7 +127,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
                 "release a sum and a count, and divide"
             )
         if isinstance(domain, Ball) and np.any(domain.center):
-            raise ValueError("neighbors='add-remove' needs a ball around 0, as n times another center is private")
+            raise ValueError("neighbors='add-remove' needs a ball around 0: n times another center is private")
         _checks.finite_scale(_MOST * domain.coarsest)
 
     @property
