@@ -16,7 +16,6 @@ from dpfast.laws import anywhere
 from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles, StatisticMechanism
 from dpfast.random import RandomSource, Streams, bit_generator, streams
 from dpfast.spending import spending
-from dpfast.statistics import OrderStatistic
 
 _BLOCK = 2**10  # number of groups that draw from one stream
 _LARGEST = _groups.LARGEST_GROUP
@@ -62,7 +61,7 @@ def by_group(
     Returns
     -------
     ndarray of float64, shape (G,) or (G, ...)
-        A uniform point of the grid for an empty group, and NaN if the mechanism releases None.
+        A random point of the grid for an empty group, and NaN if the mechanism releases None.
 
     Raises
     ------
@@ -114,7 +113,7 @@ def by_group(
             if groups is None:
                 groups = int(order.max(initial=-1)) + 1
             ends = np.zeros(groups + 1, np.int64)
-        if isinstance(mechanism, InverseSensitivity) and isinstance(mechanism.statistic, OrderStatistic):
+        if isinstance(mechanism, InverseSensitivity) and mechanism.has_group_kernel:
             if values.ndim != 1:
                 raise ValueError(f"x must be one-dimensional, not of shape {_containers.shape_of(values)}")
             return _quantiles(mechanism, values, order, ends, rng, threads)

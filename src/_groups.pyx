@@ -9,13 +9,10 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._measures cimport Measure, choose_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
-
-import numpy as np
-
 from grid cimport dpfast_encode_array, dpfast_grid
-
-from dpfast._kernels._samplers import next_word
+from measure cimport dpfast_draw_point, dpfast_measure
 
 cdef extern from "select.h":
     Py_ssize_t select_sort_room(Py_ssize_t n) noexcept nogil
@@ -26,13 +23,16 @@ cdef extern from "groups.h":
         dpfast_grid grid
         int64_t last
         int64_t radius
+        const dpfast_measure *measure
         Py_ssize_t cap
+        double rate
         double loss
         const double *powers
         const int64_t *ranks
         uint64_t numerator
         int shift
         int above
+        int deep
 
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_ranks(const dpfast_group_plan *plan, Py_ssize_t n, Py_ssize_t t, Py_ssize_t *low,
@@ -40,8 +40,7 @@ cdef extern from "groups.h":
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
-                                   int64_t *widths, double *cumulative) noexcept nogil
-    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
+                                   int64_t *upper, double *cumulative, Py_ssize_t *depth) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 LARGEST_GROUP = 4096
@@ -100,32 +99,45 @@ def private_ranks(object q, Py_ssize_t n, int64_t[::1] low not None, int64_t[::1
             low[t], high[t] = first, final
 
 
+cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_group_plan *plan, const int64_t *lower,
+                                const int64_t *upper, Py_ssize_t levels, Py_ssize_t level) noexcept nogil:
+    if level < levels:
+        return dpfast_draw_point(plan.measure, source, lower[level], upper[level])
+    return dpfast_draw_point(plan.measure, source, 0, plan.last)
+
+
 def draw_quantiles(bit_generator, const double[::1] values not None, const int64_t[::1] offsets not None,
                    Py_ssize_t start, int64_t[::1] out not None, *, double epsilon, const double[::1] powers not None,
                    Py_ssize_t cap, const int64_t[::1] ranks, object q, int64_t radius, double lower, double upper,
-                   double step, double first, int64_t last, bint exact=False):
+                   double step, double first, int64_t last, bint deep, Measure measure=None,
+                   bint exact=False):
     """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
 
     **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
-    docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). Uniform on 0..last for an empty group.
-    Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or the number of groups.
-    **Assumes** values free of NaN, offsets in order, `powers` of LARGEST_GROUP + 1 entries, as many ranks or None, a
-    valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
+    docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). The base measure for an empty group.
+    The depth is 0 unless `deep`. Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or
+    the number of groups.
+    **Assumes** values free of NaN, offsets in order, `powers` of 2 LARGEST_GROUP entries, LARGEST_GROUP + 1 ranks or
+    None, a valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
-    cdef Py_ssize_t level = -1
+    cdef Py_ssize_t level = -1, depth = 0
     cdef double *scratch = <double *> malloc((2 * room + largest + 2) * sizeof(double))
     cdef int64_t *codes = <int64_t *> malloc(3 * (largest + 1) * sizeof(int64_t))
     cdef const double *ordered
     cdef double *cumulative
     cdef int64_t *left
-    cdef int64_t *widths
+    cdef int64_t *right
     cdef uint64_t word = 0
+    cdef dpfast_measure uniform
     cdef dpfast_group_plan plan
     plan.grid = dpfast_grid(lower, upper, step, lower, first, 0)
     plan.last, plan.radius, plan.cap = last, radius, cap
+    plan.deep = deep
+    plan.measure = of_measure(measure, &uniform, last)
+    plan.rate = epsilon / 2
     plan.loss = dpfast_one_minus_exp_neg(epsilon / 2)
     plan.powers = &powers[0]
     plan.ranks = NULL
@@ -135,7 +147,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     try:
         if scratch == NULL or codes == NULL:
             raise MemoryError
-        cumulative, left, widths = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
+        cumulative, left, right = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
         while g < groups:
             level = 0
             with bit_generator.lock, nogil:
@@ -147,34 +159,20 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                         memcpy(scratch, &values[offsets[g]], n * sizeof(double))
                         ordered = select_sort(scratch, n, scratch + room)
                         dpfast_encode_array(&plan.grid, ordered, codes, n)
-                    levels = dpfast_group_levels(&plan, codes, n, left, widths, cumulative) if n else 0
-                    cumulative[0] = cumulative[0] if n else 1.0
+                    levels = dpfast_group_levels(&plan, codes, n, left, right, cumulative, &depth)
                     word = source.next_uint64(source.state)
                     level = -1 if exact else dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
                     if level < 0:
                         break
-                    if level < levels:
-                        out[g] = left[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
-                    else:
-                        out[g] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+                    out[g] = _draw_point(source, &plan, left, right, levels, level)
                     g += 1
             if level >= 0:
                 break
-            level = _choose_exactly(bit_generator, word, widths, levels, epsilon, last)
+            level = choose_level_exactly(bit_generator, word, plan.measure, left, right, levels, depth, epsilon)
             with bit_generator.lock, nogil:
-                if level < levels:
-                    out[g] = left[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
-                else:
-                    out[g] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+                out[g] = _draw_point(source, &plan, left, right, levels, level)
             g += 1
         return g
     finally:
         free(scratch)
         free(codes)
-
-
-cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const int64_t *widths, Py_ssize_t n,
-                                double epsilon, int64_t last) except -1:
-    from dpfast._kernels._balls import choose_level
-    table = np.array([widths[t] for t in range(n)], dtype=object)
-    return choose_level(word, lambda: next_word(bit_generator), table, epsilon, int(last) + 1)

@@ -1,109 +1,117 @@
 """The nested-interval law, from the window to the draw; serves dpfast/mechanisms/inverse.py and dpfast/laws/.
 
 Law, kernel side: levels t = 0..n-1 with boxes [lower[t], upper[t]], each inside the next, and level n, anywhere in
-0..last; level t has weight (1 - q) q**t (upper[t] - lower[t] + 1), level n has q**n (last + 1), q = exp(-epsilon / 2);
-then a uniform point of the box. So P(g) is proportional to q**min(score(g), n), score(g) the least t whose box contains
-g. docs/proofs/nested-intervals.md
+0..last; with q = exp(-epsilon / 2), level 0 has weight (1 - q**(depth + 1)) weight(box 0), level t has weight (1 - q)
+q**(t + depth) weight(box t), level n has q**(n + depth) weight(0..last); then a point of the box by the base measure,
+which is uniform if `measure` is None. So P(g) is proportional to weight(g), times q**(depth + min(score(g), n)) if the
+score is not 0, score(g) the least t whose box contains g. docs/proofs/nested-intervals.md, docs/proofs/base-measures.md
 """
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._measures cimport Measure, choose_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
+from measure cimport (
+    dpfast_below,
+    dpfast_draw_point,
+    dpfast_interval_weight,
+    dpfast_measure,
+    dpfast_point_at,
+    dpfast_set_uniform,
+)
 
 import numpy as np
 
 from dpfast._kernels._samplers import next_word
 
-
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
-    void dpfast_level_cumulative(const int64_t *widths, double *cumulative, Py_ssize_t n, double rate,
-                                 double total) noexcept nogil
+    void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                 double *cumulative, Py_ssize_t n, Py_ssize_t depth, double rate) noexcept nogil
+    Py_ssize_t dpfast_flip(const uint64_t *words, const int64_t *sizes, Py_ssize_t n, Py_ssize_t depth,
+                           double rate) noexcept nogil
+    Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
-    uint64_t dpfast_uniform(bitgen_t *source, uint64_t last) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 
-cdef Py_ssize_t _choose_exactly(object bit_generator, uint64_t word, const int64_t *widths, Py_ssize_t n,
-                                double epsilon, int64_t last) except -1:
-    from dpfast._kernels._balls import choose_level
-    return choose_level(word, lambda: next_word(bit_generator), <const int64_t[:n]> widths, epsilon, int(last) + 1)
-
-
-cdef inline int64_t _draw_point(bitgen_t *source, const int64_t *lower, const int64_t *widths, Py_ssize_t n,
-                                Py_ssize_t level, int64_t last) noexcept nogil:
-    """A uniform point of the box of `level`; of 0..last for level n."""
+cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_measure *measure, const int64_t *lower,
+                                const int64_t *upper, Py_ssize_t n, Py_ssize_t level, int64_t last) noexcept nogil:
+    """A point of the box of `level`, or of 0..last for level n, by the base measure."""
     if level < n:
-        return lower[level] + <int64_t> dpfast_uniform(source, <uint64_t> widths[level] - 1)
-    return <int64_t> dpfast_uniform(source, <uint64_t> last)
+        return dpfast_draw_point(measure, source, lower[level], upper[level])
+    return dpfast_draw_point(measure, source, 0, last)
 
 
 cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
                          Py_ssize_t levels, double epsilon, int64_t last) except -1 nogil:
-    cdef int64_t *widths = <int64_t *> malloc((levels + 1) * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((levels + 1) * sizeof(double))
-    cdef Py_ssize_t level, t
+    cdef dpfast_measure measure
+    cdef Py_ssize_t level
     cdef uint64_t word
     try:
-        if widths == NULL or cumulative == NULL:
+        if cumulative == NULL:
             raise MemoryError
-        for t in range(levels):
-            widths[t] = upper[t] - lower[t] + 1
-        dpfast_level_cumulative(widths, cumulative, levels, epsilon / 2, <double> last + 1)
+        dpfast_set_uniform(&measure, last)
+        dpfast_level_cumulative(&measure, lower, upper, cumulative, levels, 0, epsilon / 2)
         word = source.next_uint64(source.state)
         level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
         if level < 0:
             with gil:
-                level = _choose_exactly(bit_generator, word, widths, levels, epsilon, last)
-        return _draw_point(source, lower, widths, levels, level, last)
+                level = choose_level_exactly(bit_generator, word, &measure, lower, upper, levels, 0, epsilon)
+        return _draw_point(source, &measure, lower, upper, levels, level, last)
     finally:
-        free(widths)
         free(cumulative)
 
 
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
-                         double lower, double upper, double step, double first, int64_t last, *, bint exact=False):
+                         double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
+                         bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
-    **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last.
+    **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last;
+    depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
     **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
-    valid grid; epsilon > 0; 0 <= radius <= last. **Cost** O(n); one word for the level and one for the point, further
-    ones with small probability; ball arithmetic with probability below n * 2**-38.
+    valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
+    measure; one word for the level and one for the point, further ones with small probability; ball arithmetic with
+    probability below n * 2**-38.
     **Reference** docs/proofs/nested-intervals.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
-    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, t, level
-    cdef int64_t *codes = <int64_t *> malloc(5 * n * sizeof(int64_t))
+    cdef dpfast_measure uniform
+    cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
+    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level
+    cdef int64_t *codes = <int64_t *> malloc(4 * n * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))
+    cdef int64_t *middle
     cdef int64_t *left
     cdef int64_t *right
-    cdef int64_t *widths
     cdef int64_t code = 0
     cdef uint64_t word
     try:
         if codes == NULL or cumulative == NULL:
             raise MemoryError
-        left, right, widths = codes + 2 * n, codes + 3 * n, codes + 4 * n
+        middle, left, right = codes + n - 1, codes + 2 * n, codes + 3 * n
         with bit_generator.lock, nogil:
             dpfast_encode_array(&grid, &window[0], codes, 2 * n - 1)
+            depth = dpfast_depth(middle, middle, n)
             for t in range(n):
-                left[t] = max(codes[n - 1 - t] - radius, 0)
-                right[t] = min(codes[n - 1 + t] + radius, last)
-                widths[t] = right[t] - left[t] + 1
-            dpfast_level_cumulative(widths, cumulative, n, epsilon / 2, <double> last + 1)
+                left[t] = max(middle[-t] - radius, 0)
+                right[t] = min(middle[t] + radius, last)
+            dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
             word = source.next_uint64(source.state)
             level = -1 if exact else dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
             if level >= 0:
-                code = _draw_point(source, left, widths, n, level, last)
+                code = _draw_point(source, base, left, right, n, level, last)
         if level < 0:
-            level = _choose_exactly(bit_generator, word, widths, n, epsilon, last)
+            level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
             with bit_generator.lock, nogil:
-                code = _draw_point(source, left, widths, n, level, last)
+                code = _draw_point(source, base, left, right, n, level, last)
         return code
     finally:
         free(codes)
@@ -111,20 +119,24 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
 
 
 def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon, int64_t last,
-         int64_t[::1] out not None, *, bint exact=False):
+         int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
     """Fill with independent draws of the law above.
 
-    **Law** exact. **Assumes** boxes nested inside 0..last, epsilon > 0, 0 <= last < 2**63 - 1. **Cost** O(n) once, then
-    a binary search and two words each; the words that choose levels come first, then those of the points.
+    **Law** exact. **Assumes** boxes nested inside 0..last, depth >= 0, epsilon > 0, 0 <= last < 2**63 - 1, the measure
+    None or on 0..last. **Cost** O(n) times the parts of the measure once, then a binary search and two words each; the
+    words that choose levels come first, then those of the points.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
+    cdef dpfast_measure uniform
+    cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
     cdef Py_ssize_t n = lower.shape[0], i, undecided = 0
-    cdef int64_t[::1] widths = np.subtract(upper, lower) + 1
+    cdef const int64_t[::1] left = np.ascontiguousarray(lower)
+    cdef const int64_t[::1] right = np.ascontiguousarray(upper)
     cdef double[::1] cumulative = np.empty(n + 1)
     cdef uint64_t[::1] words = np.empty(out.shape[0], np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
         with nogil:
-            dpfast_level_cumulative(&widths[0], &cumulative[0], n, epsilon / 2, <double> last + 1)
+            dpfast_level_cumulative(base, &left[0], &right[0], &cumulative[0], n, depth, epsilon / 2)
             for i in range(out.shape[0]):
                 words[i] = source.next_uint64(source.state)
                 out[i] = dpfast_choose(words[i], &cumulative[0], n + 1, LEVEL_ERROR)
@@ -132,13 +144,57 @@ def fill(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper 
         if undecided or exact:
             for i in range(out.shape[0]):
                 if exact or out[i] < 0:
-                    out[i] = _choose_exactly(bit_generator, words[i], &widths[0], n, epsilon, last)
+                    out[i] = choose_level_exactly(bit_generator, words[i], base, &left[0], &right[0], n, depth,
+                                                  epsilon)
         with nogil:
             for i in range(out.shape[0]):
-                if out[i] < n:
-                    out[i] = lower[out[i]] + <int64_t> dpfast_uniform(source, <uint64_t> widths[out[i]] - 1)
+                out[i] = _draw_point(source, base, &left[0], &right[0], n, <Py_ssize_t> out[i], last)
+
+
+def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] upper not None, double epsilon,
+               int64_t last, int64_t[::1] out not None, Measure measure=None, Py_ssize_t depth=0, *, bint exact=False):
+    """Fill with independent draws of permute-and-flip on the points of 0..last, each as often as it weighs.
+
+    **Law** exact: uniform among the points whose coin of probability exp(-epsilon / 2 * exponent) shows heads, exponent
+    0 in the first box, depth + score elsewhere, at most depth + n. **Assumes** as `fill`. **Cost** a word for each
+    level, empty or not, and one for the point, further ones with small probability; ball arithmetic with probability
+    below n * 2**-30. **Reference** McKenna and Sheldon 2020; docs/proofs/permute-and-flip.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef dpfast_measure uniform
+    cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
+    cdef Py_ssize_t n = lower.shape[0] + 1, i, t, level
+    cdef int64_t[::1] left = np.append(lower, 0)
+    cdef int64_t[::1] right = np.append(upper, last)
+    cdef int64_t[::1] sizes = np.empty(n, np.int64)
+    cdef uint64_t[::1] words = np.empty(n, np.uint64)
+    cdef int64_t below = 0, place
+    cdef uint64_t word
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
+        for t in range(n):
+            sizes[t] = dpfast_interval_weight(base, left[t], right[t]) - below
+            below += sizes[t]
+        for i in range(out.shape[0]):
+            with nogil:
+                for t in range(n):
+                    words[t] = source.next_uint64(source.state)
+                level = -1 if exact else dpfast_flip(&words[0], &sizes[0], n, depth, epsilon / 2)
+            if level < 0:
+                from dpfast._kernels._balls import flip_level
+                level = flip_level(words, lambda: next_word(bit_generator), sizes, epsilon, depth)
+            with nogil:
+                word = source.next_uint64(source.state)
+                place = <int64_t> dpfast_below(source, word, <uint64_t> sizes[level])
+                if level == 0:
+                    out[i] = dpfast_point_at(base, left[0], right[0], place)
                 else:
-                    out[i] = <int64_t> dpfast_uniform(source, <uint64_t> last)
+                    below = 0
+                    if left[level] < left[level - 1]:
+                        below = dpfast_interval_weight(base, left[level], left[level - 1] - 1)
+                    if place < below:
+                        out[i] = dpfast_point_at(base, left[level], left[level - 1] - 1, place)
+                    else:
+                        out[i] = dpfast_point_at(base, right[level - 1] + 1, right[level], place - below)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

@@ -9,13 +9,15 @@
 typedef struct {
     dpfast_grid grid;
     int64_t last, radius;
+    const dpfast_measure *measure;
     ptrdiff_t cap;          /* of the levels */
-    double loss;            /* 1 - exp(-epsilon / 2) */
-    const double *powers;   /* exp(-t epsilon / 2), t = 0, 1, ... */
+    double rate, loss;      /* epsilon / 2, 1 - exp(-rate) */
+    const double *powers;   /* exp(-t rate), t = 0, 1, ... */
     const int64_t *ranks;   /* of n = 0, 1, ... records; NULL if a record may be added or removed */
     uint64_t numerator;     /* then q = numerator 2^-shift, numerator < 2^53 */
     int shift;
     int above;              /* whether q >= 1/2 */
+    int deep;               /* whether depth counts */
 } dpfast_group_plan;
 
 /* floor(q m) and ceil(q m), 0 <= m < 2^62. */
@@ -49,33 +51,38 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
     }
 }
 
-/* Boxes and running weights of the levels of n sorted codes, n >= 1. Returns the number of levels before "anywhere".
+/* Boxes and running weights of the levels of n sorted codes, n >= 0. Returns the number of levels before "anywhere".
  *
  * If both ranks are outside 1..n, the level is "anywhere", and so are all later levels, which are merged into one. This
- * holds from some t <= n on, so `lower` and `widths` need room for n levels, `cumulative` and `plan->powers` for n + 1. */
+ * holds from some t <= n on, so `lower` and `upper` need room for n levels, `cumulative` for n + 1, and `plan->powers`
+ * for 2n, as *depth < n. */
 static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, ptrdiff_t n, int64_t *lower,
-                                     int64_t *widths, double *cumulative)
+                                     int64_t *upper, double *cumulative, ptrdiff_t *depth)
 {
     const int64_t last = plan->last, radius = plan->radius;
-    dpfast_sum sum = {0.0, 0.0};
-    ptrdiff_t t = 0;
-    for (; t < plan->cap; t++) {
+    ptrdiff_t levels = 0;
+    int single = plan->deep;
+    *depth = 0;
+    for (; levels < plan->cap && levels < n; levels++) {
         ptrdiff_t low, high;
-        dpfast_level_ranks(plan, n, t, &low, &high);
+        dpfast_level_ranks(plan, n, levels, &low, &high);
         if (low < 1 && high > n)
             break;
-        int64_t left = (low < 1 ? 0 : codes[low - 1]) - radius;
-        int64_t right = high > n || last - codes[high - 1] < radius ? last : codes[high - 1] + radius;
-        lower[t] = left > 0 ? left : 0;
-        widths[t] = right - lower[t] + 1;
-        cumulative[t] = dpfast_add(&sum, plan->powers[t] * (double)widths[t] * plan->loss);
-        if (t && cumulative[t] < cumulative[t - 1])
-            cumulative[t] = cumulative[t - 1];
+        const int64_t first = low < 1 ? 0 : codes[low - 1], final = high > n ? last : codes[high - 1];
+        single &= first == final;
+        *depth = single ? levels : *depth;
+        lower[levels] = first > radius ? first - radius : 0;
+        upper[levels] = last - final < radius ? last : final + radius;
     }
-    cumulative[t] = dpfast_add(&sum, plan->powers[t] * ((double)last + 1));
-    if (t && cumulative[t] < cumulative[t - 1])
-        cumulative[t] = cumulative[t - 1];
-    return t;
+    dpfast_interval_weights(plan->measure, lower, upper, cumulative, levels);
+    const double at_first = levels ? cumulative[0] : 0.0;
+    for (ptrdiff_t t = 0; t < levels; t++)
+        cumulative[t] *= plan->powers[t + *depth] * plan->loss;
+    if (levels)
+        cumulative[0] = at_first * dpfast_one_minus_exp_neg((double)(*depth + 1) * plan->rate);
+    cumulative[levels] = plan->powers[levels + *depth] * (double)plan->measure->total;
+    dpfast_level_sums(cumulative, levels);
+    return levels;
 }
 
 #endif

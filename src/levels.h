@@ -1,36 +1,93 @@
 /* The nested-interval law, docs/proofs/nested-intervals.md: with q = exp(-rate), draw the level t with weight
  *
- *     (1 - q) q^t widths[t]   for t < n,      q^n total   for t = n (anywhere),
+ *     (1 - q^(depth + 1)) weight(box 0)   for t = 0,      (1 - q) q^(t + depth) weight(box t)   for 0 < t < n,
+ *     q^(n + depth) total                 for t = n (anywhere),
  *
- * then a uniform point of box t. A point of score s lies in the boxes t >= s, whose weights per point sum to q^min(s, n).
+ * then a point of box t by the base measure. A point of score s lies in the boxes t >= s, whose weights sum to 1 for s = 0
+ * and to q^(min(s, n) + depth) for s > 0, times the weight of the point. depth is 0 unless box 0 is one point.
  */
 #ifndef DPFAST_LEVELS_H
 #define DPFAST_LEVELS_H
 
-#include "draws.h"
+#include "measure.h"
 
-/* Twice the error of cumulative / total: a weight has relative error 2^-50 (1 + y) + 2^-46, y <= rate n, and for y >
- * 127 the weight is below 2^63 e^-127 of the total. (rate n <= log(total) + 42 + rate by the choice of the window.) */
+/* Twice the error of cumulative / total: a weight has relative error 2^-50 (1 + y) + 2^-45, y <= rate n, and for y >
+ * 127 the weight is below 2^63 e^-127 of the total. (rate n <= log(total / least) + 42 + rate by the choice of the window,
+ * `least` the least weight of a point.) */
 #define DPFAST_LEVEL_ERROR 0x1p-40
 
-/* The weights of the levels 0..n-1; loss = 1 - q. */
-DPFAST_CLONES static void dpfast_level_weights(const int64_t *widths, double *weights, ptrdiff_t n, double rate, double loss)
+/* weights[t] times (1 - q) q^(t + depth) for the levels 0..n-1; loss = 1 - q. */
+DPFAST_CLONES static void dpfast_level_weights(double *weights, ptrdiff_t n, ptrdiff_t depth, double rate, double loss)
 {
     for (ptrdiff_t t = 0; t < n; t++)
-        weights[t] = dpfast_exp_neg((double)t * rate) * (double)widths[t] * loss;
+        weights[t] = dpfast_exp_neg((double)(t + depth) * rate) * weights[t] * loss;
 }
 
-/* cumulative[t] = sum of the weights of the levels 0..t, t = 0..n. */
-static void dpfast_level_cumulative(const int64_t *widths, double *cumulative, ptrdiff_t n, double rate, double total)
+/* cumulative[t] = sum of the weights of the levels 0..t, t = 0..n, from the doubles of dpfast_level_weights. */
+static void dpfast_level_sums(double *cumulative, ptrdiff_t n)
 {
     dpfast_sum sum = {0.0, 0.0};
-    dpfast_level_weights(widths, cumulative, n, rate, dpfast_one_minus_exp_neg(rate));
-    cumulative[n] = dpfast_exp_neg((double)n * rate) * total;
     for (ptrdiff_t t = 0; t <= n; t++) {
         cumulative[t] = dpfast_add(&sum, cumulative[t]);
         if (t && cumulative[t] < cumulative[t - 1])
             cumulative[t] = cumulative[t - 1];
     }
+}
+
+static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                                    double *cumulative, ptrdiff_t n, ptrdiff_t depth, double rate)
+{
+    dpfast_interval_weights(measure, lower, upper, cumulative, n);
+    const double first = n ? cumulative[0] : 0.0;
+    dpfast_level_weights(cumulative, n, depth, rate, dpfast_one_minus_exp_neg(rate));
+    if (n)
+        cumulative[0] = first * dpfast_one_minus_exp_neg((double)(depth + 1) * rate);
+    cumulative[n] = dpfast_exp_neg((double)(n + depth) * rate) * (double)measure->total;
+    dpfast_level_sums(cumulative, n);
+}
+
+/* Permute-and-flip on the same boxes, docs/proofs/permute-and-flip.md: the level t that has the greatest
+ * E_t - exponents[t] rate, E_t = -log(1 - U^(1/sizes[t])) the greatest of sizes[t] standard exponentials, U the uniform
+ * number with the digits of words[t]; -1 if doubles do not decide it. Empty levels have size 0.
+ *
+ * With L = -log U, E_t = -log(1 - exp(-L / size)). An error of L changes log(1 - exp(-L / size)) by at most its relative
+ * error; L is known to 2^-50 (L + 1) + 2^-63 / U. */
+static ptrdiff_t dpfast_flip(const uint64_t *words, const int64_t *sizes, ptrdiff_t n, ptrdiff_t depth, double rate)
+{
+    ptrdiff_t best = -1;
+    double bottom = -INFINITY, top = -INFINITY, rival = -INFINITY;  /* bounds of the best value, and one of all others */
+    for (ptrdiff_t t = 0; t < n; t++) {
+        double unused, lower = -INFINITY, upper = INFINITY;
+        double loss = t ? (double)(t + depth) * rate : 0.0, l = dpfast_neg_log_word(words[t] | 1, &unused);
+        if (sizes[t] == 0)
+            continue;
+        loss = loss < 0x1p40 ? loss : 0x1p40;   /* enough to lose to level 0, whose value is positive */
+        if (words[t] >> 12 && l > 0x1p-40) {
+            double u = dpfast_from_word(words[t]) * 0x1p-64;
+            double value = -dpfast_log(dpfast_one_minus_exp_neg(l / (double)sizes[t]));
+            double margin = (1.0 + 1.0 / l) * 0x1p-46 + 0x1p-62 / (u * l) + (value + loss + 1.0) * 0x1p-48;
+            lower = value - loss - margin;
+            upper = value - loss + margin;
+        }
+        int better = best < 0 || lower > bottom;
+        double other = better ? top : upper;
+        rival = other > rival ? other : rival;
+        if (better) {
+            best = t;
+            bottom = lower;
+            top = upper;
+        }
+    }
+    return bottom > rival ? best : -1;
+}
+
+/* The depth of a statistic: the greatest t < n for which box t is one point, or 0. Box t is low[-t]..high[t]. */
+static inline ptrdiff_t dpfast_depth(const int64_t *low, const int64_t *high, ptrdiff_t n)
+{
+    ptrdiff_t depth = 0;
+    while (depth + 1 < n && low[-depth - 1] == high[depth + 1])
+        depth++;
+    return depth;
 }
 
 /* lower[t] and upper[t], least and greatest of max(0, high[-a] - low[b]) and of high[a] - low[-b] over a + b = t, for the

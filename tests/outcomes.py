@@ -105,6 +105,10 @@ PARAMETERS = {
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
+    "measure": lambda rng: pick(
+        rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
+    ),
+    "selection": lambda rng: pick(rng, [None, "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(
         rng, [None, "laplace", "student-t", "discrete-laplace", "staircase", "gaussian", "k-norm"]

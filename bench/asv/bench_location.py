@@ -1,5 +1,7 @@
 """``dpfast.location`` and the mechanism behind it: one release of a median against NumPy's median."""
 
+import dataclasses
+
 import numpy as np
 from scipy.stats import trim_mean
 
@@ -10,13 +12,20 @@ from bench import data
 class Median:
     """`dpf.median` and a built mechanism, from one small call to a long array; `x.sum()` reads the same memory."""
 
-    params = (["mechanism", "dpf.median", "np.median", "x.sum"], [100, 10_000, 10_000_000])
+    params = (
+        ["mechanism", "uniform measure", "permute-and-flip", "dpf.median", "np.median", "x.sum"],
+        [100, 10_000, 10_000_000],
+    )
     param_names = ("line", "n")
 
     def setup(self, line, n):
         x, mechanism = data.pay(n), data.median_mechanism()
+        uniform = dataclasses.replace(mechanism, measure="uniform")
+        flips = dataclasses.replace(uniform, selection="permute-and-flip")
         self.run = {
             "mechanism": lambda: mechanism(x),
+            "uniform measure": lambda: uniform(x),
+            "permute-and-flip": lambda: flips(x),
             "dpf.median": lambda: dpf.median(x, bounds=data.BOUNDS, epsilon=data.EPSILON),
             "np.median": lambda: np.median(x),
             "x.sum": x.sum,

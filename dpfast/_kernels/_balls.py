@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import accumulate
 from math import comb, factorial, inf, nextafter, prod
 from statistics import NormalDist
@@ -271,22 +271,54 @@ def choose_exponent(word: int, more: Callable[[], int], exponents: Sequence[Frac
     return candidates[_choose(word, more, weights, len(candidates))]
 
 
-def choose_level(word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int) -> int:
-    """Draw the level t with weight (1 - q) q**t widths[t], or len(widths) with weight q**len(widths) total.
+def choose_level(
+    word: int, more: Callable[[], int], widths: Sequence[int], epsilon: float, total: int, depth: int = 0
+) -> int:
+    """Draw the level t with weight (1 - q) q**(t + depth) widths[t], or n with weight q**(n + depth) total.
 
-    q = exp(-epsilon / 2).
+    q = exp(-epsilon / 2), n = len(widths). Level 0 has the weight (1 - q**(depth + 1)) widths[0].
     """
     rate = rational(Fraction(epsilon) / 2)
 
     def weights() -> Iterator[arb]:
-        q, power = (-arb(rate)).exp(), arb(1)
+        q, power = (-arb(rate)).exp(), (-arb(rate * depth)).exp()
         loss = -((-arb(rate)).expm1())
-        for width in widths:
-            yield loss * power * width
+        for t, width in enumerate(widths):
+            yield (loss * power if t else -((-arb(rate * (depth + 1))).expm1())) * width
             power *= q
         yield power * total
 
     return _choose(word, more, weights, len(widths) + 1)
+
+
+def flip_level(words: Sequence[int], more: Callable[[], int], sizes: Sequence[int], epsilon: float, depth: int) -> int:
+    """The level t of the greatest -log(1 - U_t**(1 / sizes[t])) - epsilon / 2 * exponent(t), U_t the word's number.
+
+    exponent(t) is t + depth for t > 0, and 0 for t = 0. Levels of size 0 do not count. All levels that may be the
+    greatest are refined, in order.
+    """
+    rate = rational(Fraction(epsilon) / 2)
+    uniforms = {t: Uniform(int(word), 64, more) for t, word in enumerate(words) if sizes[t]}
+
+    def value(u: arb, t: int) -> arb:
+        if not u > 0:
+            return arb(0) - rate * (t + depth if t else 0)
+        return -((-((u.log() / int(sizes[t])).expm1())).log()) - rate * (t + depth if t else 0)
+
+    while True:
+        precision = max(u.bits for u in uniforms.values()) + 192
+        with working_bits(precision):
+            bottoms = {t: value(u.lower, t) for t, u in uniforms.items()}
+            best = reduce(lambda a, b: b if bottoms[b] > bottoms[a] else a, bottoms)
+            rivals = [
+                t
+                for t, u in uniforms.items()
+                if t != best and not (u.first + 1 < 1 << u.bits and value(u.upper, t) < bottoms[best])
+            ]
+        if not rivals:
+            return best
+        for t in sorted([best, *rivals]):
+            uniforms[t].refine()
 
 
 def choose_box(

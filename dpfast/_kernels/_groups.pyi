@@ -2,6 +2,8 @@ from numpy import float64, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
+from dpfast._kernels._measures import Measure
+
 LARGEST_GROUP: int
 
 def by_label(
@@ -27,5 +29,7 @@ def draw_quantiles(
     step: float,
     first: float,
     last: int,
+    deep: bool,
+    measure: Measure | None = None,
     exact: bool = False,
 ) -> int: ...

@@ -2,6 +2,8 @@ from numpy import float64, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
+from dpfast._kernels._measures import Measure
+
 def draw_order_statistic(
     bit_generator: BitGenerator,
     window: NDArray[float64],
@@ -12,6 +14,7 @@ def draw_order_statistic(
     step: float,
     first: float,
     last: int,
+    measure: Measure | None = None,
     *,
     exact: bool = False,
 ) -> int: ...
@@ -22,6 +25,20 @@ def fill(
     epsilon: float,
     last: int,
     out: NDArray[int64],
+    measure: Measure | None = None,
+    depth: int = 0,
+    *,
+    exact: bool = False,
+) -> None: ...
+def fill_flips(
+    bit_generator: BitGenerator,
+    lower: NDArray[int64],
+    upper: NDArray[int64],
+    epsilon: float,
+    last: int,
+    out: NDArray[int64],
+    measure: Measure | None = None,
+    depth: int = 0,
     *,
     exact: bool = False,
 ) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,12 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _boxes, _levels, _samplers
+from dpfast._kernels._measures import Measure
 from dpfast.grid import Points
 from dpfast.laws.law import Law, ScalarLaw
 from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
+
+_NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
 
 
 def score_cap(epsilon: float, log_outcomes: float) -> int:
@@ -30,9 +34,10 @@ def score_cap(epsilon: float, log_outcomes: float) -> int:
 
 
 class NestedIntervals(ScalarLaw):
-    """P(k) proportional to ``exp(-epsilon / 2 * min(score(k), levels))``.
+    """P(k) proportional to ``exp(-epsilon / 2 * exponent(k))`` times the weight of k in a base measure.
 
-    score(k) is the least t with k in [lower[t], upper[t]].
+    score(k) is the least t with k in [lower[t], upper[t]], at most the number of levels; exponent(k) is ``score(k) +
+    depth`` for a positive score, else 0.
 
     Parameters
     ----------
@@ -44,12 +49,17 @@ class NestedIntervals(ScalarLaw):
     grid : Grid or FloatGrid
     decode : callable, optional
         Converts codes to values. Default: ``grid.decode``.
+    measure : Measure, optional
+        The weights of 0..last. Default: all equal.
+    depth : int
+        0, or the greatest t for which the interval t is one point.
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level t with weight
-    ``(1 - q) q**t (upper[t] - lower[t] + 1)``, or the whole support with weight ``q**levels (last + 1)``; then draw a
-    uniform point of it.
+    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level 0 with weight ``(1 -
+    q**(depth + 1)) weight(lower[0]..upper[0])``, level t with weight ``(1 - q) q**(t + depth)
+    weight(lower[t]..upper[t])``, or the whole support with weight ``q**(levels + depth) weight(0..last)``; then draw a
+    point of it by its weight.
     """
 
     def __init__(
@@ -61,18 +71,25 @@ class NestedIntervals(ScalarLaw):
         last: int,
         grid: Points,
         decode: Callable[[ArrayLike], Any] | None = None,
+        measure: Measure | None = None,
+        depth: int = 0,
     ) -> None:
-        self.lower, self.upper, self.epsilon, self.grid = lower, upper, epsilon, grid
+        self.lower, self.upper, self.epsilon, self.grid, self.measure = lower, upper, epsilon, grid, measure
+        self.depth = depth
         self._decode = grid.decode if decode is None else decode
         self.support = (0, last)
         # The codes at which the score changes, and the probability of each stretch of equal score.
         edges = np.unique(np.concatenate([lower, upper + 1, [0, last + 1]]))
-        self._starts, lengths = edges[:-1], np.diff(edges)
-        exponents = -epsilon / 2 * self.score(self._starts)
-        top = exponents.max()
-        masses = np.exp(exponents - top) * lengths
-        self._log_total = float(top + math.log(math.fsum(masses)))
-        self._before = np.concatenate([[0.0], np.cumsum(masses / math.fsum(masses))])
+        self._starts = edges[:-1]
+        weights = self.weights(self._starts, edges[1:] - 1)
+        self._logs = self._log_probabilities(self.exponent(self._starts), weights)
+        self._before = np.concatenate([[0.0], np.cumsum(np.exp(self._logs) * weights)])
+
+    def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The log-probability per unit of weight of each stretch of equal score."""
+        logs = -self.epsilon / 2 * exponents
+        top = logs.max()
+        return np.asarray(logs - top - math.log(math.fsum(np.exp(logs - top) * weights)))
 
     def score(self, k: ArrayLike) -> NDArray[np.int64]:
         """The least number of replaced records that moves the statistic to k, capped at the number of levels."""
@@ -81,18 +98,32 @@ class NestedIntervals(ScalarLaw):
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
 
+    def exponent(self, k: ArrayLike) -> NDArray[np.int64]:
+        """The score, and the depth besides for a positive score."""
+        score = self.score(k)
+        return np.asarray(np.where(score > 0, score + self.depth, 0))
+
+    def weights(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weights of the stretches first[i]..last[i] of the support in the base measure."""
+        return last - first + 1 if self.measure is None else self.measure.weights(first, last)
+
     def _inside(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         return (codes >= self.support[0]) & (codes <= self.support[1])
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _containers.integers("k", k)
-        return np.where(self._inside(codes), -self.epsilon / 2 * self.score(codes) - self._log_total, -np.inf)
+        inside = np.clip(codes, *self.support).reshape(-1)
+        weights = self.weights(inside, inside).reshape(codes.shape)
+        stretch = np.searchsorted(self._starts, inside, side="right") - 1
+        logs = np.log(weights) + self._logs[stretch].reshape(codes.shape)
+        return np.where(self._inside(codes), logs, -np.inf)
 
     def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = np.clip(_containers.integers("k", k), -1, self.support[1])
         stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
-        inside = codes - self._starts[stretch] + 1
-        below = np.minimum(self._before[stretch] + inside * self.pmf(self._starts[stretch]), 1.0)
+        starts = self._starts[stretch]
+        inside = self.weights(starts.reshape(-1), codes.reshape(-1)).reshape(codes.shape)
+        below = np.minimum(self._before[stretch] + inside * np.exp(self._logs[stretch]), 1.0)
         return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -106,11 +137,43 @@ class NestedIntervals(ScalarLaw):
         return out.reshape(shape)
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
-        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out)
+        _levels.fill(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)
 
     def value(self, k: ArrayLike) -> Any:
         values = np.asarray(self._decode(k))
         return values if values.ndim else float(values)
+
+
+class FlippedIntervals(NestedIntervals):
+    """The law of permute-and-flip on the points of `NestedIntervals`, each as often as it weighs.
+
+    P(k) is weight(k) times the integral over u in (0, 1) of ``p_k / (1 - p_k u) * prod_j (1 - p_j u)**weight(j)``, p =
+    exp(-epsilon / 2 * exponent): the release is uniform among the points whose coin of probability p shows heads.
+
+    Notes
+    -----
+    Drawn by levels (docs/proofs/permute-and-flip.md): permute-and-flip releases the point of the greatest ``E -
+    epsilon / 2 * exponent``, E standard exponentials, and the greatest of N of them is -log(1 - U**(1 / N)).
+    """
+
+    def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        distinct, place = np.unique(exponents, return_inverse=True)
+        sizes = np.bincount(place, weights=weights)
+        coins = np.exp(-self.epsilon / 2 * distinct)
+        nodes, shares = np.polynomial.legendre.leggauss(_NODES)
+        # Panels that double in length up to 1: the integrand decays like exp(-u * sum(sizes * coins)).
+        ends = np.concatenate([[0.0], 2.0 ** np.arange(-_PANELS, 1)])
+        totals = np.zeros(len(distinct))
+        for start, stop in itertools.pairwise(ends):
+            u = start + (stop - start) / 2 * (nodes + 1)
+            factors = np.log1p(-np.outer(coins, u))
+            product = sizes @ factors
+            totals += np.exp(product - factors) @ (shares * (stop - start) / 2)
+        with np.errstate(divide="ignore"):
+            return np.asarray((np.log(totals) + np.log(coins))[place])
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _levels.fill_flips(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)
 
 
 class Boxes(Law):
@@ -239,8 +302,8 @@ class BehindTest(Law):
         return None if codes.ndim == 1 and failed[0] else values
 
 
-def anywhere(grid: Points, source: np.random.BitGenerator) -> float:
-    """Draw a uniform point of the grid: the release for an empty group."""
+def anywhere(grid: Points, source: np.random.BitGenerator, measure: Measure | None = None) -> float:
+    """Draw a point of the grid, uniform or by a measure: the release for an empty group."""
     out, whole = np.empty(1, np.int64), np.array([grid.size - 1])
-    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out)
+    _levels.fill(source, np.zeros(1, np.int64), whole, 1.0, grid.size - 1, out, measure)
     return grid.value(int(out[0]))

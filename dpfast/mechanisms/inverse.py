@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
+from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
+from dpfast._kernels._measures import Measure
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
-from dpfast.laws import NestedIntervals, score_cap
+from dpfast.laws import FlippedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -30,10 +32,11 @@ class InverseSensitivity(StatisticMechanism):
     """Release a statistic by inverse sensitivity: each grid point g with weight ``exp(-epsilon / 2 * score(g))``.
 
     score(g) is the least t such that g lies in the statistic's attack range: replacing t records can move the statistic
-    to g, or to both sides of g. Pure epsilon-differential privacy under one replaced record; the number of records is
-    public. For quantiles also under one record added or removed, with a private number of records: score(g) is then the
-    least number of records to add or remove so that g is a q-quantile, and for the 0- and the 1-quantile the weight is
-    ``exp(-epsilon * score(g))``.
+    to g, or to both sides of g. The statistic itself has the score -t for the greatest t such that replacing t records
+    cannot move it: below 0 where records are tied. Pure epsilon-differential privacy under one replaced record; the
+    number of records is public. For quantiles also under one record added or removed, with a private number of records:
+    score(g) is then the least number of records to add or remove so that g is a q-quantile, and for the 0- and the
+    1-quantile the weight is ``exp(-epsilon * score(g))``, with the score 0 for the statistic.
 
     Parameters
     ----------
@@ -53,18 +56,34 @@ class InverseSensitivity(StatisticMechanism):
         "add-remove" is for one quantile: n is private and may be 0, and a q-quantile is any g with at most q n records
         below and at least q n records at or below g. The median then has half the error at the same epsilon; the
         0-quantile is any point up to the least record, the 1-quantile any point from the greatest record on.
+    measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
+        The public base measure: the weight of each point is multiplied by its weight in the measure. More weight on
+        round numbers reduces the error for records with ties, such as ages given as floats, and increases it for other
+        data. "uniform": equal weights. "integers": half of the total weight is on the multiples of 1, in data units.
+        "decimal": half of it is on the multiples of 0.01, 0.1, 1, 10, ... in equal shares (for fractions, on the
+        nearest points); of 1 always, of the others if the grid has at least eight. "dyadic": half of it is on the
+        multiples of 2, 4, 8, ... steps in equal shares, if the grid has at least 64.
+        "auto", the default: each of the multiples of "decimal" that are more than 64 steps apart has 1/64 of the weight
+        of all points, which costs continuous data at most 2 % of their error; for quantiles on grids of at most 2**40
+        points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without knowledge of
+        the data. The trimmed, the Winsorized and the plain mean have only "uniform".
+    selection : {"exponential", "permute-and-flip"}
+        Permute-and-flip never has a larger expected score: on grids of at most some thousand points it has less error,
+        up to 1.4 times less for ages in whole years. It costs more in a ledger by rho, as its privacy loss is not of
+        bounded range, and takes a random word for each level.
 
     Raises
     ------
     TypeError, ValueError
-        From the constructor: a wrong parameter. From a call, once n is known: for a mean of g records, g times the
-        number of grid points is 2**63 or more.
+        From the constructor: a wrong parameter; a measure that favours no point of the grid. From a call, once n is
+        known: for a mean of g records, g times the number of grid points is 2**63 or more.
 
     Notes
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
-    epsilon-DP. Capping the score at a public number preserves this and makes a window of order statistics sufficient
-    (docs/proofs/nested-intervals.md, docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
+    epsilon-DP with any public base measure (docs/proofs/base-measures.md). Capping the score at a public number
+    preserves this and makes a window of order statistics sufficient (docs/proofs/nested-intervals.md,
+    docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
@@ -91,6 +110,8 @@ differential privacy) for one record replaced (the number of records is public)>
     epsilon: float = field(kw_only=True)
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
+    measure: str | Sequence[int] = field(kw_only=True, default="auto")
+    selection: str = field(kw_only=True, default="exponential")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -102,12 +123,15 @@ differential privacy) for one record replaced (the number of records is public)>
         (check_points if self.statistic.order_only else check_grid)(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        _checks.choice("selection", self.selection, ("exponential", "permute-and-flip"))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
         if self.radius and isinstance(self.grid, FloatGrid):
             raise ValueError(f"radius must be 0 on a FloatGrid, not {self.radius!r}")
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
+        object.__setattr__(self, "measure", _measures.checked(self.measure))
+        self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
 
     @property
     def privacy(self) -> Privacy:
@@ -115,31 +139,64 @@ differential privacy) for one record replaced (the number of records is public)>
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
+        return PrivacyProfile(self.privacy, (("pure" if self._flips else "bounded-range", self.epsilon, 1),))
+
+    @property
+    def _flips(self) -> bool:
+        return self.selection == "permute-and-flip"
 
     def __repr__(self) -> str:
         within = f" within {self.radius!r}" if self.radius else ""
-        return f"<InverseSensitivity release of the {self.statistic}{within} on {self.grid}: {self.privacy}>"
+        measure = self.measure if isinstance(self.measure, str) else "by weights"
+        favoured = "" if measure == "auto" else f", measure {measure}"
+        chosen = " by permute-and-flip" if self._flips else ""
+        return (
+            f"<InverseSensitivity release{chosen} of the {self.statistic}{within} on {self.grid}{favoured}: "
+            f"{self.privacy}>"
+        )
 
     def cap(self, n: int) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
 
-        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, with 2 epsilon in place of epsilon if the
-        exponent is epsilon. The points at the cap together have at most e**-42 of the probability.
+        ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, or V the total weight of the base measure
+        over its least weight, with 2 epsilon in place of epsilon if the exponent is epsilon. The points at the cap
+        together have at most e**-42 of the probability.
         """
-        return score_cap(self._rate, math.log(self.statistic.last(self.grid, n) + 1))
+        base = self.base_measure
+        releases = self.statistic.last(self.grid, n) + 1 if base is None else base.total / base.least
+        return score_cap(self._rate, math.log(releases))
+
+    @cached_property
+    def base_measure(self) -> Measure | None:
+        """The weights of the grid points, public; None if all are equal."""
+        grid, statistic = self.grid, self.statistic
+        if self.measure == "uniform" or (self.measure == "auto" and not isinstance(statistic, OrderStatistic)):
+            return None
+        if isinstance(grid, FloatGrid):
+            if self.measure == "auto":
+                return None
+            raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
+        at, after = statistic.value(grid, 1, 0), statistic.value(grid, 1, 1)
+        if after - at != grid.step or statistic.codes_per_step(2) != 1:
+            raise ValueError(
+                f"measure must be 'auto' or 'uniform' for the {statistic}, which is no multiple of the step"
+            )
+        return _measures.measure_on(self.measure, round(at / grid.step), statistic.last(grid, 1), grid.step)
 
     @property
     def _rate(self) -> float:
         """Twice the exponent per unit of score: epsilon, or 2 epsilon if a record moves all scores in one direction."""
-        if self.hides_n and _level(self.statistic) in (0, 1):
-            return min(2 * self.epsilon, sys.float_info.max)
-        return self.epsilon
+        return min(2 * self.epsilon, sys.float_info.max) if self._one_sided else self.epsilon
+
+    @property
+    def _one_sided(self) -> bool:
+        """Whether a record moves all scores in one direction."""
+        return self.hides_n and _level(self.statistic) in (0, 1)
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        if isinstance(statistic, OrderStatistic) and not self.hides_n and not isinstance(x, Chunks):
+        if isinstance(statistic, OrderStatistic) and not (self.hides_n or self._flips or isinstance(x, Chunks)):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
             even, window = grid.evenly(self._window(values, threads))
@@ -153,11 +210,15 @@ differential privacy) for one record replaced (the number of records is public)>
                 even.step,
                 even.first,
                 even.size - 1,
+                self.base_measure,
             )
             return grid.value(code)
         summary = self._summary(x, workers)
         out = np.empty(1, np.int64)
-        _levels.fill(source, *self._boxes(summary), self._rate, statistic.last(grid, summary.n), out)
+        lower, upper, depth = self._boxes(summary)
+        last = statistic.last(grid, summary.n)
+        fill = _levels.fill_flips if self._flips else _levels.fill
+        fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
         return statistic.value(grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
@@ -171,12 +232,16 @@ differential privacy) for one record replaced (the number of records is public)>
         return Ranks(self.grid, lambda n: [self._stretch(n)], finish)
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
-        return NestedIntervals(
-            *self._boxes(summary),
+        lower, upper, depth = self._boxes(summary)
+        return (FlippedIntervals if self._flips else NestedIntervals)(
+            lower,
+            upper,
             epsilon=self._rate,
             last=self.statistic.last(self.grid, summary.n),
             grid=self.grid,
             decode=partial(self.statistic.decode, self.grid, summary.n),
+            measure=self.base_measure,
+            depth=depth,
         )
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
@@ -232,15 +297,19 @@ differential privacy) for one record replaced (the number of records is public)>
     def _private_boxes(self, window: _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The least and greatest code of score at most t, if n is private."""
         n, codes = window
-        (start, stop), last, radius = self._stretch(n), self.grid.size - 1, self._radius_codes(n)
+        start, stop = self._stretch(n)
         first, final = self._private_ranks(n)
-        lower, upper = codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
-        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
+        return codes[np.clip(first, start, stop) - start], codes[np.clip(final, start, stop) - start]
+
+    @property
+    def has_group_kernel(self) -> bool:
+        """Whether `group_plan` serves the mechanism."""
+        return isinstance(self.statistic, OrderStatistic) and not self._flips
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
         assert isinstance(self.statistic, OrderStatistic)
-        powers = np.empty(largest + 1)
+        powers = np.empty(2 * largest)
         _groups.powers(self._rate, powers)
         q = ranks = None
         if self.hides_n:
@@ -259,27 +328,29 @@ differential privacy) for one record replaced (the number of records is public)>
             "q": q,
             "radius": radius,
             "last": self.grid.size - 1,
+            "deep": not self._one_sided,
+            "measure": self.base_measure,
         }
 
     def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:
-        """Draw the code that a call would release, for records on another grid with the same number of points.
+        """Draw the code that a call would release, for records on another grid with the same number of points."""
+        records = values if grid == self.grid else self.grid.decode(grid.encode(values))
+        return int(self.grid.encode([self(records, rng=source)])[0])
 
-        The step of that grid is the step of the mechanism's grid, or 1.
+    def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """The intervals of the points of score at most t for all levels t, and the depth.
+
+        The intervals are the attack ranges, widened by the radius.
         """
-        radius = self.radius if not self.radius or grid.step == self.grid.step else float(self._radius_codes(1))
-        other = replace(self, grid=grid, radius=radius)
-        return int(grid.encode([other(values, rng=source)])[0])
-
-    def _boxes(self, summary: Summary | _PrivateWindow) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The attack ranges of all levels, widened by the radius: the points of score at most t."""
         if isinstance(summary, _PrivateWindow):
-            return self._private_boxes(summary)
-        lower, upper = self.statistic.attack_range(summary)
+            (lower, upper), last = self._private_boxes(summary), self.grid.size - 1
+        else:
+            (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
+        depth = 0 if self._one_sided else max(int(np.cumprod(lower == upper).sum()) - 1, 0)
         radius = self._radius_codes(summary.n)
         if radius == 0:
-            return lower, upper
-        last = self.statistic.last(self.grid, summary.n)
-        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius)
+            return lower, upper, depth
+        return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
     def _levels(self, n: int) -> int:
         """The number of levels, public like the number of order statistics that they need."""

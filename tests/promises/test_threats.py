@@ -474,7 +474,8 @@ class TestT25:
 
     def test_one_stream_is_not_used_twice(self):
         source = Generator(PCG64(1))
-        assert len({median(1e-9)([0.5], rng=source) for _ in range(100)}) == 100
+        uniform = median(1e-9, measure="uniform")
+        assert len({uniform([0.5], rng=source) for _ in range(100)}) == 100
         releases = [noise.laplace(1e9, 10, rng=source).tolist() for _ in range(20)]
         assert len({tuple(release) for release in releases}) == 20
 

@@ -18,6 +18,12 @@ def score(statistic, data, target, codes):
     )
 
 
+def depth(statistic, data, codes):
+    """The greatest number of records whose replacement by any of `codes` leaves statistic(data) as it is."""
+    others = [other for other in product(codes, repeat=len(data)) if statistic(other) != statistic(data)]
+    return min((sum(a != b for a, b in zip(data, other, strict=True)) for other in others), default=len(data) + 1) - 1
+
+
 def inverse_sensitivity(scores, epsilon, cap):
     """P(g) proportional to exp(-epsilon/2 min(score(g), cap)), 50 digits."""
     with mp.workdps(50):
@@ -125,3 +131,18 @@ def laplace_divergence(epsilon, ratio, shift):
             if low < high:
                 total += mass(low, high, 1, 0) - mp.exp(epsilon) * mass(low, high, ratio, shift)
         return total
+
+
+def permute_and_flip(exponents, weights, epsilon):
+    """P of each point, of which there are weights[i] copies, by the expansion of the product in powers of u."""
+    with mp.workdps(80):
+        coins = [mp.exp(-mpf(epsilon) / 2 * y) for y in exponents]
+        copies = [(i, p) for i, (p, w) in enumerate(zip(coins, weights, strict=True)) for _ in range(w)]
+        found = []
+        for i, p in enumerate(coins):
+            others = [q for j, q in copies if j != i] + [p] * (weights[i] - 1)
+            polynomial = [mpf(1)]
+            for q in others:
+                polynomial = [a - q * b for a, b in zip([*polynomial, 0], [0, *polynomial], strict=True)]
+            found.append(weights[i] * p * mp.fsum(c / (k + 1) for k, c in enumerate(polynomial)))
+        return found

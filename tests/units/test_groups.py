@@ -37,7 +37,7 @@ def one_by_one(mechanism, x, labels, count, rng):
     for g in range(count):
         group = x[labels == g]
         if len(group) == 0 and mechanism.privacy.neighbors == "replace-one":
-            out.append(anywhere(mechanism.grid, sources[g]))
+            out.append(anywhere(mechanism.grid, sources[g], getattr(mechanism, "base_measure", None)))
         else:
             out.append(mechanism(group, rng=sources[g]))
     return np.array(out)

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 from numpy.random import PCG64
 
-from dpfast import Grid, InverseSensitivity, Privacy
-from dpfast.random import SecureBitGenerator
+from dpfast import Grid, InverseSensitivity, Privacy, audit, by_group
+from dpfast._kernels import _levels
+from dpfast.laws import NestedIntervals
+from dpfast.random import SecureBitGenerator, streams
 from dpfast.statistics import Median, Quantile
 from tests.untouchable import Untouchable
 
@@ -173,7 +175,8 @@ def test_extreme_parameters(epsilon, grid, n):
         assert value == grid.upper
         assert law.pmf(grid.size - 1) == 1
     elif epsilon < 1e-9:
-        assert law.pmf(0) == pytest.approx(1 / grid.size, rel=1e-4)
+        of_first, of_all = law.weights(np.array([0, 0]), np.array([0, grid.size - 1])).tolist()
+        assert law.pmf(0) == pytest.approx(of_first / of_all, rel=1e-4)
 
 
 def test_tiny_epsilon_is_uniform():
@@ -301,3 +304,68 @@ def test_epsilon_is_rounded_down(epsilon):
     kept = InverseSensitivity(Median(), grid=Grid(0, 1), epsilon=epsilon).epsilon
     exact = Fraction(*epsilon.as_integer_ratio())
     assert Fraction(kept) <= exact < Fraction(math.nextafter(kept, math.inf))
+
+
+class TestDepth:
+    """The statistic has the score -depth if replacing `depth` records cannot move it."""
+
+    def test_equal_records_are_as_deep_as_they_are_many(self):
+        for n, depth in [(1, 0), (2, 0), (3, 1), (101, 50)]:
+            law = mechanism(0.2).law(np.full(n, 40.0))
+            assert law.depth == depth
+            assert law.logpmf(40) - law.logpmf([39, 41]).max() == pytest.approx(0.1 * (2 * depth + 1))
+        assert mechanism(2.0).law(np.full(10**4, 40.0)).depth == mechanism(2.0).cap(1) - 1
+        assert mechanism(0.2).law(np.arange(101.0)).depth == 0
+        assert mechanism(0.2, neighbors="add-remove").law(np.full(101, 40.0)).depth == 100
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0])
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_all_paths_draw_the_same(self, epsilon, neighbors):
+        x = np.random.default_rng(1).binomial(100, 0.4, 300).astype(float)
+        m = mechanism(epsilon, neighbors=neighbors)
+        law = m.law(x)
+        assert law.depth > 3
+        fast, slow = np.empty(2000, np.int64), np.empty(2000, np.int64)
+        for out, exact in ((fast, False), (slow, True)):
+            _levels.fill(PCG64(4), law.lower, law.upper, epsilon, 100, out, None, law.depth, exact=exact)
+        np.testing.assert_array_equal(fast, slow)
+        groups = by_group(m, np.tile(x, 8), offsets=np.arange(9) * 300, rng=PCG64(6))
+        [source] = streams(PCG64(6), 1)
+        assert groups.tolist() == [m(x, rng=source) for _ in range(8)]
+
+    def test_ties_are_found_with_less_noise(self):
+        x = np.random.default_rng(1).binomial(100, 0.4, 1000).astype(float)
+        law = mechanism(0.3).law(x)
+        shallow = NestedIntervals(law.lower, law.upper, epsilon=0.3, last=100, grid=GRID)
+        noise, before = (
+            np.dot(each.pmf(np.arange(101)), np.abs(np.arange(101) - np.median(x))) for each in (law, shallow)
+        )
+        assert noise < 0.7 * before
+
+    def test_audited_with_ties(self):
+        for m in (mechanism(1.0), mechanism(1.0, neighbors="add-remove"), mechanism(1.0, radius=2.0)):
+            assert audit.verify(dataclasses.replace(m, grid=Grid(0, 8, step=1)), n=5, values=3).holds
+
+    def test_too_deep_is_rejected(self):
+        """The controls: twice the depth, and depth where a record moves all scores in one direction."""
+        grid = Grid(0, 8, step=1)
+        assert not audit.verify(TwiceAsDeep(Median(), grid=grid, epsilon=1.0), n=5, values=3).holds
+        least = {"grid": grid, "epsilon": 1.0, "neighbors": "add-remove"}
+        assert audit.verify(InverseSensitivity(Quantile(0.0), **least), n=4, values=3, ordered=False).holds
+        assert not audit.verify(DeepMinimum(Quantile(0.0), **least), n=4, values=3, ordered=False).holds
+
+
+class TwiceAsDeep(InverseSensitivity):
+    def law_of(self, summary):
+        law = super().law_of(summary)
+        law = NestedIntervals(
+            law.lower, law.upper, epsilon=1.0, last=8, grid=law.grid, depth=2 * law.depth if law.depth else 0
+        )
+        return law
+
+
+class DeepMinimum(InverseSensitivity):
+    def law_of(self, summary):
+        law = super().law_of(summary)
+        depth = max(int(np.cumprod(law.lower == law.upper).sum()) - 1, 0)
+        return NestedIntervals(law.lower, law.upper, epsilon=law.epsilon, last=8, grid=law.grid, depth=depth)

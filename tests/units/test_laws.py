@@ -22,10 +22,11 @@ STATISTICS = [Median(), *(Quantile(q) for q in (0, 0.3, 0.5, 0.9, 1))]
 
 
 def brute_force(statistic, data, last, epsilon, cap, radius):
-    """P of every code: scores by trying every replacement of every record."""
+    """P of every code: scores by trying every replacement of every record, that of the statistic minus its depth."""
     k = statistic.rank(len(data))
     codes = range(last + 1)
     scores = [reference.score(lambda d: reference.order_statistic(d, k), data, g, codes) for g in codes]
+    scores[scores.index(0)] = -min(reference.depth(lambda d: reference.order_statistic(d, k), data, codes), cap - 1)
     near = [min(s for h, s in enumerate(scores) if abs(g - h) <= radius) for g in range(last + 1)]
     return reference.inverse_sensitivity(near, epsilon, cap)
 
@@ -121,9 +122,9 @@ def test_the_mechanism_draws_from_the_law():
         assert chi_square_rejects(counts, law.pmf(np.arange(16))) == wrong
 
 
-def draw_one(source, lower, upper, epsilon, last, *, exact):
+def draw_one(source, lower, upper, epsilon, last, depth=0, *, exact):
     out = np.empty(1, np.int64)
-    _levels.fill(source, lower, upper, epsilon, last, out, exact=exact)
+    _levels.fill(source, lower, upper, epsilon, last, out, None, depth, exact=exact)
     return int(out[0])
 
 
@@ -133,8 +134,9 @@ def fused(source, window, epsilon, radius, last, *, exact):
 
 def boxes(window, radius, last):
     codes = np.clip(np.rint(np.clip(window, 0, last)), 0, last).astype(np.int64)
-    center = len(codes) // 2
-    return np.maximum(codes[center::-1] - radius, 0), np.minimum(codes[center:] + radius, last)
+    lower, upper = codes[len(codes) // 2 :: -1], codes[len(codes) // 2 :]
+    depth = max(i for i in range(len(lower)) if lower[i] == upper[i])
+    return np.maximum(lower - radius, 0), np.minimum(upper + radius, last), depth
 
 
 def windows(rng):
@@ -157,13 +159,13 @@ def test_a_call_is_a_draw_from_its_law(epsilon):
     for i, (window, last) in enumerate(windows(rng)):
         radius = int(rng.choice([0, 0, 1, 7, last]))
         radius = min(radius, last)
-        lower, upper = boxes(window, radius, last)
+        lower, upper, depth = boxes(window, radius, last)
         sources = [ScriptedBits(rest=PCG64(i)) for _ in range(4)]
         draws = [
             fused(sources[0], window, epsilon, radius, last, exact=False),
-            draw_one(sources[1], lower, upper, epsilon, last, exact=False),
+            draw_one(sources[1], lower, upper, epsilon, last, depth, exact=False),
             fused(sources[2], window, epsilon, radius, last, exact=True),
-            draw_one(sources[3], lower, upper, epsilon, last, exact=True),
+            draw_one(sources[3], lower, upper, epsilon, last, depth, exact=True),
         ]
         assert len(set(draws)) == 1
         assert 0 <= draws[0] <= last

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dpfast as dpf
 from dpfast._kernels import _balls, _chain, _windows
-from dpfast.laws import score_cap
+from dpfast.laws import NestedIntervals, score_cap
 from dpfast.mechanisms.quantiles import _Stage, _Stages, _Windows
 from tests.reference import quantiles as reference
 from tests.scripted import ScriptedBits
@@ -117,6 +117,7 @@ class TestLaw:
         (q,) = rank_qs([rank], len(data))
         grid = dpf.Grid(0, last, step=1)
         one = dpf.InverseSensitivity(dpf.statistics.Quantile(q), grid=grid, epsilon=epsilon).law(data)
+        one = NestedIntervals(one.lower, one.upper, epsilon=epsilon, last=last, grid=grid)  # depth does not count
         joint = dpf.Quantiles([q], grid=grid, epsilon=epsilon).law(data)
         points = np.arange(last + 1)
         assert_allclose(joint.logpmf(points[:, None]), one.logpmf(points), rtol=0, atol=1e-12)

@@ -164,6 +164,9 @@ class TestLaw:
             every = range(statistic.last(codes(last), n) + 1)
             boxes = [reference.attack_range(twin, x, t, last) for t in range(n + 1)]
             score = [next(t for t, (lower, upper) in enumerate(boxes) if lower <= k <= upper) for k in every]
+            levels = min(mechanism.cap(n), statistic.breakdown(n))
+            single = [lower == upper for lower, upper in boxes[:levels]] + [False]
+            score[score.index(0)] -= max(single.index(False) - 1, 0)  # the depth, if only one point has score 0
             expected = laws.inverse_sensitivity(score, epsilon, mechanism.cap(n))
             assert law.support == (0, every[-1])
             assert_allclose(law.pmf(np.array(every)), np.array(expected, float), rtol=1e-12)

@@ -1,0 +1,24 @@
+# The base measure that other kernels read; docs/proofs/base-measures.md.
+
+from libc.stdint cimport int64_t, uint64_t
+
+from measure cimport dpfast_measure
+
+
+cdef class Measure:
+    cdef dpfast_measure measure
+    cdef readonly int64_t last
+    cdef readonly int64_t total
+    cdef readonly int64_t least
+    cdef readonly int64_t unit
+    cdef readonly int64_t offset
+    cdef readonly object parts, table
+    cdef object _below
+
+
+cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, int64_t last) noexcept
+
+# Choose a level of the nested-interval law in ball arithmetic: the slow path of `dpfast_choose`.
+cdef Py_ssize_t choose_level_exactly(object bit_generator, uint64_t word, const dpfast_measure *measure,
+                                     const int64_t *lower, const int64_t *upper, Py_ssize_t n,
+                                     Py_ssize_t depth, double epsilon) except -1

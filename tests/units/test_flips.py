@@ -1,0 +1,173 @@
+"""Permute-and-flip on nested intervals: the law, the draws on both paths, privacy with a control, and the gain."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from numpy.random import PCG64
+
+from dpfast import Grid, InverseSensitivity, audit
+from dpfast._kernels import _balls, _levels
+from dpfast._kernels._measures import Measure
+from dpfast.laws import FlippedIntervals, NestedIntervals
+from dpfast.statistics import InterquartileRange, Median, Quantile, TrimmedMean
+from tests.reference import laws as reference
+from tests.scripted import ScriptedBits
+from tests.statistical import chi_square_rejects
+
+pytestmark = pytest.mark.kernel
+
+GRID = Grid(0, 12, step=1)
+
+
+def median(epsilon=1.0, statistic=None, grid=GRID, **options):
+    return InverseSensitivity(
+        statistic or Median(), grid=grid, epsilon=epsilon, selection="permute-and-flip", **options
+    )
+
+
+def law_of(lower, upper, last, epsilon, measure=None, depth=0, kind=FlippedIntervals):
+    arguments = np.array(lower), np.array(upper)
+    return kind(*arguments, epsilon=epsilon, last=last, grid=GRID, measure=measure, depth=depth)
+
+
+class TestLaw:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(st.integers(0, 9), min_size=2, max_size=10),
+        st.sampled_from([1e-300, 1e-3, 0.5, 4.0, 60.0]),
+        st.lists(st.integers(1, 4), min_size=10, max_size=10),
+        st.booleans(),
+    )
+    def test_law_matches_its_definition(self, points, epsilon, weights, weighted):
+        points = sorted(points[: len(points) // 2 * 2])
+        lower, upper = points[: len(points) // 2][::-1], points[len(points) // 2 :]
+        depth = 3 if lower[0] == upper[0] else 0
+        weights = weights if weighted else [1] * 10
+        law = law_of(lower, upper, 9, epsilon, Measure(9, table=weights), depth)
+        p = reference.permute_and_flip(law.exponent(np.arange(10)).tolist(), weights, epsilon)
+        np.testing.assert_allclose(law.pmf(np.arange(10)), [float(v) for v in p], rtol=1e-11)
+        np.testing.assert_allclose(law.cdf(np.arange(10)), np.cumsum([float(v) for v in p]), rtol=1e-11)
+
+    @pytest.mark.parametrize("last", [10**3, 10**6, 2**32, 2**52])
+    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+    def test_large_grids_sum_to_one(self, last, epsilon):
+        points = np.sort(np.random.default_rng(1).integers(0, last, 100))
+        law = law_of(points[:50][::-1], points[50:], last, epsilon)
+        assert law.cdf(last - 1) + law.pmf(last) == pytest.approx(1, abs=1e-11)
+
+    @pytest.mark.parametrize("epsilon", [0.7, 2.0])
+    def test_sample_follows_the_law(self, epsilon):
+        """With a power check: the same counts refute epsilon x 0.8 and x 1.25, and the exponential mechanism."""
+        lower, upper, last = [30, 20, 18, 2], [30, 33, 50, 55], 63
+        for measure in (None, Measure(63, table=list(range(1, 65)))):
+            counts = np.bincount(law_of(lower, upper, last, epsilon, measure).sample(300_000, PCG64(1)), minlength=64)
+            for factor, kind, wrong in (
+                (1, FlippedIntervals, False),
+                (0.8, FlippedIntervals, True),
+                (1.25, FlippedIntervals, True),
+                (1, NestedIntervals, epsilon == 2),
+            ):
+                law = law_of(lower, upper, last, epsilon * factor, measure, kind=kind)
+                if kind is FlippedIntervals or measure is None:
+                    assert chi_square_rejects(counts, law.pmf(np.arange(64))) == wrong
+
+
+class TestDraws:
+    @pytest.mark.parametrize("epsilon", [1e-300, 1e-6, 0.01, 0.7, 5.0, 1e3])
+    @pytest.mark.parametrize("last", [60, 2**30, 2**52 - 1])
+    def test_fast_and_slow_paths_agree(self, epsilon, last):
+        points = np.sort(np.random.default_rng(5).integers(0, last, 16))
+        fast, slow = np.empty(300, np.int64), np.empty(300, np.int64)
+        for out, exact in ((fast, False), (slow, True)):
+            source = ScriptedBits(rest=PCG64(9))
+            _levels.fill_flips(source, points[:8][::-1], points[8:], epsilon, last, out, exact=exact)
+            assert source.used == 300 * 10
+        np.testing.assert_array_equal(fast, slow)
+
+    def test_words_next_to_a_tie_are_decided_exactly(self):
+        """Two levels whose values are equal to 60 bits: the word of one is solved for that of the other."""
+        sizes, epsilon, decided = [1, 5], 1.0, 0
+        for seed in range(20):
+            first = int(np.random.default_rng(seed).integers(2**62, 2**63)) * 2
+            with mp.workdps(60):
+                value = -mp.log(1 - mpf(first) / 2**64) + mpf(epsilon) / 2
+                edge = mp.floor(mp.exp(5 * mp.log(1 - mp.exp(-value))) * 2**64)
+            for word in (int(edge) - 2, int(edge) + 2):
+                expected = int(word > edge)
+                level = _balls.flip_level([first, word], lambda: 2**63, sizes, epsilon, 0)
+                out = np.empty(1, np.int64)
+                source = ScriptedBits([first, word], PCG64(3))
+                _levels.fill_flips(source, np.array([3]), np.array([3]), epsilon, 5, out)
+                assert (level == 1) == (out[0] != 3) == bool(expected)
+                decided += expected
+        assert decided == 20
+
+    def test_extreme_words(self):
+        for words in ([0, 0], [2**64 - 1, 2**64 - 1], [0, 2**64 - 1], [2**64 - 1, 0]):
+            outs = []
+            for exact in (False, True):
+                source, out = ScriptedBits(words, PCG64(3)), np.empty(1, np.int64)
+                _levels.fill_flips(source, np.array([3]), np.array([3]), 1.0, 5, out, exact=exact)
+                outs.append((int(out[0]), source.used))
+            assert outs[0] == outs[1]
+
+    @pytest.mark.parametrize("statistic", [Median(), Quantile(0.9), InterquartileRange(), TrimmedMean(0.1)])
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_call_release_and_law_agree(self, statistic, neighbors):
+        if neighbors == "add-remove" and not isinstance(statistic, Quantile):
+            return
+        m = median(0.7, statistic, Grid(0, 50, step=0.5), neighbors=neighbors)
+        x = np.random.default_rng(4).normal(20, 8, 90).round()
+        law = m.law(x)
+        for seed in range(5):
+            assert m(x, rng=PCG64(seed)) == law.value(law.sample(rng=PCG64(seed)))
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize(
+        "options", [{}, {"neighbors": "add-remove"}, {"radius": 2.0}, {"measure": tuple(range(1, 14))}]
+    )
+    @pytest.mark.parametrize("epsilon", [0.3, 2.0])
+    def test_certified(self, options, epsilon):
+        assert audit.verify(median(epsilon, **options), n=4, values=4).holds
+        assert audit.verify(median(epsilon, Quantile(0.0), **options), n=3, values=4).holds
+
+    def test_epsilon_for_half_of_it_is_rejected(self):
+        assert not audit.verify(AtFullRate(Median(), grid=GRID, epsilon=1.0), n=4, values=4).holds
+
+    def test_it_is_not_of_bounded_range(self):
+        """The privacy loss of two neighbours has a range above epsilon, so a ledger by rho charges a pure release."""
+        grid = Grid(0, 1, step=1)
+        logs = [median(4.0, grid=grid).law(x).logpmf([0, 1]) for x in ([0.0], [1.0])]
+        assert np.ptp(logs[0] - logs[1]) > 4.0 * 1.2
+        assert median(1.0).privacy_profile.rho == pytest.approx(math.tanh(0.5))
+        assert InverseSensitivity(Median(), grid=GRID, epsilon=1.0).privacy_profile.rho < 0.13
+
+    def test_repr_and_parameters(self):
+        assert repr(median()).startswith("<InverseSensitivity release by permute-and-flip of the median on 13 points")
+        with pytest.raises(ValueError, match="selection must be one of 'exponential', 'permute-and-flip'"):
+            InverseSensitivity(Median(), grid=GRID, epsilon=1.0, selection="gumbel")
+
+
+class AtFullRate(InverseSensitivity):
+    """The control: a unit of score at the cost of epsilon / 2 has the exponent epsilon."""
+
+    def law_of(self, summary):
+        law = super().law_of(summary)
+        return law_of(law.lower, law.upper, law.support[1], 2 * law.epsilon, depth=law.depth)
+
+
+def test_less_error_than_the_exponential_mechanism_on_small_grids():
+    x, grid = np.random.default_rng(1).binomial(100, 0.4, 1000).astype(float), Grid(0, 120, step=1)
+    k = np.arange(grid.size)
+    errors = [
+        np.dot(
+            InverseSensitivity(Median(), grid=grid, epsilon=0.1, selection=s).law(x).pmf(k), np.abs(k - np.median(x))
+        )
+        for s in ("permute-and-flip", "exponential")
+    ]
+    assert errors[0] * 1.15 < errors[1]
