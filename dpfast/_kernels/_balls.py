@@ -105,7 +105,7 @@ def _floor_exponential(word: int, more: Callable[[], int], scale: fmpq, offset: 
 
 @lru_cache(maxsize=256)
 def staircase_r(scale: float | Fraction, s: int) -> int:
-    """``ceil(s / (1 + exp(epsilon / 2)))``, epsilon = s / scale: the r with the least mean magnitude, docs/proofs."""
+    """``ceil(s / (1 + exp(epsilon / 2)))``, epsilon = s / scale: the r of the least mean magnitude."""
     half, precision = rational(s / Fraction(scale) / 2), 192
     if half > _LARGE:
         return 1
