@@ -106,7 +106,8 @@ def verify(
     Raises
     ------
     TypeError
-        For a mechanism without a law, such as `dpfast.local.L2Ball`; see `distinguish`.
+        For a mechanism without a law, such as `dpfast.local.L2Ball`; see `distinguish`. For one without a grid, unless
+        `grids` is given, and for one whose outcomes cannot be listed.
     ValueError
         For a support of more than 2**20 points, or more than 2**27 points in all laws together; use a coarser grid.
 
@@ -198,7 +199,9 @@ def _grids(mechanism: Any) -> Points | Sequence[Points]:
     grids: Sequence[Points] | None = getattr(mechanism, "grids", None)
     if grids:
         return grids
-    grid: Points = mechanism.grid
+    grid: Points | None = getattr(mechanism, "grid", None)
+    if grid is None:
+        raise TypeError(f"give grids=, the grids of the records: {type(mechanism).__name__} has no grid")
     if mechanism.privacy.neighbors != "local" and grid.size > _LARGEST_SUPPORT:
         raise ValueError(f"verify compares laws on a grid of at most 2**20 points, not {grid.size}")
     return grid

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,6 +48,16 @@ class Domain(ABC):
         """Raise a ValueError unless rows may have d columns."""
         if self.columns not in (None, d):
             raise ValueError(f"X must have {self.columns} columns, like the {self}, not {d}")
+
+    def columns_of(self, dimension: SupportsIndex | None) -> int:
+        """The number of columns d, given by the domain or by `dimension`; raises an error unless they agree."""
+        if dimension is not None:
+            d = _checks.whole("dimension", dimension, least=1)
+            self.check_columns(d)
+            return d
+        if self.columns is None:
+            raise TypeError("give dimension=, the number of columns, because the domain is for any number of them")
+        return self.columns
 
     def records(self, X: ArrayLike) -> NDArray[Any]:
         """The rows as an array of numbers, without a copy if possible."""
@@ -167,7 +177,8 @@ class Box(Domain):
         first, *others = dict.fromkeys(self.grids)
         if others:
             return f"box of grids of {self.columns} columns"
-        return f"box from {first.lower!r} to {first.upper!r}, step {first.step!r}, in each column"
+        columns = "each column" if self.columns is None else f"each of {self.columns} columns"
+        return f"box from {first.lower!r} to {first.upper!r}, step {first.step!r}, in {columns}"
 
     @property
     def columns(self) -> int | None:

@@ -271,7 +271,10 @@ class PrivacyProfile:
         try:
             checked = tuple(_part(*part) for part in parts)
         except (TypeError, ValueError):
-            raise ValueError(f"parts must be of the form (family, epsilon, times), not {parts!r}") from None
+            raise ValueError(
+                "parts must be of the form (family, epsilon, times), with further integers for "
+                f"{', '.join(map(repr, WITH_STEPS))}, not {parts!r}"
+            ) from None
         for family, parameter, _, *shape in checked:
             if family not in FAMILIES:
                 raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}, not {family!r}")

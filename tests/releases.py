@@ -27,6 +27,8 @@ def by_name(name):
 # Every public function that releases, by name.
 RELEASES = {
     **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
+    "dpf.mean": lambda: [dpf.mean(X, **B), dpf.mean(X[:, None], **B)],
+    "dpf.sum": lambda: [dpf.sum(X, **B), dpf.sum(X[:, None], radius=100.0, **E)],
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
     "dpf.bounds": lambda: dpf.bounds(X, **E),
@@ -51,7 +53,7 @@ RELEASES = {
     "local.median_naive": lambda: local.median_naive(X, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
-TIMES = {"dpf.quantile": 2, "dpf.synthesize": 4}
+TIMES = {"dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
 # These release nothing, or return a value that is documented as private.

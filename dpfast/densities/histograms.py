@@ -105,9 +105,10 @@ class PerturbedHistogram(_OnCells):
     neighbors : {"replace-one", "add-remove"}
     delta : float
         In [0, 1); rounded down to a double.
-    noise : {"auto", "laplace", "gaussian"}
-        "auto" chooses the noise with less variance from these parameters; it is Gaussian only with a large delta, and
-        the guarantee is pure if it is not. "gaussian", for a ledger of mu or rho, requires a positive delta.
+    noise : {"auto", "discrete-laplace", "gaussian"}
+        "auto" takes the noise of less variance for these parameters: Gaussian only with a large delta; otherwise the
+        guarantee is pure. "discrete-laplace" noise is drawn given that its sum is 0 where Notes says so. "gaussian",
+        for a ledger in mu or rho, needs a positive delta.
 
     Raises
     ------
@@ -457,7 +458,7 @@ def histogram(
         normal density with three standard deviations to each bound, 30.5 for one column.
     delta : float
         In [0, 1). Positive: (epsilon, delta)-differentially private, with Gaussian noise where that has less variance.
-    noise : {"auto", "laplace", "gaussian"}
+    noise : {"auto", "discrete-laplace", "gaussian"}
         See `PerturbedHistogram`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.

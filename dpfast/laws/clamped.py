@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast.laws.law import Law
 from dpfast.laws.vectors import RoundedBox
-from dpfast.random import RandomSource, bit_generator
+from dpfast.random import RandomSource
 
 _PART = 8.0  # of an integral over exp(-r)
 _FAR = 60.0  # beyond the place where a volume is 1e-20 of its mean
@@ -106,15 +106,10 @@ class ClampedBox(Law):
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         """Draw exactly: int64 of shape (*size, d)."""
-        shape = _checks.shape(size)
-        out = np.empty((math.prod(shape), self.center.size), np.int64)
-        if size is None:
-            self.noise.fill(bit_generator(rng), out)
-        else:
-            self.noise.fill_blocks(rng, out)
+        out = self.noise.draws(size, rng)
         np.clip(out, -self.center, self.last - self.center, out=out)  # before the sum, which could overflow
         out += self.center
-        return out.reshape(*shape, self.center.size)
+        return out
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_containers.integers("k", k))

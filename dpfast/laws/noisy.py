@@ -48,16 +48,11 @@ class NoisyIntegers(Law):
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         """Draw exactly: int64 of shape (*size, *center.shape)."""
-        shape = _checks.shape(size)
-        out = np.empty((math.prod(shape), self.center.size), np.int64)
-        if size is None:
-            self.noise.fill(bit_generator(rng), out)
-        else:
-            self.noise.fill_blocks(rng, out)
+        out = self.noise.draws(size, rng)
         # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
         # change.
         np.clip(out, -self.most - 2**61, self.most + 2**61, out=out)
-        draws = out.reshape(*shape, *self.center.shape)
+        draws = out.reshape(*out.shape[:-1], *self.center.shape)
         draws += self.center
         return np.clip(draws, -self.most, self.most, out=draws)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy.special import gammainc, gammaincc
 from dpfast import _checks
 from dpfast._kernels import _knorm, _samplers
 from dpfast.laws.rounded import IntegerNoise, RoundedGaussian
-from dpfast.random import BLOCK, RandomSource, blocks, streams
+from dpfast.random import BLOCK, RandomSource, bit_generator, blocks, streams
 
 Scales: TypeAlias = Sequence[float | Fraction] | NDArray[Any]
 
@@ -40,6 +40,16 @@ class VectorNoise(ABC):
     @abstractmethod
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         """Fill `out`, of shape (m, d), with exact draws, each coordinate saturated at +-(2**63 - 1)."""
+
+    def draws(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource) -> NDArray[np.int64]:
+        """Exact draws, an array of shape (*size, d); a single one comes from one stream."""
+        shape = _checks.shape(size)
+        out = np.empty((math.prod(shape), self.dimension), np.int64)
+        if size is None:
+            self.fill(bit_generator(rng), out)
+        else:
+            self.fill_blocks(rng, out)
+        return out.reshape(*shape, self.dimension)
 
     def fill_blocks(self, rng: RandomSource, out: NDArray[np.int64]) -> None:
         """Fill `out`, of shape (m, d), in blocks of rows, each from its own stream."""
@@ -171,7 +181,7 @@ class RoundedBox(NormNoise):
     ) -> NDArray[np.float64]:
         """The natural logarithm of the integral of exp(-r) prod_i min(side_i + slope_i r, 1) from low to high.
 
-        Without what is beyond the quantile 1 - 1e-20 of Gamma(d + 1) after `low`.
+        The part beyond the quantile 1 - 1e-20 of Gamma(d + 1) after `low` is left out.
         """
         d = self.dimension
         reach = min(1 / self._doubles.min(), d + 10 * math.sqrt(d) + 60)

@@ -49,16 +49,17 @@ def mean(
     x : array_like of shape (n,) or (n, d)
         Numbers, or a record in each row; data frames, too.
     bounds : pair (lower, upper), or "private"
-        Each a number, or for rows also d numbers. For numbers, "private" finds bounds with half of epsilon: the
-        quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and rounded
-        outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
+        Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
+        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with half of
+        epsilon: the quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and
+        rounded outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
-        For rows, instead of `bounds`: those in the l2 ball around a public center, one number or d, by default 0. Rows
-        outside are moved to the nearest point; a row with NaN or an infinity is the center.
+        For rows, instead of `bounds`: an l2 ball in data units around a public center, one number or d, by default 0.
+        Rows outside are moved to the nearest point; a row with NaN or an infinity becomes the center.
     delta : float
-        0 for numbers. For rows positive values allow Gaussian noise, which is used if it is expected to be less.
+        0 for numbers. For rows a positive delta allows Gaussian noise, used where its expected size is less.
     method : {"global-sensitivity", "inverse-sensitivity"}
         Noise of scale width / (n epsilon), width the distance of the bounds; or, for numbers, the inverse sensitivity
         mechanism, which for records far from both bounds is better only with large epsilon.

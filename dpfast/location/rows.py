@@ -32,11 +32,14 @@ def moment_of(
     workers: int,
 ) -> Any:
     """Release the mean or the sum of x: a float for numbers, an array for rows."""
+    if center is not None and radius is None:
+        raise TypeError("center is for radius=, the radius of a ball")
     records, d = _read(x, radius)
     if d is None:
         mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors)
         return float(mechanism(records, rng=rng, workers=workers))
-    _checks.choice("method", method, ("global-sensitivity",))
+    if method != "global-sensitivity":
+        raise ValueError(f"method must be 'global-sensitivity' for rows, not {method!r}")
     domain = _domain(x, d, bounds, grid, center, radius)
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     noise = better_noise(domain, d, epsilon, delta)
@@ -47,7 +50,10 @@ def moment_of(
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
     """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
     if isinstance(x, Chunks):
-        return x, _read(next(iter(x), None), radius)[1]
+        first = next(iter(x), None)
+        if first is None and radius is not None:
+            raise ValueError("x has no pieces: for rows, the first piece gives the number of columns")
+        return x, _read(first, radius)[1]
     if not hasattr(x, "shape") and _containers.is_sequence(x):
         x = _containers.numbers("x", x, dimensions=1 if radius is None else 2)
     shape: tuple[int, ...] = getattr(x, "shape", ())
@@ -61,8 +67,6 @@ def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
 def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any) -> Domain:
     """The ball or the box of d columns."""
     if radius is None:
-        if center is not None:
-            raise TypeError("center is for radius=, the radius of a ball")
         _checks.bounds_or_grid(bounds, grid)
         domain: Domain = Box(_grids(bounds, natural_step(x), d) if grid is None else grid)
     elif bounds is None and grid is None:
@@ -75,6 +79,8 @@ def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any) ->
 
 def _grids(bounds: Any, step: float | None, d: int) -> Grid | tuple[Grid, ...]:
     """The grid within bounds, or a grid for each of d columns if an end has d numbers."""
+    if isinstance(bounds, str):
+        raise ValueError(f"bounds must be a pair (lower, upper) for rows, not {bounds!r}")
     try:
         lower, upper = bounds
     except (TypeError, ValueError):

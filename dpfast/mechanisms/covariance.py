@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,11 +116,24 @@ class _NoisyProducts(Mechanism):
         scales: list[float] = np.where(column == d, ends, np.where(row == column, diagonal, up(scale))).tolist()
         return scales
 
-    def deviations(self, n: int, d: int) -> Values:
-        """The standard deviations of the noise on the means of a a', a = (x - center, 1): (d + 1, d + 1), or (d, d).
+    def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
+        """The standard deviations of the noise on the entries of the mean of a a', a = (x - center, 1).
 
         In data units, before rounding. The noise on different entries is uncorrelated.
+
+        Parameters
+        ----------
+        n : int
+            The number of records, at least 1.
+        dimension : int, optional
+            d; required if the domain is for any number of columns.
+
+        Returns
+        -------
+        ndarray of shape (d + 1, d + 1), or (d, d) for `Covariance` with ``centered=False``
         """
+        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
+        self._check_columns(d)
         row, column = self._entries(d)
         scales = np.array(self.scales(n, d))
         if not self.mu:

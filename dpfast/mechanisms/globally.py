@@ -37,7 +37,7 @@ _MOST_EXACT = 2**61 - 1
 
 @dataclass(frozen=True, repr=False)
 class GlobalSensitivity(StatisticMechanism):
-    """Release a mean, sum or variance with integer noise of scale sensitivity / epsilon, clamped to the public range.
+    """Release a mean, sum, count or variance with integer noise of scale sensitivity / epsilon, clamped to its range.
 
     Pure epsilon-differential privacy under one replaced record; the number of records is public. For means, sums and
     counts also under one record added or removed, with a private number of records.
@@ -57,8 +57,8 @@ class GlobalSensitivity(StatisticMechanism):
         "auto": the noise of `dpfast.noise.staircase` if its mean magnitude is at least 5 % less than that of
         `dpfast.noise.discrete_laplace`, by exact public numbers: for sensitivities of many steps above epsilon = 1.1,
         with a gain of 15 % at epsilon = 2 and 45 % at 4, and never for a count. Discrete Laplace noise costs less of a
-        budget in rho (`privacy_profile`): choose it there. A
-        mean for "add-remove" has noise on pairs, for "auto" only.
+        budget in rho (`privacy_profile`): choose it there. A mean for "add-remove" has noise on a pair, and must have
+        "auto".
 
     Raises
     ------

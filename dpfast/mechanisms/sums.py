@@ -56,9 +56,10 @@ class NoisySums(Mechanism):
         With "add-remove", an array without rows is valid input, and the release is clamped to +-2**61 steps, or to 0 on
         a side of a box where 0 is a bound.
     noise : {"auto", "gaussian", "k-norm"}
-        Gaussian, which needs a positive delta, or of density ``exp(-||z||)``, by the norm whose unit ball is the box or
-        ball of the possible changes times epsilon. "auto" takes the one of less expected size if the domain gives the
-        number of columns, else Gaussian if delta allows it. The attribute has the noise that was taken.
+        "gaussian" needs a positive delta. "k-norm" has a density proportional to ``exp(-epsilon ||z||)``; the unit ball
+        of the norm is the box or ball of the possible changes of a sum. "auto" takes the noise of less expected size if
+        the domain gives the number of columns, else Gaussian noise if delta is positive; the attribute holds the
+        choice.
 
     Raises
     ------
@@ -74,7 +75,7 @@ class NoisySums(Mechanism):
     that epsilon and delta allow. All noise is rounded to integers, and no float decides it or the norm of a code. The
     rest is post-processing: means and sums of a box are clamped to the bounds; those of a ball are moved to its nearest
     point, which is never farther from a mean in the ball (docs/proofs/rows.md, docs/proofs/knorm.md).
-    For one column the noise is discrete Laplace, for two or three columns of a box that of `dpfast.laws.LatticeBox`.
+    K-norm noise is discrete Laplace for one column, and that of `dpfast.laws.LatticeBox` for two or three of a box.
     Cost: one pass over X, about half of ``X.mean(axis=0)`` in a box, 0.8 times in a ball.
 
     References
@@ -121,9 +122,12 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     def _check_private_n(self) -> None:
         domain = self.domain
         if not isinstance(self.statistic, Sum):
-            raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic} of rows, not 'add-remove'")
+            raise ValueError(
+                f"neighbors must be 'replace-one' for the {self.statistic} of rows, not 'add-remove': "
+                "release a sum and a count, and divide"
+            )
         if isinstance(domain, Ball) and np.any(domain.center):
-            raise ValueError("neighbors='add-remove' needs a ball around 0, as n times another center is private")
+            raise ValueError("neighbors='add-remove' needs a ball around 0: n times another center is private")
         _checks.finite_scale(_MOST * domain.coarsest)
 
     @property
@@ -131,13 +135,13 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         return Privacy(self.epsilon, self.delta if self.noise == "gaussian" else 0.0, self.neighbors)
 
     @property
-    def mu(self) -> float:
-        """The guarantee of Gaussian noise in Gaussian differential privacy."""
-        return gaussian_mu_down(self.epsilon, self.delta)
+    def mu(self) -> float | None:
+        """The guarantee of Gaussian noise in Gaussian differential privacy; None for other noise."""
+        return gaussian_mu_down(self.epsilon, self.delta) if self.noise == "gaussian" else None
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        if self.noise == "gaussian":
+        if self.mu is not None:
             return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
         if self.domain.columns == 1:
             return PrivacyProfile(self.privacy, (("discrete-laplace", self.epsilon, 1, int(self._changes[0])),))
@@ -166,7 +170,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
 
     def _scales(self, d: int) -> NDArray[np.float64]:
         """The standard deviations of Gaussian noise, or the scales of other noise, in steps, for d columns. Public."""
-        if self.noise == "gaussian":
+        if self.mu is not None:
             square = Fraction(self.mu) ** 2
             if isinstance(self.domain, Ball):
                 return np.full(d, root_up(self._square / square))
@@ -180,7 +184,9 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
 
     def _check_columns(self, d: int) -> None:
         if self._scales(d).max() > _MOST_SCALE:
-            raise ValueError(f"{self.privacy} needs noise of more than 2**54 steps: use a coarser step")
+            raise ValueError(
+                f"{self.privacy} needs noise of more than 2**54 steps: use a larger epsilon or a coarser step"
+            )
 
     def _noise(self, d: int) -> VectorNoise:
         scales = self._scales(d)
@@ -215,13 +221,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         >>> mean.noise_deviation(1000).round(4)
         array([0.002, 0.2  ])
         """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns
-        if dimension is not None:
-            wanted = _checks.whole("dimension", dimension, least=1)
-            self.domain.check_columns(wanted)
-            d = wanted
-        if d is None:
-            raise TypeError("give dimension=, the number of columns, because the domain is for any number of them")
+        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
         self._check_columns(d)
         domain = self.domain
         steps = domain.steps if isinstance(domain, Box) else np.array([domain.coarsest])

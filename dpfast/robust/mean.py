@@ -67,8 +67,8 @@ def robust_mean(
         the records A x; the inverse of A maps the release back.
     method : str
         With bounds: "boxes", a pure release by `NestedBoxes`; "columns", independent releases of the columns by
-        `dpfast.robust.IndependentColumns`; "auto" takes the one with less noise to expect, from d,
-        epsilon and delta: boxes for delta = 0, and for delta > 0 up to 10 to 30 columns.
+        `dpfast.robust.IndependentColumns`; "auto" takes the one with less expected noise, by d, epsilon and delta:
+        boxes for delta = 0, and for delta > 0 up to 10 to 30 columns.
     step, width : float
         Instead of bounds: the granularity, a power of two, and a guess of the spread of the middle of the data in each
         coordinate. The test passes if most of the records are close together on the scale of `width`.

@@ -16,7 +16,7 @@ from dpfast.rounding import root_up
 CHANGED_COUNTS = {"replace-one": 2, "add-remove": 1}
 # Up to this number of cells, Laplace noise under replacement is drawn given that its sum is 0.
 MOST_BALANCED = 64
-NOISES = ("auto", "laplace", "gaussian")
+NOISES = ("auto", "discrete-laplace", "gaussian")
 
 
 class CountNoise(NamedTuple):
@@ -38,7 +38,7 @@ def count_noise(
     _checks.choice("neighbors", neighbors, tuple(CHANGED_COUNTS))
     _checks.choice("noise", noise, NOISES)
     if noise == "gaussian" and not delta:
-        raise ValueError("noise='gaussian' requires a positive delta")
+        raise ValueError("delta must be positive for Gaussian noise, not 0.0")
     return _count_noise(MOST_BALANCED + 1 if cells is None else cells, epsilon, delta, neighbors, noise)
 
 
@@ -52,7 +52,7 @@ def _count_noise(cells: int, epsilon: float, delta: float, neighbors: str, noise
     else:
         each = DiscreteLaplace(scale)
         laplace = CountNoise(Independent(each, cells), each.variance)
-    if noise == "laplace" or not delta:
+    if noise == "discrete-laplace" or not delta:
         return laplace
     sigma = root_up(changed / Fraction(gaussian_mu_down(epsilon, delta)) ** 2)
     normal = RoundedGaussian(sigma)
@@ -79,7 +79,7 @@ def noise_variance(
     delta : float
         In [0, 1).
     neighbors : {"replace-one", "add-remove"}
-    noise : {"auto", "laplace", "gaussian"}
+    noise : {"auto", "discrete-laplace", "gaussian"}
         See `dpfast.densities.PerturbedHistogram`.
 
     Returns

@@ -320,6 +320,11 @@ class TestVectors:
         with pytest.raises(TypeError, match="the outcomes of JointQuantiles cannot be listed"):
             audit.verify(dpfast.Quantiles([0.2, 0.5], grid=Grid(0, 3, step=1), epsilon=1.0))
 
+    def test_a_mechanism_without_a_grid(self):
+        moments = dpfast.SecondMoments(domain=dpfast.domains.Ball(2.0, step=1.0), epsilon=1.0)
+        with pytest.raises(TypeError, match="give grids=, the grids of the records: SecondMoments has no grid"):
+            audit.verify(moments)
+
 
 def test_limits():
     wide = InverseSensitivity(Median(), grid=Grid(0, 2**20, step=1), epsilon=1.0)

@@ -228,7 +228,7 @@ class TestNoise:
         side = d + (kind is dpf.SecondMoments)
         assert sample.shape == (draws, side, side)
         assert np.array_equal(sample, np.swapaxes(sample, 1, 2))
-        deviations = mechanism.deviations(n, d)
+        deviations = mechanism.noise_deviation(n, dimension=d)
         for i, j in zip(*np.triu_indices(side), strict=True):
             if i == d:
                 assert (sample[:, i, j] == 1).all()
@@ -395,6 +395,16 @@ class TestParameters:
         codes = 2**61 * np.array([[1] * 65, [-1] * 65, [1, -1] * 32 + [1]])[:, : len(largest.scales(1, 10))]
         for n in (1, 2**20):
             assert np.isfinite(largest._decode(codes, n=n, d=10)).all()
+
+    def test_wrong_parameters_of_the_noise_deviation(self):
+        for domain, options, error, message in [
+            (Ball(1.0), {"n": 5}, TypeError, "give dimension=, the number of columns"),
+            (Ball(1.0), {"n": 0, "dimension": 2}, ValueError, "n must be at least 1"),
+            (Ball(1.0), {"n": 5, "dimension": 0}, ValueError, "dimension must be at least 1"),
+            (Ball(1.0, center=[0.0, 1.0]), {"n": 5, "dimension": 3}, ValueError, "2 columns"),
+        ]:
+            with pytest.raises(error, match=message):
+                dpf.SecondMoments(domain=domain, epsilon=1.0).noise_deviation(**options)
 
     def test_damaged_states_are_refused(self):
         mechanism = second_moments()

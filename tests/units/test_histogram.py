@@ -463,7 +463,7 @@ def test_bad_parameters_of_one_function():
         ({"method": "smoothed"}, "method must be 'perturbed'"),
         ({"consistency": "mend"}, "consistency must be"),
         ({"neighbors": "local"}, "neighbors must be"),
-        ({"noise": "gaussian"}, "requires a positive delta"),
+        ({"noise": "gaussian"}, "delta must be positive for Gaussian noise"),
         ({"noise": "student-t"}, "noise must be one of"),
         ({"delta": 1.0}, "delta must be at least 0 and below 1"),
         ({"neighbors": "add-remove", "consistency": "simplex"}, "keeps n private"),

@@ -90,9 +90,11 @@ class TestGaussian:
         mechanism = PerturbedHistogram(70, grid=Grid(0, 100, step=1), epsilon=epsilon, delta=delta)
         assert mechanism.privacy == Privacy(epsilon, delta if gaussian else 0.0)
         found = dpf.theory.noise_variance(epsilon, delta=delta)
-        both = [dpf.theory.noise_variance(epsilon, delta=delta, noise=noise) for noise in ("gaussian", "laplace")]
+        both = [
+            dpf.theory.noise_variance(epsilon, delta=delta, noise=noise) for noise in ("gaussian", "discrete-laplace")
+        ]
         assert found == min(both) == both[not gaussian]
-        laplace = PerturbedHistogram(70, grid=mechanism.grid, epsilon=epsilon, delta=delta, noise="laplace")
+        laplace = PerturbedHistogram(70, grid=mechanism.grid, epsilon=epsilon, delta=delta, noise="discrete-laplace")
         assert laplace.privacy == Privacy(epsilon)
         assert laplace.error(100, roughness=1.0) >= mechanism.error(100, roughness=1.0)
         released = dpf.histogram([5.0], 70, grid=mechanism.grid, epsilon=epsilon, delta=delta)

@@ -11,6 +11,7 @@ from numpy.random import PCG64
 
 import dpfast as dpf
 from dpfast import Grid
+from dpfast._divergences import gaussian_mu_down
 from dpfast.domains import Ball, Box
 from dpfast.laws import DiscreteLaplace, Independent, RoundedBall, RoundedBox, RoundedGaussian, RoundedGaussians
 from dpfast.mechanisms.sums import better_noise
@@ -329,6 +330,14 @@ def test_states_of_other_columns_do_not_merge():
         sums(Ball(1.0), neighbors="add-remove").start().release()
 
 
+def test_mu_is_of_gaussian_noise():
+    """K-norm noise has no mu, even where delta allows Gaussian noise."""
+    noisy = {noise: sums(Ball(1.0), delta=1e-6, noise=noise) for noise in ("gaussian", "k-norm")}
+    assert noisy["gaussian"].mu == gaussian_mu_down(noisy["gaussian"].epsilon, 1e-6)
+    assert noisy["k-norm"].mu is None
+    assert noisy["k-norm"].privacy == dpf.Privacy(noisy["k-norm"].epsilon)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -339,7 +348,7 @@ def test_states_of_other_columns_do_not_merge():
         ({"delta": 1}, ValueError, "delta must be at least 0 and below 1"),
         ({"noise": "laplace"}, ValueError, "noise must be one of 'auto', 'gaussian', 'k-norm'"),
         ({"noise": "gaussian"}, ValueError, "delta must be positive for Gaussian noise"),
-        ({"neighbors": "add-remove"}, ValueError, "neighbors must be 'replace-one' for the mean of rows"),
+        ({"neighbors": "add-remove"}, ValueError, "release a sum and a count, and divide"),
         (
             {"statistic": Sum(), "neighbors": "add-remove", "domain": Ball(1.0, center=1.0)},
             ValueError,
@@ -350,7 +359,7 @@ def test_states_of_other_columns_do_not_merge():
             ValueError,
             "beyond the range of float64",
         ),
-        ({"epsilon": 1e-9}, ValueError, r"noise of more than 2\*\*54 steps: use a coarser step"),
+        ({"epsilon": 1e-9}, ValueError, r"noise of more than 2\*\*54 steps: use a larger epsilon or a coarser step"),
     ],
 )
 def test_bad_parameters(options, error, message):
@@ -430,6 +439,9 @@ def test_numbers_are_released_as_before():
         (X, {}, TypeError, "give either bounds="),
         (X, {"bounds": (0, 1), "radius": 1.0}, TypeError, "give radius= for a ball, or bounds= or grid= for a box"),
         (X, {"bounds": (0, 1), "center": 1.0}, TypeError, "center is for radius="),
+        (X[:, 0], {"bounds": (0, 1), "center": 1.0}, TypeError, "center is for radius="),
+        (dpf.Chunks([]), {"radius": 1.0}, ValueError, "x has no pieces"),
+        (X, {"bounds": "private"}, ValueError, r"bounds must be a pair \(lower, upper\) for rows"),
         (
             X,
             {"bounds": (0, [1, 2])},
@@ -449,7 +461,7 @@ def test_numbers_are_released_as_before():
             X,
             {"bounds": (0, 1), "method": "inverse-sensitivity"},
             ValueError,
-            "method must be one of 'global-sensitivity'",
+            "method must be 'global-sensitivity' for rows",
         ),
         (X[:, 0], {"radius": 1.0}, ValueError, "x must be two-dimensional, a record in each row, for a radius"),
         (X[:, 0], {"bounds": (0, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='global-sensitivity'"),
