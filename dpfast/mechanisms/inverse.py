@@ -213,13 +213,16 @@ differential privacy) for one record replaced (the number of records is public)>
                 self.base_measure,
             )
             return grid.value(code)
-        summary = self._summary(x, workers)
+        return self.draw_from(self._summary(x, workers), source)
+
+    def draw_from(self, summary: Summary | _PrivateWindow, source: np.random.BitGenerator) -> float:
+        """Draw a release from the summary of the records; the caller charges it."""
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)
-        last = statistic.last(grid, summary.n)
+        last = self.statistic.last(self.grid, summary.n)
         fill = _levels.fill_flips if self._flips else _levels.fill
         fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
-        return statistic.value(grid, summary.n, int(out[0]))
+        return self.statistic.value(self.grid, summary.n, int(out[0]))
 
     def reading(self) -> Reading:
         if not self.hides_n:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._divergences import bounded_range_epsilon_down
-from dpfast._kernels import _levels
-from dpfast.laws import IndependentLaws, NestedIntervals, score_cap
+from dpfast.laws import IndependentLaws
+from dpfast.mechanisms import InverseSensitivity
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.grids import OnGrids
@@ -104,25 +103,23 @@ class IndependentColumns(OnGrids):
 
     def cap(self, n: int, j: int) -> int:
         """The public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
-        return score_cap(self.share, math.log(self._column(j, n).last + 1))
+        return self._mechanism(j).cap(n)
+
+    def _mechanism(self, j: int) -> InverseSensitivity:
+        column = self._column(j, 1)
+        radius = self.radius * self._scale(j)
+        return InverseSensitivity(column.statistic, grid=column.grid, epsilon=self.share, radius=radius)
 
     def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
         summaries = self._summary(X, workers)
-        codes = np.empty(len(summaries), np.int64)
-        for j, summary in enumerate(summaries):
-            column = self._column(j, summary.n)
-            _levels.fill(source, *column.widened(summary), self.share, column.last, codes[j : j + 1])
-        return self._decode(summaries[0].n, codes)
+        values = [self._mechanism(j).draw_from(summary, source) for j, summary in enumerate(summaries)]
+        return self._restored(np.array(values))
 
     def law_of(self, summaries: list[Summary]) -> IndependentLaws:
         """The exact law of the release. PRIVATE."""
-        n, laws = summaries[0].n, []
-        for j, summary in enumerate(summaries):
-            column = self._column(j, n)
-            lower, upper = column.widened(summary)
-            laws.append(NestedIntervals(lower, upper, epsilon=self.share, last=column.last, grid=column.grid))
-        return IndependentLaws(laws, decode=lambda codes: self._decode(n, codes))
+        laws = [self._mechanism(j).law_of(summary) for j, summary in enumerate(summaries)]
+        return IndependentLaws(laws, decode=lambda codes: self._decode(summaries[0].n, codes))
 
     def error(
         self, n: SupportsIndex, *, deviation: float, confidence: float = 0.95, contamination: float = 0.0

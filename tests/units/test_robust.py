@@ -69,10 +69,11 @@ class TestLaw:
     @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
     @pytest.mark.parametrize("radius", [0.0, 2.0])
     def test_one_column_is_inverse_sensitivity(self, statistic, radius):
-        """The same law, and the same release for the same words."""
-        x = normal(61, 1)
-        one = InverseSensitivity(statistic, grid=GRID, epsilon=0.7, radius=radius)
-        boxes = mechanism(0.7, statistic, radius=radius)
+        """The same law, and the same release for the same words, on a grid without ties."""
+        x, grid = normal(61, 1), Grid(0, 100, step=2.0**-7)
+        one = InverseSensitivity(statistic, grid=grid, epsilon=0.7, radius=radius, measure="uniform")
+        boxes = mechanism(0.7, statistic, grid=grid, radius=radius)
+        assert one.law(x[:, 0]).depth == 0
         k = np.arange(0, one.law(x[:, 0]).support[1] + 1, 7)
         np.testing.assert_allclose(boxes.law(x).logpmf(k[:, None]), one.law(x[:, 0]).logpmf(k), rtol=1e-12)
         for seed in range(50):
