@@ -39,6 +39,7 @@ from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
     Covariance,
+    Estimate,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
@@ -50,6 +51,7 @@ from dpfast.mechanisms import (
     SmoothSensitivity,
     bounds,
     covariance,
+    interval,
     m_estimate,
     select,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "Chunks",
     "Covariance",
     "EntropyError",
+    "Estimate",
     "FloatGrid",
     "GlobalSensitivity",
     "Grid",
@@ -95,6 +98,7 @@ __all__ = [
     "domains",
     "families",
     "histogram",
+    "interval",
     "laws",
     "local",
     "m_estimate",

@@ -144,6 +144,23 @@ class Mechanism(Predicted, Carrier, ABC):
         values: Any = made.value(made.sample(shape, rng=rng))
         return values if shape is None else np.asarray(values, dtype=np.float64)
 
+    def noise_interval(
+        self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
+    ) -> tuple[float, float]:
+        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+
+        `GlobalSensitivity` documents it; the noise of other mechanisms has no public scale.
+
+        Raises
+        ------
+        TypeError
+            If the spread of the release depends on the data: `dpfast.interval` makes an estimate with an interval.
+        """
+        raise TypeError(
+            f"the spread of a {type(self).__name__} release depends on the data: dpfast.interval releases a statistic "
+            f"together with an interval"
+        )
+
     def start(self) -> State:
         """Return the empty state of a stream, for data in chunks or on several machines.
 
