@@ -37,7 +37,9 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng, statistic = column_points(arguments), rng_of(arguments), arguments.make(arguments)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
-    mechanism = mechanism_for(released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method)
+    mechanism = mechanism_for(
+        released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method, arguments.neighbors
+    )
     value, n, story = release(mechanism, arguments, rng)
     value = range_of(value) if difference else value
     return {

@@ -177,7 +177,7 @@ class _PrivatelyBounded(Mechanism):
     def _explained_missing(self) -> str:
         policy = "lower" if self.missing is None else self.missing
         if isinstance(policy, float):
-            return f"Missing records (NaN, None, null) count as {policy!r}, clamped to the bounds that are found"
+            return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
         return (
             f"Missing records (NaN, None, null) count as {policy!r} of +-1e100 while bounds are found, then of these "
             f"bounds: give a number if they are many"

@@ -196,7 +196,7 @@ class Mechanism(Predicted, Carrier, ABC):
         >>> print(dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=0.5).explanation(1000))
         GlobalSensitivity release of the mean of records on 101 points from 0.0 to 100.0, step 1.0: epsilon = 0.5 \
 (pure differential privacy) for one record replaced (the number of records is public).
-        Missing records (NaN, None, null) count as 50.0.
+        Missing records (NaN, None, null) count as 50.
         Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
         """
         parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(n))
@@ -241,5 +241,5 @@ def _missing_in(grid: Points) -> str:
     if grid.missing == "drop":
         return "are left out"
     if grid.missing == "half":
-        return f"count as {grid.lower!r} at even positions and as {grid.upper!r} at odd ones"
-    return f"count as {grid.missing!r}" + (", the lower bound" if grid.missing == grid.lower else "")
+        return f"count as {grid.lower:.9g} at even positions and as {grid.upper:.9g} at odd ones"
+    return f"count as {grid.missing:.9g}" + (", the lower bound" if grid.missing == grid.lower else "")
