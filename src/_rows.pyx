@@ -1,4 +1,4 @@
-"""Sums of rows of codes, by column, and the codes of rows in a ball; serves dpfast/domains.py.
+"""Sums of rows of codes, of their products and of gradients, and the codes of rows in a ball; serves dpfast/domains.py.
 
 The loops and the exactness of the codes are in ``rows.h``. The GIL is released.
 """
@@ -52,6 +52,23 @@ cdef extern from "moments.h" nogil:
     Py_ssize_t moments_scratch(Py_ssize_t d)
     void moments_sum(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *words,
                      const rows_sums *sums)
+
+cdef extern from "glm.h" nogil:
+    enum glm_family:
+        pass
+
+    struct glm_step:
+        glm_family family
+        double bound
+        double scale
+        double most
+        double weight
+        const double *theta
+        const double *previous
+
+    Py_ssize_t glm_scratch(Py_ssize_t d)
+    void glm_sum(const rows_table *table, const select_keys *y, const rows_ball *ball, const glm_step *step,
+                 double *room, double *scratch, const rows_sums *sums)
 
 
 cdef int _describe(rows_table *table, cnp.ndarray values) except -1:
@@ -185,4 +202,48 @@ def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, 
     words = <int64_t *> (room + count + moments_scratch(table.d))
     with nogil:
         moments_sum(&table, &ball, room, room + count, words, &totals)
+    free(room)
+
+
+def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
+                  const double[::1] center not None, double inverse, double radius, double most, int family,
+                  double bound, double scale, double clip, double weight, const double[:, ::1] theta not None):
+    """Add r a, a = (v, weight), for the codes v of the records, in a ball, to d + 1 `sums`, as for `add_grids`.
+
+    r is an integer with |r| |a| <= clip: the residual of the label at coefficients of a, the first row of `theta`,
+    moved into +-bound, minus that at the second row if there is one, times `scale`, rounded and moved to that range.
+    Families are 0 logistic, 1 Poisson, 2 linear. A record whose label is NaN has r = 0.
+
+    **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
+    `encode_ball`. **Assumes** as `encode_ball`; radius <= 2**20; `weight` an integer from 0 to 2**20; clip <= 2**40;
+    `scale` a power of two; bound > 0; theta finite. **Cost** one pass, vectorised across columns. **Reference**
+    docs/proofs/glm.md.
+    """
+    cdef rows_table table
+    cdef select_keys keys
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef glm_step step
+    cdef Py_ssize_t count, width, i, j
+    cdef double *room
+    cdef double *coefficients
+    _describe(&table, values)
+    describe(&keys, labels)
+    select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d + 1)
+    if cnp.PyArray_NDIM(labels) != 1 or keys.n != table.n:
+        raise ValueError("labels must have an entry for each record")
+    if not 1 <= theta.shape[0] <= 2 or theta.shape[1] != table.d + 1:
+        raise ValueError("theta must have one or two rows, with an entry for each column and one more")
+    count, width = rows_room(&table) + glm_scratch(table.d), moments_width(table.d)
+    room = _scratch(count + 2 * width)
+    coefficients = room + count
+    for i in range(theta.shape[0]):
+        for j in range(width):
+            coefficients[i * width + j] = theta[i, j] if j <= table.d else 0.0
+    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-40), weight, coefficients, NULL)
+    if theta.shape[0] == 2:
+        step.previous = coefficients + width
+    with nogil:
+        glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
     free(room)
