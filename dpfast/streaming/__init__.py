@@ -12,6 +12,9 @@ A mechanism uses one of a few *readings* of the data, whose summary determines i
 - `RowSums`: exact sums, by column, of the codes of rows in a public domain (`dpfast.domains`);
 - `RowProducts`: exact sums of the products of the codes in each row.
 
+A record is a number, a row, or a row with a label. Records with labels, or a chunk of them, are a pair (X, y) or a
+matrix whose last column has the labels; `Labelled` holds both parts.
+
 `Mechanism.reading` makes the reading, and `Mechanism.law_of` makes the law from its summary, for arrays (`Reading.of`)
 and for streams (`State`). A summary is exact and consists of integers (except `Values` of an array). It does not depend
 on the chunks or the order of merging, so a release equals the release of the same records in one array, bit for bit for
@@ -20,6 +23,7 @@ the same generator.
 
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
+from dpfast.streaming.labelled import Labelled
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import ProductSums, RowProducts, RowSums, VectorSums
@@ -35,6 +39,7 @@ __all__ = [
     "Columns",
     "Counts",
     "Integers",
+    "Labelled",
     "Order",
     "Ordered",
     "ProductSums",
