@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import NoisyIntegers, RoundedGaussians, VectorNoise, WishartDifference
-from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.mechanisms.gaussian import GaussianOrPure
 from dpfast.random import RandomSource
 from dpfast.rounding import root_up, up
 from dpfast.streaming import Chunks, ProductSums, RowProducts
@@ -32,7 +30,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class _NoisyProducts(Mechanism):
+class _NoisyProducts(GaussianOrPure):
     """A mechanism that adds noise to the sum of the products v v' of the codes of rows, and to the sum of the codes.
 
     Both sums are vectors of the entries of one symmetric matrix, the sum of a a' for a = (v, 1), in the order of
@@ -40,15 +38,12 @@ class _NoisyProducts(Mechanism):
     """
 
     domain: Ball = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
-    delta: float = field(kw_only=True, default=0.0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Ball):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
         object.__setattr__(self, "domain", self.domain.for_products())
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        super().__post_init__()
         _checks.finite_scale(_GREATEST * self.domain.step * self.domain.step)
         self._check_columns(self.domain.columns or 1)
 
@@ -60,19 +55,6 @@ class _NoisyProducts(Mechanism):
     @abstractmethod
     def _release(self, moments: Values, d: int) -> Values:
         """The release, from the means of a a', or of v v' without sums, in steps."""
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, self.delta)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),) if self.mu else ())
-
-    @property
-    def mu(self) -> float | None:
-        """The guarantee in Gaussian differential privacy; None if delta is 0."""
-        return gaussian_mu_down(self.epsilon, self.delta) if self.delta else None
 
     @property
     def dimensions(self) -> int:
@@ -109,7 +91,7 @@ class _NoisyProducts(Mechanism):
             scale = (size + (math.isqrt(d**2 // 2) + 1 if shift else 0)) / Fraction(self.mu)
             diagonal = root_up(2 * scale**2)
         else:
-            scale = (size + (Fraction(math.isqrt(d**3) + 1, 2) if shift else 0)) / Fraction(self.epsilon)
+            scale = (size + (Fraction(math.isqrt(d**3) + 1, 2) if shift else 0)) / Fraction(self.amount)
             diagonal = up(scale)
         row, column = self._entries(d)
         ends = up(scale * 2**shift / c) if c else 0.0
@@ -155,9 +137,7 @@ class _NoisyProducts(Mechanism):
 
     def _check_columns(self, d: int) -> None:
         if max(*self.scales(1, d), *self.scales(_MOST // self.domain.reach, d)) > _MOST_SCALE:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56: use larger ones"
-            )
+            raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
 
     # ---- the release ----
 
@@ -212,6 +192,8 @@ class SecondMoments(_NoisyProducts):
         Positive; rounded down to a double.
     delta : float
         0 for a pure guarantee, by the difference of two Wishart matrices; positive for Gaussian noise. Rounded down.
+    gdp : float, optional
+        In place of epsilon and delta: the mu of Gaussian differential privacy, for Gaussian noise. Rounded down.
 
     Raises
     ------
@@ -265,7 +247,7 @@ class Covariance(_NoisyProducts):
 
     Parameters
     ----------
-    domain, epsilon, delta
+    domain, epsilon, delta, gdp
         See `SecondMoments`, also for errors, privacy, cost and references.
     centered : bool
         Whether around the mean of the rows, which is released with the products and subtracted. False: around the
