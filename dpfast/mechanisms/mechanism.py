@@ -19,7 +19,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refused
 from dpfast.streaming import Chunks, Reading, State
 
-_RESOLVED = 2**20  # records in which missing ones are resolved at once: an even number
+_RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 
 
 class Mechanism(Predicted, Carrier, ABC):
@@ -67,9 +67,12 @@ class Mechanism(Predicted, Carrier, ABC):
 
     @property
     def points(self) -> tuple[Points, ...]:
-        """The public grids of the records: one for each column, a single one for all, or none."""
-        grids = getattr(self, "grids", None) or getattr(self, "grid", None) or ()
-        return (grids,) if isinstance(grids, Points) else tuple(grids)
+        """The public grids of the records, from `grids` or `grid`: one for each column, a single one for all, or none."""
+        for given in (getattr(self, "grids", None), getattr(self, "grid", None)):
+            grids = (given,) if isinstance(given, Points) else given
+            if isinstance(grids, (tuple, list)) and grids and all(isinstance(grid, Points) for grid in grids):
+                return tuple(grids)
+        return ()
 
     @cached_property
     def resolves(self) -> bool:
