@@ -78,7 +78,7 @@ class Domain(ABC):
 
     def add(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
         """Add the codes of all rows to exact sums, an array of shape (2, d)."""
-        _add_in_parts(self._add, rows, sums, threads)
+        _add_in_parts(self._add, rows, sums=sums, threads=threads)
 
     @property
     @abstractmethod
@@ -120,20 +120,21 @@ class Domain(ABC):
 
 
 def _add_in_parts(
-    add: Callable[[NDArray[Any], Integers], None], rows: NDArray[Any], sums: Integers, threads: int
+    add: Callable[..., None], rows: NDArray[Any], *labels: NDArray[Any], sums: Integers, threads: int
 ) -> None:
-    """Call ``add(rows, sums)``, or the same for parts of the rows on several threads."""
+    """Call ``add(rows, *labels, sums)``, or the same for parts of the rows on several threads."""
     parts = max(1, min(threads, rows.size // _NUMBERS_A_WORKER))
     if parts == 1:
-        add(rows, sums)
+        add(rows, *labels, sums)
         return
 
-    def total_of(part: NDArray[Any]) -> Integers:
+    def total_of(part: tuple[NDArray[Any], ...]) -> Integers:
         total = np.zeros_like(sums)
-        add(part, total)
+        add(*part, total)
         return total
 
-    for total in each(total_of, np.array_split(rows, parts), parts):
+    pieces = [np.array_split(array, parts) for array in (rows, *labels)]
+    for total in each(total_of, list(zip(*pieces, strict=True)), parts):
         sums += total
         carry(sums)
 
@@ -379,7 +380,16 @@ class Ball(Domain):
 
     def add_products(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
         """Add the products of codes, and the codes, to exact sums in the order of `_rows.add_products`."""
-        _add_in_parts(partial(_rows.add_products, **self._kernel(rows.shape[1])), rows, sums, threads)
+        add = partial(_rows.add_products, **self._kernel(rows.shape[1]))
+        _add_in_parts(add, rows, sums=sums, threads=threads)
+
+    def add_labelled_products(
+        self, rows: NDArray[Any], labels: NDArray[Any], ball: Ball, sums: Integers, threads: int
+    ) -> None:
+        """The same for records with labels in a `ball` of one column, whose codes come after those of the row."""
+        own = {f"label_{name}": value for name, value in ball._kernel(1).items()}
+        add = partial(_rows.add_labelled_products, **self._kernel(rows.shape[1]), **own)
+        _add_in_parts(add, rows, labels, sums=sums, threads=threads)
 
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         _rows.encode_ball(rows, out, **self._kernel(rows.shape[1]))
