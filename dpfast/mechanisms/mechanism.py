@@ -88,7 +88,8 @@ class Mechanism(Predicted, Carrier, ABC):
 
         Constructors call it, and every reading of records.
         """
-        check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
+        if self.resolves:
+            check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
 
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""
@@ -136,9 +137,10 @@ class Mechanism(Predicted, Carrier, ABC):
         reading = self.reading()
         values = reading.records(x)
         self.check_records(len(values))
-        if len(values) > _RESOLVED and self.resolves:
-            return self.start().read([values], workers=workers).summary()
-        [values] = self.resolved(values)
+        if self.resolves:
+            if len(values) > _RESOLVED:
+                return self.start().read([values], workers=workers).summary()
+            [values] = self.resolved(values)
         return reading.of(values, threads)
 
     @charged
