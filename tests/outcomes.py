@@ -44,7 +44,10 @@ NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000] 
 def points(rng):
     """A grid of any kind."""
     if rng.random() < 0.2:
-        options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
+        options = {
+            "resolution": pick(rng, [0.0, 2.0**-14, *STEPS]),
+            "missing": pick(rng, [None, 0.0, 1e308, "half", "drop"]),
+        }
         ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
         return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
     return grid(rng)
@@ -57,7 +60,11 @@ def grid(rng):
         first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
         with contextlib.suppress(ValueError):
             made = dpf.Grid(first * step, (first + size - 1) * step, step=step)
-            return made if rng.random() < 0.7 else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0]))
+            return (
+                made
+                if rng.random() < 0.7
+                else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0, "half", "drop"]))
+            )
 
 
 def statistic(rng):
@@ -309,6 +316,31 @@ FUNCTIONS = {
     "histogram, Gaussian": lambda x, source, epsilon: dpf.histogram(
         x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
+    "mean, half of missing": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "mean, private bounds, half of missing": lambda x, source, epsilon: dpf.mean(
+        x, bounds="private", epsilon=epsilon, missing="half", rng=source
+    ),
+    "mean, missing left out": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "median, no bounds, missing left out": lambda x, source, epsilon: dpf.median(
+        x, epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "count, missing left out": lambda x, source, epsilon: dpf.count(x, epsilon=epsilon, missing="drop", rng=source),
+    "histogram, missing left out": lambda x, source, epsilon: dpf.histogram(
+        x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "density, half of missing": lambda x, source, epsilon: dpf.density(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "robust_mean, half of missing": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "sum of rows, missing left out": lambda x, source, epsilon: dpf.sum(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
@@ -353,6 +385,7 @@ if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 # A regression takes pairs.
 NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
 
