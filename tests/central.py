@@ -30,6 +30,15 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
     ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],
+    dpf.RegressionMoments: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "labels": domains.Ball(60.0, center=40.0)},
+        {
+            "domain": lambda grid: domains.Ball(grid.upper),
+            "labels": domains.Ball(99.0),
+            "delta": 1e-3,
+            "intercept": False,
+        },
+    ],
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
@@ -56,6 +65,7 @@ ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
     dpf.NoisySums,
+    dpf.RegressionMoments,
     dpf.SecondMoments,
     IndependentColumns,
     RangeFreeBoxes,

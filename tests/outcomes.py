@@ -104,11 +104,20 @@ def domain(rng):
             return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
 
 
+def label_ball(rng):
+    """A domain of labels of any size."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": points,
     "domain": domain,
+    "labels": label_ball,
+    "intercept": lambda rng: pick(rng, [True, False]),
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
@@ -251,6 +260,13 @@ def pairs(x):
     return x[:, :2], x[:, 2]
 
 
+def shown(fit):
+    """The numbers of a fit and its intervals, in one array."""
+    return np.concatenate(
+        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
+    )
+
+
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
@@ -276,6 +292,14 @@ FUNCTIONS = {
     ),
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "linear_regression": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), radius=3.0, label_bound=99.0, epsilon=epsilon, center=1e6, rng=source)
+    ),
+    "linear_regression, Gaussian": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
+        )
     ),
     "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
@@ -384,10 +408,11 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in ("glm", "mle", "Logistic", "linear"))}
 
 
 def local_jobs(rng, n=None):
