@@ -386,7 +386,7 @@ def fitted(name, **options):
 
     def call(x, source, epsilon):
         made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
-        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        learnt = vars(made.fit(*pairs(x)) if name.endswith("Regression") else made.fit(x))
         return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
 
     return call
@@ -400,6 +400,7 @@ ESTIMATORS = {
     "PrivatePCA": fitted("PrivatePCA", radius=99.0),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
+    "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
     "PrivateLogisticRegression, local": fitted(
         "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
@@ -412,7 +413,7 @@ ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in ("glm", "mle", "Logistic", "linear"))}
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in ("glm", "mle", "Regression", "linear"))}
 
 
 def local_jobs(rng, n=None):
