@@ -40,6 +40,7 @@ from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
     Covariance,
+    Estimate,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
@@ -51,6 +52,7 @@ from dpfast.mechanisms import (
     SmoothSensitivity,
     bounds,
     covariance,
+    interval,
     m_estimate,
     select,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "Chunks",
     "Covariance",
     "EntropyError",
+    "Estimate",
     "FloatGrid",
     "GlobalSensitivity",
     "Grid",
@@ -98,6 +101,7 @@ __all__ = [
     "domains",
     "families",
     "histogram",
+    "interval",
     "laws",
     "linear_regression",
     "local",
