@@ -14,6 +14,7 @@ from dpfast import (
     prior,
     psi,
     random,
+    regression,
     robust,
     smooth,
     statistics,
@@ -54,6 +55,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.regression import TheilSen, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -86,6 +88,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "TheilSen",
     "audit",
     "bounds",
     "by_group",
@@ -103,6 +106,7 @@ __all__ = [
     "prior",
     "psi",
     "random",
+    "regression",
     "robust",
     "robust_mean",
     "select",
@@ -110,6 +114,7 @@ __all__ = [
     "statistics",
     "streaming",
     "synthesize",
+    "theil_sen",
     "theory",
 ]
 __all__ += location.__all__
