@@ -55,7 +55,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.regression import TheilSen, theil_sen
+from dpfast.regression import RegressionMoments, TheilSen, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -81,6 +81,7 @@ __all__ = [
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
+    "RegressionMoments",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -99,6 +100,7 @@ __all__ = [
     "families",
     "histogram",
     "laws",
+    "linear_regression",
     "local",
     "m_estimate",
     "mle",
