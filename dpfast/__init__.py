@@ -57,7 +57,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.regression import RegressionMoments, linear_regression
+from dpfast.regression import RegressionMoments, TheilSen, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -92,6 +92,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "TheilSen",
     "audit",
     "bounds",
     "by_group",
@@ -119,6 +120,7 @@ __all__ = [
     "statistics",
     "streaming",
     "synthesize",
+    "theil_sen",
     "theory",
 ]
 __all__ += location.__all__

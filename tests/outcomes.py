@@ -153,6 +153,11 @@ PARAMETERS = {
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
+    "slope_grid": points,
+    "intercept_grid": points,
+    "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
+    "standard_error": lambda rng: pick(rng, [True, False]),
+    "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -267,6 +272,13 @@ def shown(fit):
     )
 
 
+def lines(x):
+    """Rows of two numbers as the records of a regression on one column."""
+    if isinstance(x, list):
+        return [row[0] for row in x], [row[1] for row in x]
+    return x[:, 0], x[:, 1]
+
+
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
@@ -283,6 +295,10 @@ FUNCTIONS = {
     "local.glm": lambda x, source, epsilon: local.glm(*pairs(x), epsilon=epsilon, rng=source),
     "local.glm, linear": lambda x, source, epsilon: local.glm(
         *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
+    ),
+    "theil_sen": lambda x, source, epsilon: dpf.theil_sen(*lines(x), epsilon=epsilon, rng=source),
+    "theil_sen, bounds": lambda x, source, epsilon: dpf.theil_sen(
+        *lines(x), slope_bounds=(-3.0, 3.0), intercept_bounds=(0.0, 99.0), epsilon=epsilon, matchings=1, rng=source
     ),
     "mle, linear": lambda x, source, epsilon: dpf.mle(
         pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
@@ -412,8 +428,10 @@ ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3
 ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
+ROWS_OF |= {"theil_sen": 2, "theil_sen, bounds": 2}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in ("glm", "mle", "Regression", "linear"))}
+_PAIRS = ("glm", "mle", "Regression", "linear", "theil")
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in _PAIRS)}
 
 
 def local_jobs(rng, n=None):
