@@ -14,6 +14,7 @@ from dpfast import (
     prior,
     psi,
     random,
+    regression,
     robust,
     smooth,
     statistics,
@@ -56,6 +57,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.regression import RegressionMoments, TheilSen, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -82,6 +84,7 @@ __all__ = [
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
+    "RegressionMoments",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -89,6 +92,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "TheilSen",
     "audit",
     "bounds",
     "by_group",
@@ -100,6 +104,7 @@ __all__ = [
     "histogram",
     "interval",
     "laws",
+    "linear_regression",
     "local",
     "m_estimate",
     "mle",
@@ -107,6 +112,7 @@ __all__ = [
     "prior",
     "psi",
     "random",
+    "regression",
     "robust",
     "robust_mean",
     "select",
@@ -114,6 +120,7 @@ __all__ = [
     "statistics",
     "streaming",
     "synthesize",
+    "theil_sen",
     "theory",
 ]
 __all__ += location.__all__

@@ -21,6 +21,7 @@ def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release a histogram of a column."""
     grid, rng = column_grid(arguments), rng_of(arguments)
     options = {"bins": arguments.bins, "epsilon": arguments.epsilon, "delta": arguments.delta}
+    options["neighbors"] = arguments.neighbors
     save = _saver(arguments.plot) if arguments.plot else None
     histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
     x = read(arguments)
@@ -36,7 +37,7 @@ def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
         "counts": released.counts.tolist(),
         "density": released.density.tolist(),
         "noise_dominates": released.noise_dominates,
-        **context(released.privacy, grid, released.n or 0, arguments),
+        **context(released.privacy, grid, released.n, arguments),
         "text": _bars(released),
     }
 
@@ -56,7 +57,8 @@ def _bars(released: Histogram) -> str:
         for i, end, total in zip(starts, ends, sums, strict=True)
     ]
     warning = ["the noise exceeds the error of a uniform density: use fewer bins"] if released.noise_dominates else []
-    return "\n".join([*rows, *warning, f"({released.n:,} records in {weights.size} bins; {released.privacy})"])
+    records = "records" if released.n is None else f"{released.n:,} records"
+    return "\n".join([*rows, *warning, f"({records} in {weights.size} bins; {released.privacy})"])
 
 
 def _saver(path: str) -> Callable[[Histogram], None]:

@@ -50,6 +50,9 @@ def _reader(make: Callable[[str], Any], what: str) -> Callable[[str], Any]:
 
 
 number, whole = _reader(float, "a number"), _reader(int, "an integer")
+policy = _reader(
+    lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
+)
 bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
@@ -72,7 +75,23 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None
     parser.add_argument(
         "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"
     )
-    parser.add_argument("--missing", type=number, help="value of empty or non-numeric cells (default: the least)")
+    parser.add_argument(
+        "--missing",
+        type=policy,
+        metavar="VALUE",
+        help="what empty or non-numeric cells count as: a number; lower, the lower bound (default); half, each bound "
+        "by turns; drop, not as records, with --neighbors add-remove",
+    )
+
+
+def add_neighbors(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the neighbours, for commands of which a mechanism can hide the number of records."""
+    parser.add_argument(
+        "--neighbors",
+        choices=("replace-one", "add-remove"),
+        default="replace-one",
+        help="add-remove keeps the number of records private (default replace-one)",
+    )
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +100,18 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
     parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
+
+
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    """Add the option of an interval."""
+    parser.add_argument(
+        "--interval",
+        type=number,
+        nargs="?",
+        const=0.95,
+        metavar="CONFIDENCE",
+        help="also release an interval for the population value, of one statistic (default 0.95)",
+    )
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,19 @@ from dpfast.cli.certificates import CERTIFIED, LOCAL, verify
 from dpfast.cli.demonstration import demonstrate
 from dpfast.cli.densities import release_histogram, write_synthetic
 from dpfast.cli.numbers import SINGLE, release_fit, release_one, release_quantiles
-from dpfast.cli.options import Parser, add_column, add_common, add_file, bin_count, exact, named_range, number, whole
+from dpfast.cli.options import (
+    Parser,
+    add_column,
+    add_common,
+    add_file,
+    add_interval,
+    add_neighbors,
+    bin_count,
+    exact,
+    named_range,
+    number,
+    whole,
+)
 from dpfast.cli.output import UnwrittenError, show, warn
 from dpfast.densities.synthesis import METHODS
 from dpfast.errors import EntropyError
@@ -67,12 +79,16 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
         one.add_argument("--delta", type=exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
         one.add_argument("--method", default=method, help=f"default {method}")
+        if name in ("median", "mean"):
+            add_interval(one)
+        add_neighbors(one)
         add_common(one)
         one.set_defaults(run=release_one, name=name, make=make)
 
     several = commands.add_parser("quantiles", help="release quantiles of a column together")
     add_column(several, bounded=False)
     several.add_argument("-q", type=number, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
+    add_interval(several)
     add_common(several)
     several.set_defaults(run=release_quantiles)
 
@@ -95,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     bars.add_argument(
         "--delta", type=exact, default=0.0, help="0 (default), or more for Gaussian noise where it is less"
     )
+    add_neighbors(bars)
     bars.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
     add_common(bars)
     bars.set_defaults(run=release_histogram)

@@ -57,13 +57,18 @@ def column_points(arguments: argparse.Namespace) -> Points:
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """The records of a column, or the chunks of a long one."""
     x = open_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
-    if not isinstance(x, Chunks):
+    if not isinstance(x, Chunks) and not hides_n(arguments):
         _checks.records(x.size)
     return x
 
 
+def hides_n(arguments: argparse.Namespace) -> bool:
+    """Whether the number of records is private."""
+    return getattr(arguments, "neighbors", None) == "add-remove"
+
+
 def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Released:
-    """Release a statistic of the column; also return the number of records and the run times."""
+    """Release a statistic of the column; also return the number of records, if it is public, and the run times."""
     start = time.perf_counter()
     x = read(arguments)
     if isinstance(x, Chunks):
@@ -74,16 +79,16 @@ def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.
         middle = time.perf_counter()
         value, n = mechanism(x, rng=rng), x.size
     end = time.perf_counter()
-    return Released(
-        value, n, f"{n:,} records, read in {_duration(middle - start)}, released in {_duration(end - middle)}"
-    )
+    records = "records" if hides_n(arguments) else f"{n:,} records"
+    story = f"{records}, read in {_duration(middle - start)}, released in {_duration(end - middle)}"
+    return Released(value, None if hides_n(arguments) else n, story)
 
 
 class Released(NamedTuple):
-    """A release, the number of records and the run times."""
+    """A release, the number of records if it is public, and the run times."""
 
     value: Any
-    n: int
+    n: int | None
     story: str
 
 
@@ -91,7 +96,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
 
 
-def context(privacy: Privacy, grid: Points, n: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """The public facts of a release that every report states."""
     return {
         "n": n,
@@ -101,6 +106,15 @@ def context(privacy: Privacy, grid: Points, n: int, arguments: argparse.Namespac
         "step": grid.step if isinstance(grid, Grid) else None,
         "type": arguments.type,
         "missing": arguments.missing,
-        "reading": f"read as type {arguments.type}; {UNREAD} count as {arguments.missing:.12g} (--missing)",
+        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid)} (--missing)",
         "private": arguments.seed is None,
     }
+
+
+def _become(grid: Points) -> str:
+    """What unread cells become."""
+    if grid.missing == "drop":
+        return "are left out"
+    if grid.missing == "half":
+        return f"count as {grid.lower:.12g} at even positions and as {grid.upper:.12g} at odd ones"
+    return f"count as {grid.missing:.12g}"

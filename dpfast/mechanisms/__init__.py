@@ -8,6 +8,7 @@ from dpfast.mechanisms.intervals import Estimate
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
@@ -21,6 +22,7 @@ __all__ = [
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "NoisyProducts",
     "NoisySums",
     "Quantiles",
     "SecondMoments",
