@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, ndtri
 
 from dpfast import _checks, _containers
 from dpfast.grid import Grid, Points, check_grid, check_points
@@ -298,7 +297,8 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
     start, stop = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
     width = -(-(stop + 1 - start) // _CELLS)
     cells = np.arange(start, stop + 1, width)
-    ends = binom.cdf(np.append(cells, stop + 1) - 1.0, n, p)
+    before = np.append(cells, stop + 1) - 1.0
+    ends = np.where(before < 0, 0.0, bdtr(np.maximum(before, 0.0), n, p))
     masses, least = np.diff(ends), float(ends[0])
 
     def wrong(k: int) -> float:
@@ -332,8 +332,8 @@ class _Beyond(Mechanism):
 
     def _count(self, values: Array, threads: int) -> Integers:
         beyond = self._by_value if values.dtype.kind == "f" and self._values is not None else self._by_code
-        counts = np.sum([beyond(values[i : i + _BLOCK]) for i in range(0, len(values), _BLOCK)], axis=0, dtype=np.int64)
-        below, above = counts if len(values) else (0, 0)
+        parts = [beyond(values[start : start + _BLOCK]) for start in range(0, len(values), _BLOCK)]
+        below, above = (sum(part) for part in zip((0, 0), *parts, strict=True))
         return np.array([below, len(values) - below - above, above], np.int64)
 
     def _by_code(self, values: Array) -> tuple[int, int]:

@@ -182,7 +182,9 @@ def lower_limit(hits, count):
 def samples(setting):
     """More for intervals whose coverage is nominal, not above it, so that the limit is sharp enough."""
     nominal = setting.statistic in ("mean", "count")
-    return (1200 if nominal else 300) if setting.n > 100_000 else 12_000 if nominal and setting.n <= 1000 else 800
+    if setting.n > 100_000:
+        return 1200 if nominal else 300
+    return 800 if not nominal else 12_000 if setting.n <= 1000 else 4000
 
 
 @pytest.mark.slow
