@@ -375,7 +375,11 @@ class Ball(Domain):
 
     def for_products(self) -> Ball:
         """The same ball, if necessary with a coarser step: ``radius / step < 2**23``, as products of codes need."""
-        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - _PRODUCT_DIGITS))
+        return self.with_digits(_PRODUCT_DIGITS)
+
+    def with_digits(self, digits: int) -> Ball:
+        """The same ball, if necessary with a coarser step: ``radius / step < 2**digits``."""
+        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - digits))
         return self if step == self.step else Ball(self.radius, center=self.center, step=step)
 
     def add_products(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
@@ -389,6 +393,13 @@ class Ball(Domain):
         """The same for records with labels in a `ball` of one column, whose codes come after those of the row."""
         own = {f"label_{name}": value for name, value in ball._kernel(1).items()}
         add = partial(_rows.add_labelled_products, **self._kernel(rows.shape[1]), **own)
+        _add_in_parts(add, rows, labels, sums=sums, threads=threads)
+
+    def add_gradients(
+        self, rows: NDArray[Any], labels: NDArray[Any], sums: Integers, threads: int, **options: Any
+    ) -> None:
+        """Add clipped gradients of the records to exact sums, with the options of `_rows.add_gradients`."""
+        add = partial(_rows.add_gradients, **self._kernel(rows.shape[1]), **options)
         _add_in_parts(add, rows, labels, sums=sums, threads=threads)
 
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:

@@ -1,4 +1,4 @@
-"""Sums of rows of codes, by column, and the codes of rows in a ball; serves dpfast/domains.py.
+"""Sums of rows of codes, of their products and of gradients, and the codes of rows in a ball; serves dpfast/domains.py.
 
 The loops and the exactness of the codes are in ``rows.h``. The GIL is released.
 """
@@ -56,6 +56,24 @@ cdef extern from "moments.h" nogil:
     Py_ssize_t moments_scratch(Py_ssize_t codes)
     void moments_sum(const rows_table *table, const rows_ball *ball, const moments_labels *labels, double *room,
                      double *scratch, int64_t *words, const rows_sums *sums)
+
+cdef extern from "glm.h" nogil:
+    enum glm_family:
+        pass
+
+    struct glm_step:
+        glm_family family
+        double bound
+        double scale
+        double most
+        Py_ssize_t length
+        Py_ssize_t width
+        const double *matrix
+        const double *theta
+
+    Py_ssize_t glm_scratch(Py_ssize_t d, Py_ssize_t width)
+    void glm_sum(const rows_table *table, const select_keys *y, const rows_ball *ball, const glm_step *step,
+                 double *room, double *scratch, const rows_sums *sums)
 
 
 cdef int _describe(rows_table *table, cnp.ndarray values) except -1:
@@ -216,3 +234,57 @@ cdef int _add_products(const rows_table *table, const rows_ball *ball, const mom
         moments_sum(table, ball, labels, room, room + count, words, &totals)
     free(room)
     return 0
+
+
+cdef void _pad(const double[:, ::1] values, Py_ssize_t width, double *out) noexcept:
+    """Copy rows to rows of `width` numbers, with zeros beyond theirs."""
+    cdef Py_ssize_t i, j
+    for i in range(values.shape[0]):
+        for j in range(width):
+            out[i * width + j] = values[i, j] if j < values.shape[1] else 0.0
+
+
+def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
+                  const double[::1] center not None, double inverse, double radius, double most, int family,
+                  double bound, double scale, double clip, const double[:, ::1] matrix not None,
+                  const double[:, ::1] theta not None):
+    """Add r z, z = round((v, 1) matrix) for the codes v of the records, in a ball, to `sums`, as for `add_grids`.
+
+    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, one row, moved into +-bound,
+    times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record whose label
+    is NaN has r = 0.
+
+    **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
+    `encode_ball`. **Assumes** as `encode_ball`; clip <= 2**40; `scale` a power of two; bound > 0; matrix and theta
+    finite, |z| < 2**500 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
+    as many products as the matrix has entries. **Reference** docs/proofs/glm.md.
+    """
+    cdef rows_table table
+    cdef select_keys keys
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef glm_step step
+    cdef Py_ssize_t count, width, length = matrix.shape[1]
+    cdef double *room
+    cdef double *known
+    _describe(&table, values)
+    describe(&keys, labels)
+    select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, length)
+    if cnp.PyArray_NDIM(labels) != 1 or keys.n != table.n:
+        raise ValueError("labels must have an entry for each record")
+    if matrix.shape[0] != table.d + 1 or not length:
+        raise ValueError("matrix must have a row for each column of values, and one more")
+    if theta.shape[0] != 1 or theta.shape[1] != length:
+        raise ValueError("theta must have one row, with an entry for each column of the matrix")
+    width = moments_width(length - 1)
+    count = rows_room(&table) + glm_scratch(table.d, width)
+    room = _scratch(count + (table.d + 2) * width)
+    known = room + count
+    _pad(matrix, width, known)
+    _pad(theta, width, known + (table.d + 1) * width)
+    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, known,
+                    known + (table.d + 1) * width)
+    with nogil:
+        glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
+    free(room)

@@ -104,11 +104,20 @@ def domain(rng):
             return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
 
 
+def label_ball(rng):
+    """A domain of labels of any size."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": points,
     "domain": domain,
+    "labels": label_ball,
+    "intercept": lambda rng: pick(rng, [True, False]),
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
@@ -144,6 +153,11 @@ PARAMETERS = {
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
+    "slope_grid": points,
+    "intercept_grid": points,
+    "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
+    "standard_error": lambda rng: pick(rng, [True, False]),
+    "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -251,6 +265,20 @@ def pairs(x):
     return x[:, :2], x[:, 2]
 
 
+def shown(fit):
+    """The numbers of a fit and its intervals, in one array."""
+    return np.concatenate(
+        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
+    )
+
+
+def lines(x):
+    """Rows of two numbers as the records of a regression on one column."""
+    if isinstance(x, list):
+        return [row[0] for row in x], [row[1] for row in x]
+    return x[:, 0], x[:, 1]
+
+
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
@@ -268,6 +296,10 @@ FUNCTIONS = {
     "local.glm, linear": lambda x, source, epsilon: local.glm(
         *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
     ),
+    "theil_sen": lambda x, source, epsilon: dpf.theil_sen(*lines(x), epsilon=epsilon, rng=source),
+    "theil_sen, bounds": lambda x, source, epsilon: dpf.theil_sen(
+        *lines(x), slope_bounds=(-3.0, 3.0), intercept_bounds=(0.0, 99.0), epsilon=epsilon, matchings=1, rng=source
+    ),
     "mle, linear": lambda x, source, epsilon: dpf.mle(
         pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
@@ -276,6 +308,14 @@ FUNCTIONS = {
     ),
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "linear_regression": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), radius=3.0, label_bound=99.0, epsilon=epsilon, center=1e6, rng=source)
+    ),
+    "linear_regression, Gaussian": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
+        )
     ),
     "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
@@ -362,7 +402,7 @@ def fitted(name, **options):
 
     def call(x, source, epsilon):
         made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
-        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        learnt = vars(made.fit(*pairs(x)) if name.endswith("Regression") else made.fit(x))
         return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
 
     return call
@@ -371,8 +411,12 @@ def fitted(name, **options):
 FUNCTIONS |= {name: by_name(name) for name in BY_NAME}
 ESTIMATORS = {
     "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler": fitted("PrivateStandardScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler, ball": fitted("PrivateStandardScaler", radius=99.0, delta=1e-6),
+    "PrivatePCA": fitted("PrivatePCA", radius=99.0),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
+    "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
     "PrivateLogisticRegression, local": fitted(
         "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
@@ -381,10 +425,13 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
+ROWS_OF |= {"theil_sen": 2, "theil_sen, bounds": 2}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
+_PAIRS = ("glm", "mle", "Regression", "linear", "theil")
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in _PAIRS)}
 
 
 def local_jobs(rng, n=None):

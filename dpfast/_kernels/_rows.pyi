@@ -15,6 +15,22 @@ def add_ball(
     radius: float,
     most: float,
 ) -> None: ...
+def add_gradients(
+    values: _Records,
+    labels: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+    family: int,
+    bound: float,
+    scale: float,
+    clip: float,
+    matrix: NDArray[np.float64],
+    theta: NDArray[np.float64],
+) -> None: ...
 def add_products(
     values: _Records,
     sums: NDArray[np.int64],

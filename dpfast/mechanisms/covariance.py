@@ -57,6 +57,8 @@ class SecondMoments(_RowMoments):
         Positive; rounded down to a double.
     delta : float
         0 for a pure guarantee, by the difference of two Wishart matrices; positive for Gaussian noise. Rounded down.
+    gdp : float, optional
+        In place of epsilon and delta: the mu of Gaussian differential privacy, for Gaussian noise. Rounded down.
 
     Raises
     ------
@@ -105,7 +107,7 @@ class Covariance(_RowMoments):
 
     Parameters
     ----------
-    domain, epsilon, delta
+    domain, epsilon, delta, gdp
         See `SecondMoments`, also for errors, privacy, cost and references.
     centered : bool
         Whether around the mean of the rows, which is released with the products and subtracted. False: around the

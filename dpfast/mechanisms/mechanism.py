@@ -216,6 +216,23 @@ class Mechanism(Predicted, Carrier, ABC):
         """What is known of the expected error from public numbers."""
         return "The error depends on the data: the mechanism's error(n, ...) predicts it from public assumptions"
 
+    def noise_interval(
+        self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
+    ) -> tuple[float, float]:
+        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+
+        `GlobalSensitivity` documents it; the noise of other mechanisms has no public scale.
+
+        Raises
+        ------
+        TypeError
+            If the spread of the release depends on the data: `dpfast.interval` makes an estimate with an interval.
+        """
+        raise TypeError(
+            f"the spread of a {type(self).__name__} release depends on the data: dpfast.interval releases a statistic "
+            f"together with an interval"
+        )
+
     def start(self) -> State:
         """Return the empty state of a stream, for data in chunks or on several machines.
 

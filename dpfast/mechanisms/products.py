@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import NoisyIntegers, RoundedBall, RoundedGaussians, VectorNoise, WishartDifference
-from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.mechanisms.gaussian import GaussianOrPure
 from dpfast.rounding import root_up, up
 from dpfast.streaming import ProductSums, RowProducts
 
@@ -30,7 +28,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyProducts(Mechanism):
+class NoisyProducts(GaussianOrPure):
     """A mechanism that adds noise to the sum of a a' over the records, a = (v, c), v the codes of a record.
 
     The sum is a vector of the entries of a symmetric matrix, in the order of `numpy.triu_indices` without the last
@@ -38,15 +36,12 @@ class NoisyProducts(Mechanism):
     """
 
     domain: Ball = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
-    delta: float = field(kw_only=True, default=0.0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Ball):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
         object.__setattr__(self, "domain", self.domain.for_products())
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        super().__post_init__()
         for ball in self._balls:
             _checks.finite_scale(_GREATEST * ball.step * ball.step)
         self._check_columns(self.domain.columns or 1)
@@ -68,19 +63,6 @@ class NoisyProducts(Mechanism):
     @abstractmethod
     def _release(self, moments: Values, d: int) -> Values:
         """The release, from the means of a a' without weights, or of v v' without sums, in steps."""
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, self.delta)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),) if self.mu else ())
-
-    @property
-    def mu(self) -> float | None:
-        """The guarantee in Gaussian differential privacy; None if delta is 0."""
-        return gaussian_mu_down(self.epsilon, self.delta) if self.delta else None
 
     @property
     def dimensions(self) -> int:
@@ -117,10 +99,10 @@ class NoisyProducts(Mechanism):
             scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.mu)
             diagonal = 2 * scale**2
         elif self._by_norm(d):
-            scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.epsilon)
+            scale = (size + _root_above(rounded**2 / 2)) / Fraction(self.amount)
             diagonal = 2 * scale**2
         else:
-            scale = (size + _root_above(self._codes(d) * rounded**2) / 2) / Fraction(self.epsilon)
+            scale = (size + _root_above(self._codes(d) * rounded**2) / 2) / Fraction(self.amount)
             diagonal = scale**2
         weights = [*codes, c / 2**shift]
         off = np.array([[up(scale / (a * b)) if a and b else 0.0 for a in weights] for b in weights])
@@ -189,9 +171,7 @@ class NoisyProducts(Mechanism):
 
     def _check_columns(self, d: int) -> None:
         if max(*self.scales(1, d), *self.scales(_MOST // self._reach, d)) > _MOST_SCALE:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56: use larger ones"
-            )
+            raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
 
     # ---- the release ----
 
