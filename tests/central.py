@@ -54,6 +54,11 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.TheilSen: [
+        {"matchings": 3},
+        {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
+        {"standard_error": True, "epsilon": 900.0},
+    ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
@@ -67,6 +72,7 @@ ROWS = (
     dpf.NoisySums,
     dpf.RegressionMoments,
     dpf.SecondMoments,
+    dpf.TheilSen,
     IndependentColumns,
     RangeFreeBoxes,
 )  # a record is a row

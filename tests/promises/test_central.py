@@ -54,7 +54,7 @@ ALSO += central(dpf.FloatGrid(), kinds={dpf.InverseSensitivity, dpf.Quantiles})
 
 
 def stateful(mechanism):
-    return not isinstance(mechanism, dpf.SampleAndAggregate)  # blocks are positions: tests/units/test_aggregate.py
+    return not mechanism.ordered  # blocks and pairs are positions: tests/units/test_aggregate.py, test_theil_sen.py
 
 
 STATES = [mechanism for mechanism in EVERY + ALSO if stateful(mechanism)]
