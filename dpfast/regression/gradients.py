@@ -29,7 +29,7 @@ _CLIP_DIGITS = 40  # of the clip in units
 _MOST = 2**61  # of a sum in release codes
 _MOST_SCALE = 2.0**56
 _MOST_EXPONENT = 500  # of units, so that they are doubles, and their inverses and products
-_MOST_RATIO = 2.0**100  # of a vector z to the clip
+_MOST_RATIO = 2.0**40  # of a vector z to the clip
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class GradientSums(GaussianOrPure):
         with np.errstate(over="ignore"):
             longest = np.linalg.norm(self.transform.matrix) * math.hypot(self.domain.radius, 1.0)
         if not longest <= _MOST_RATIO * self.clip:
-            raise ValueError("transform must not take a row of the domain to a vector longer than 2**100 times the clip")
+            raise ValueError("transform must not take a row of the domain to a vector longer than 2**40 times the clip")
         self._check_columns(d - 1)
 
     @property
@@ -224,8 +224,8 @@ class GradientSums(GaussianOrPure):
     def reading(self) -> RowSums:
         residual, vector = self._exponents
         unit = math.ldexp(1.0, vector)
-        matrix = self.transform.matrix / unit
-        matrix[:-1] *= self.domain.step
+        steps = np.append(np.full(self.transform.matrix.shape[0] - 1, self.domain.step), 1.0)
+        matrix = (self.transform.matrix * (steps[:, None] / unit)).astype(np.float32)
         add = partial(
             self.domain.add_gradients,
             family=FAMILIES.index(self.model),
@@ -233,7 +233,7 @@ class GradientSums(GaussianOrPure):
             scale=math.ldexp(1.0, -residual),
             clip=self._clip,
             matrix=matrix,
-            theta=np.array([self.coefficients]) * unit,
+            theta=np.array(self.coefficients) * unit,
         )
         return _Gradients(self.domain, self._check_columns, add, matrix.shape)
 
