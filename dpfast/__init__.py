@@ -14,6 +14,7 @@ from dpfast import (
     prior,
     psi,
     random,
+    regression,
     robust,
     smooth,
     statistics,
@@ -54,6 +55,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.regression import RegressionMoments, glm, linear_regression
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -79,6 +81,7 @@ __all__ = [
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
+    "RegressionMoments",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -94,8 +97,10 @@ __all__ = [
     "density",
     "domains",
     "families",
+    "glm",
     "histogram",
     "laws",
+    "linear_regression",
     "local",
     "m_estimate",
     "mle",
@@ -103,6 +108,7 @@ __all__ = [
     "prior",
     "psi",
     "random",
+    "regression",
     "robust",
     "robust_mean",
     "select",

@@ -48,10 +48,14 @@ cdef extern from "rows.h" nogil:
     void rows_encode_ball(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *out)
 
 cdef extern from "moments.h" nogil:
-    Py_ssize_t moments_width(Py_ssize_t d)
-    Py_ssize_t moments_scratch(Py_ssize_t d)
-    void moments_sum(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *words,
-                     const rows_sums *sums)
+    struct moments_labels:
+        select_keys keys
+        rows_ball ball
+
+    Py_ssize_t moments_width(Py_ssize_t codes)
+    Py_ssize_t moments_scratch(Py_ssize_t codes)
+    void moments_sum(const rows_table *table, const rows_ball *ball, const moments_labels *labels, double *room,
+                     double *scratch, int64_t *words, const rows_sums *sums)
 
 cdef extern from "glm.h" nogil:
     enum glm_family:
@@ -192,18 +196,44 @@ def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, 
     """
     cdef rows_table table
     cdef rows_ball ball
-    cdef rows_sums totals
-    cdef Py_ssize_t count, width
-    cdef double *room
-    cdef int64_t *words
     _describe(&table, values)
-    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d * (table.d + 3) // 2)
-    count, width = rows_room(&table), moments_width(table.d)
-    room = _scratch(count + moments_scratch(table.d) + width * width)
-    words = <int64_t *> (room + count + moments_scratch(table.d))
+    ball = _ball(center, inverse, radius, most, table.d)
+    _add_products(&table, &ball, NULL, sums)
+
+
+def add_labelled_products(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
+                          const double[::1] center not None, double inverse, double radius, double most,
+                          const double[::1] label_center not None, double label_inverse, double label_radius,
+                          double label_most):
+    """Add the same for records with labels, the codes v of d + 1 numbers: those of the row, then that of the label.
+
+    The label is in a ball of one column. All codes of a record are 0 if any of its numbers is not finite.
+
+    **Law**, **Assumes**, **Cost** and **Reference** as `add_products`, for both balls; docs/proofs/regression-sums.md.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef moments_labels label
+    _describe(&table, values)
+    if labels.ndim != 1 or cnp.PyArray_DIM(labels, 0) != table.n:
+        raise ValueError("labels must have an entry for each record")
+    describe(&label.keys, labels)
+    select_set_grid(&label.keys, -INFINITY, INFINITY, 1.0, NAN)
+    ball = _ball(center, inverse, radius, most, table.d)
+    label.ball = _ball(label_center, label_inverse, label_radius, label_most, 1)
+    _add_products(&table, &ball, &label, sums)
+
+
+cdef int _add_products(const rows_table *table, const rows_ball *ball, const moments_labels *labels,
+                       int64_t[:, ::1] sums) except -1:
+    cdef Py_ssize_t codes = table.d + (labels != NULL), count = rows_room(table), width = moments_width(codes)
+    cdef rows_sums totals = _sums(sums, codes * (codes + 3) // 2)
+    cdef double *room = _scratch(count + moments_scratch(codes) + width * width)
+    cdef int64_t *words = <int64_t *> (room + count + moments_scratch(codes))
     with nogil:
-        moments_sum(&table, &ball, room, room + count, words, &totals)
+        moments_sum(table, ball, labels, room, room + count, words, &totals)
     free(room)
+    return 0
 
 
 def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,

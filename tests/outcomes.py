@@ -339,6 +339,9 @@ def fitted(name, **options):
 FUNCTIONS |= {name: by_name(name) for name in BY_NAME}
 ESTIMATORS = {
     "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler": fitted("PrivateStandardScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler, ball": fitted("PrivateStandardScaler", radius=99.0, delta=1e-6),
+    "PrivatePCA": fitted("PrivatePCA", radius=99.0),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),

@@ -49,3 +49,17 @@ def encode_ball(
     radius: float,
     most: float,
 ) -> None: ...
+def add_labelled_products(
+    values: _Records,
+    labels: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+    label_center: NDArray[np.float64],
+    label_inverse: float,
+    label_radius: float,
+    label_most: float,
+) -> None: ...

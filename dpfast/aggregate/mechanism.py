@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,7 +116,9 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     True
     """
 
-    ordered: ClassVar[bool] = True  # blocks are made by position
+    @property
+    def ordered(self) -> bool:
+        return True  # blocks are made by position
 
     @property
     def privacy(self) -> Privacy:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid, Points
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
@@ -40,8 +41,11 @@ def median(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
@@ -51,7 +55,8 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Also `dpfast.Chunks` of such arrays.
+        NaN and None count as the lower bound, without bounds as -1.8e308, unless `missing` says otherwise. n >= 1 is
+        public unless `neighbors` is "add-remove". Also `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats, optional
@@ -65,10 +70,21 @@ def median(
         0 for a pure mechanism; positive only for "smooth-sensitivity".
     method : {"inverse-sensitivity", "smooth-sensitivity"}
         The default is pure and mostly more accurate.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. For
+        one quantile by inverse sensitivity.
+    missing : float, "lower", "half" or "drop", optional
+        What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
+        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record, which
+        makes the number of records private and so needs ``neighbors="add-remove"``. Default: that of `grid`, else
+        "lower". See docs/guides/missing.md.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data.
+    explain : bool or callable
+        True prints what the release does before it reads x: mechanism, guarantee, grid, missing values, expected error,
+        all from public numbers. A function receives the text instead.
 
     Returns
     -------
@@ -103,7 +119,8 @@ def median(
     >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
     True
     """
-    value: float = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, neighbors, missing)
+    value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value
 
 
@@ -117,8 +134,11 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float: ...
 
 
@@ -132,8 +152,11 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> NDArray[np.float64]: ...
 
 
@@ -146,8 +169,11 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
@@ -160,8 +186,9 @@ def quantile(
         In [0, 1].
     epsilon : float
         Positive; for a sequence the total of all quantiles.
-    bounds, grid, delta, method, rng, workers
-        See `median`, also for errors, cost and references.
+    bounds, grid, delta, method, neighbors, missing, rng, workers, explain
+        See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
+        otherwise. Several quantiles are for "replace-one".
 
     Returns
     -------
@@ -183,7 +210,8 @@ def quantile(
     True
     """
     statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
-    return mechanism_for(statistic, x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
+    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing)
+    return explained(mechanism, explain, x)(x, rng=rng, workers=workers)
 
 
 def trimmed_mean(
@@ -195,8 +223,10 @@ def trimmed_mean(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the mean without the floor(trim * n) smallest and largest records, epsilon-differentially private.
 
@@ -209,9 +239,10 @@ def trimmed_mean(
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
     bounds : tuple of two floats, or "private"
         See `mean`; bounds or a grid are needed.
-    epsilon, grid, delta, method, rng, workers
-        See `median`, also for errors, privacy and references. Raises a ValueError also if the number of records in the
-        mean times the number of grid points is 2**63 or more.
+    epsilon, grid, delta, method, missing, rng, workers, explain
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
+        otherwise; not "drop", as the number of records is public. Raises a ValueError also if the number of records in
+        the mean times the number of grid points is 2**63 or more.
 
     Returns
     -------
@@ -229,7 +260,8 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    return float(mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def winsorized_mean(
@@ -241,8 +273,10 @@ def winsorized_mean(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the Winsorized mean: floor(trim * n) records pulled in at each end, epsilon-differentially private.
 
@@ -253,8 +287,9 @@ def winsorized_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `trimmed_mean`, also for returns (g = n), errors, privacy, cost and references.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references. NaN counts
+        as the lower bound unless `missing` says otherwise.
 
     Examples
     --------
@@ -263,9 +298,8 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    return float(
-        mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
-    )
+    mechanism = mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def iqr(
@@ -276,8 +310,10 @@ def iqr(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the interquartile range, ``Quantile(0.75)`` minus ``Quantile(0.25)``, epsilon-differentially private.
 
@@ -286,8 +322,9 @@ def iqr(
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `median`, also for errors, privacy and references.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound, without bounds as
+        -1.8e308, unless `missing` says otherwise; not "drop", as the number of records is public.
 
     Returns
     -------
@@ -308,10 +345,10 @@ def iqr(
     True
     """
     if bounds is None and not isinstance(grid, Grid) and method == "inverse-sensitivity":
-        return range_of(quantile(x, (0.25, 0.75), epsilon=epsilon, grid=grid, delta=delta, rng=rng, workers=workers))
-    return float(
-        mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
-    )
+        mechanism = mechanism_for((0.25, 0.75), x, bounds, grid, epsilon, delta, method, missing=missing)
+        return range_of(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def huber(
@@ -323,8 +360,10 @@ def huber(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release Huber's estimate of location with corner k, epsilon-differentially private.
 
@@ -335,8 +374,9 @@ def huber(
     x : array_like of shape (n,)
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `trimmed_mean`, also for errors, privacy and references. The release is a point of the grid.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
+        otherwise. The release is a point of the grid.
 
     Notes
     -----
@@ -349,4 +389,5 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    return float(mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))

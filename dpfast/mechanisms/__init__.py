@@ -6,6 +6,7 @@ from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
@@ -18,6 +19,7 @@ __all__ = [
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "NoisyProducts",
     "NoisySums",
     "Quantiles",
     "SecondMoments",

@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
-from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast.domains import LIMB, Ball
-from dpfast.laws import NoisyIntegers, RoundedGaussians, VectorNoise, WishartDifference
-from dpfast.mechanisms.gaussian import GaussianOrPure
+from dpfast.domains import Ball
+from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.random import RandomSource
-from dpfast.rounding import root_up, up
-from dpfast.streaming import Chunks, ProductSums, RowProducts
-
-_MOST = 2**61  # of a sum in release codes
-_MOST_SCALE = 2.0**56
-_DIGITS = 22  # of the largest squared norm in release codes
-_GREATEST = 2.0**140  # in a release, in squared steps: products of two means of up to 2**61, for 2**17 columns
-
-Values = NDArray[np.float64]
+from dpfast.streaming import Chunks
 
 
 @dataclass(frozen=True, repr=False)
-class _NoisyProducts(GaussianOrPure):
-    """A mechanism that adds noise to the sum of the products v v' of the codes of rows, and to the sum of the codes.
-
-    Both sums are vectors of the entries of one symmetric matrix, the sum of a a' for a = (v, 1), in the order of
-    `numpy.triu_indices` without the last entry, which is n. Release codes are products in units of a power of two.
-    """
-
-    domain: Ball = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, Ball):
-            raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
-        object.__setattr__(self, "domain", self.domain.for_products())
-        super().__post_init__()
-        _checks.finite_scale(_GREATEST * self.domain.step * self.domain.step)
-        self._check_columns(self.domain.columns or 1)
-
-    @property
-    @abstractmethod
-    def with_sums(self) -> bool:
-        """Whether the sums of the codes are released with the products."""
-
-    @abstractmethod
-    def _release(self, moments: Values, d: int) -> Values:
-        """The release, from the means of a a', or of v v' without sums, in steps."""
-
-    @property
-    def dimensions(self) -> int:
-        return 2
+class _RowMoments(NoisyProducts):
+    """The products of the codes of rows without labels."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} release of rows in a {self.domain}: {self.privacy}>"
-
-    # ---- noise, public ----
 
     def weight(self, d: int) -> int:
         """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
@@ -73,110 +32,12 @@ class _NoisyProducts(GaussianOrPure):
         """
         return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * d)))) if self.with_sums else 0
 
-    def shift(self, n: int) -> int:
-        """The release code of a product is the product divided by this power of two, and rounded."""
-        most = self.domain.most
-        return max(0, most.bit_length() - _DIGITS, (n * most).bit_length() - 60)
-
-    def scales(self, n: int, d: int) -> list[float]:
-        """The scales of the noise on all entries: standard deviations for delta > 0, else those of `WishartDifference`.
-
-        A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `most` + c**2. The
-        Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
-        release codes adds at most 1 to each entry, hence at most d to the one norm and d**1.5 to the other.
-        """
-        c, shift = self.weight(d), self.shift(n)
-        size = Fraction(self.domain.most + c**2, 2**shift)
-        if self.mu:
-            scale = (size + (math.isqrt(d**2 // 2) + 1 if shift else 0)) / Fraction(self.mu)
-            diagonal = root_up(2 * scale**2)
-        else:
-            scale = (size + (Fraction(math.isqrt(d**3) + 1, 2) if shift else 0)) / Fraction(self.amount)
-            diagonal = up(scale)
-        row, column = self._entries(d)
-        ends = up(scale * 2**shift / c) if c else 0.0
-        scales: list[float] = np.where(column == d, ends, np.where(row == column, diagonal, up(scale))).tolist()
-        return scales
-
-    def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
-        """The standard deviations of the noise on the entries of the mean of a a', a = (x - center, 1).
-
-        In data units, before rounding. The noise on different entries is uncorrelated.
-
-        Parameters
-        ----------
-        n : int
-            The number of records, at least 1.
-        dimension : int, optional
-            d; required if the domain is for any number of columns.
-
-        Returns
-        -------
-        ndarray of shape (d + 1, d + 1), or (d, d) for `Covariance` with ``centered=False``
-        """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
-        self._check_columns(d)
-        row, column = self._entries(d)
-        scales = np.array(self.scales(n, d))
-        if not self.mu:
-            side = d + self.with_sums
-            scales *= np.sqrt(np.where(row == column, 4, 2) * (side + 1))
-        step = self.domain.step
-        deviations = self._matrix(scales * np.where(column == d, 1.0, 2.0 ** self.shift(n) * step) * step / n, d)
-        deviations[d:, d:] = 0.0
-        return deviations
-
-    def _entries(self, d: int) -> NDArray[np.int64]:
-        """The rows and columns of the entries."""
-        entries = np.stack(np.triu_indices(d + 1))[:, :-1]
-        return entries if self.with_sums else entries[:, entries[1] < d]
-
-    def _noise(self, n: int, d: int) -> VectorNoise:
-        scales = self.scales(n, d)
-        return RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, scales)
-
-    def _check_columns(self, d: int) -> None:
-        if max(*self.scales(1, d), *self.scales(_MOST // self.domain.reach, d)) > _MOST_SCALE:
-            raise ValueError(f"{self.privacy} needs noise of more than 2**56: use a larger epsilon")
-
-    # ---- the release ----
-
-    def check_records(self, n: int) -> int:
-        if super().check_records(n) * self.domain.reach >= _MOST:
-            raise ValueError(f"n times the steps in the radius must be below 2**61, not {n * self.domain.reach}")
-        return n
-
-    def reading(self) -> RowProducts:
-        return RowProducts(self.domain, self._check_columns)
-
-    def law_of(self, summary: ProductSums) -> NoisyIntegers:
-        n, d = summary.n, summary.dimension
-        return NoisyIntegers(
-            self._codes(summary), noise=self._noise(n, d), most=_MOST, decode=partial(self._decode, n=n, d=d)
-        )
-
-    def _codes(self, summary: ProductSums) -> NDArray[np.int64]:
-        d, shift = summary.dimension, self.shift(summary.n)
-        (high, low), column = summary.sums, np.triu_indices(d + 1)[1][:-1]
-        rounded = (high << (LIMB - shift)) + ((low + (1 << shift >> 1)) >> shift)
-        codes = np.where(column == d, (high << LIMB) + low, rounded)
-        return np.asarray(codes if self.with_sums else codes[column < d])
-
-    def _decode(self, codes: NDArray[np.int64], *, n: int, d: int) -> Values:
-        column = self._entries(d)[1]
-        means = codes * (np.where(column == d, 1.0, 2.0 ** self.shift(n)) / n)
-        return self._release(self._matrix(means, d), d)
-
-    def _matrix(self, entries: Values, d: int) -> Values:
-        """The symmetric matrices of these entries, with 1 in the last place of those with sums."""
-        row, column = self._entries(d)
-        matrix = np.ones((*entries.shape[:-1], d + self.with_sums, d + self.with_sums))
-        matrix[..., row, column] = matrix[..., column, row] = entries
-        return matrix
+    def _weights(self, d: int) -> tuple[Fraction, ...]:
+        return Fraction(1), Fraction(self.weight(d))
 
 
 @dataclass(frozen=True, repr=False)
-class SecondMoments(_NoisyProducts):
+class SecondMoments(_RowMoments):
     """Release the mean of the rows around a public center and the mean of their products, as one symmetric matrix.
 
     Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is
@@ -229,17 +90,12 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     ((4, 4), True)
     """
 
-    @property
-    def with_sums(self) -> bool:
-        return True
-
     def _release(self, moments: Values, d: int) -> Values:
-        units = np.append(np.full(d, self.domain.step), 1.0)
-        return np.asarray(moments * units * units[:, None])
+        return np.asarray(moments * self._units(d) * self._units(d)[:, None])
 
 
 @dataclass(frozen=True, repr=False)
-class Covariance(_NoisyProducts):
+class Covariance(_RowMoments):
     """Release the covariance matrix of the rows, NumPy's ``ddof=0``, or their second moments around a public center.
 
     Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is

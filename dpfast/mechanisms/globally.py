@@ -107,6 +107,7 @@ class GlobalSensitivity(StatisticMechanism):
         _checks.choice("noise", self.noise, _NOISES)
         if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
+        self.check_missing()
         if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         if self._on_pairs:
@@ -237,6 +238,27 @@ class GlobalSensitivity(StatisticMechanism):
         centred = np.where(n > 0, np.clip(total / np.maximum(n, 1), -h, h), 0.0)
         means = (self.grid.first + (h + centred) / 2) * self.grid.step
         return means if means.ndim else float(means)
+
+    def _explained_missing(self) -> str:
+        if isinstance(self.statistic, Count):
+            left_out = self.resolves or self.statistic.within is not None
+            return f"Missing records (NaN, None, null) are {'not ' if left_out else ''}counted"
+        return super()._explained_missing()
+
+    def _explained_error(self, n: int | None) -> str:
+        if self._on_pairs or not (n or self.hides_n):
+            return super()._explained_error(n)
+        unit = self._total.unit(self.grid) if self.hides_n else self._unit(n or 1)
+        records = "" if self.hides_n else f" for n = {n}"
+        return (
+            f"Expected error, besides that of sampling: noise of scale {float(self.scale(n or 1)) * unit:.3g}{records}"
+        )
+
+    def _unit(self, n: int) -> float:
+        """The distance of neighbouring releases for n records."""
+        if isinstance(self.statistic, (Mean, Sum)):
+            return self.grid.step / (n if isinstance(self.statistic, Mean) else 1)
+        return self.statistic.value(self.grid, n, 1)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:

@@ -13,7 +13,7 @@ _MOST_STEPS = 16
 class Schedule(NamedTuple):
     """The steps of `Descent`: the mean of the labels, second moments of the rows, then gradients.
 
-    Shares are of mu**2 for Gaussian noise, else of epsilon. Gradients get the rest, in proportion to 1, 2, 3, ...
+    Shares are of mu**2 for Gaussian noise, else of epsilon. The gradients get the rest in proportion to 1, 2, 3, ...
 
     Attributes
     ----------
@@ -22,32 +22,35 @@ class Schedule(NamedTuple):
     steps : int
         The number of gradients.
     clip : float
-        Of a gradient, in units of the root mean square length of the transformed rows times the scale of residuals.
+        The clip of a gradient, in units of the root mean square length of the transformed rows times the size of a
+        residual.
     ridge : float
-        Added to the second moments, in units of the size of their noise.
-    rate : float
-        Of a step, in units of the inverse curvature at the mean of the labels; `most_rate` is its largest value.
-    most_rate : float
+        Added to the second moments, in units of the largest eigenvalue of their noise.
     """
 
     labels: float
     moments: float
     steps: int
-    clip: float = 0.75
-    ridge: float = 0.3
-    rate: float = 1.5
-    most_rate: float = 12.0
+    clip: float
+    ridge: float
 
 
-def schedule(n: int, d: int, privacy: Privacy) -> Schedule:
-    """The schedule for n records, d coefficients with the intercept, and a guarantee in epsilon or in mu.
+def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
+    """The schedule for n records, p coefficients with the intercept, and a guarantee in mu or epsilon.
 
-    A step shrinks the distance to the solution by a factor, and the noise grows with the number of steps; so their
-    number is the logarithm of n relative to the noise.
+    Each step shrinks the distance to the solution by a factor, and the noise grows with the number of steps; so their
+    number is proportional to the logarithm of n relative to the noise.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> from dpfast.regression import schedule
+    >>> schedule(10_000, 11, dpf.Privacy(1.0))
+    Schedule(labels=0.02, moments=0.2, steps=4, clip=0.75, ridge=0.3)
     """
     if privacy.mu is not None:
-        noise, growth, moments = 2 * math.sqrt(d) / (n * float(privacy.mu)), 1.25, 0.15
+        noise, growth, clip = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 1.0
     else:
-        noise, growth, moments = 2 * d / (n * float(privacy.epsilon)), 0.625, 1 / 3
+        noise, growth, clip = 2 * p / (n * privacy.amount), 0.65, 0.75
     steps = round(growth * math.log(1 / noise)) if noise < 1 else 1
-    return Schedule(labels=0.02, moments=moments, steps=min(max(steps, 1), _MOST_STEPS))
+    return Schedule(labels=0.02, moments=0.2, steps=min(max(steps, 1), _MOST_STEPS), clip=clip, ridge=0.3)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers
@@ -74,8 +72,3 @@ class Labelled:
     def columns(self) -> int:
         """The number of columns d of the rows."""
         return int(self.rows.shape[1])
-
-    def split(self, parts: int) -> list[Labelled]:
-        """The records in at most `parts` pieces of nearly equal length, in order."""
-        ends = np.linspace(0, len(self), parts + 1).astype(np.int64).tolist()
-        return [self[start:stop] for start, stop in pairwise(ends)]

@@ -22,8 +22,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpfast.sklearn import (
     PrivateHistogramDensity,
     PrivateLogisticRegression,
+    PrivatePCA,
     PrivateQuantileTransformer,
     PrivateRobustScaler,
+    PrivateStandardScaler,
 )
 
 ESTIMATORS = [PrivateRobustScaler, PrivateQuantileTransformer, PrivateHistogramDensity]
@@ -59,6 +61,10 @@ def _expected_failures(estimator):
         PrivateQuantileTransformer(**OPTIONS),
         PrivateQuantileTransformer(output_distribution="normal", **OPTIONS),
         PrivateHistogramDensity(**OPTIONS),
+        PrivateStandardScaler(**OPTIONS),
+        PrivateStandardScaler(delta=1e-6, radius=100.0, center=1.0),
+        PrivatePCA(radius=100.0, epsilon=1000.0, random_state=0),
+        PrivatePCA(1, radius=100.0, delta=1e-6, centered=False, whiten=True),
         PrivateLogisticRegression(blocks=1, epsilon=1000.0, random_state=0, **AGGREGATE),
         PrivateLogisticRegression(blocks=1, epsilon=1e9, **AGGREGATE),
         PrivateLogisticRegression(epsilon=20.0, random_state=0, **LOCAL),

@@ -19,8 +19,6 @@ def test_pairs_and_matrices():
         np.testing.assert_array_equal(records.rows, X)
         np.testing.assert_array_equal(records.labels, Y)
         np.testing.assert_array_equal(records[np.array([4, 1])].rows, X[[4, 1]])
-        assert [len(piece) for piece in records.split(4)] == [1, 2, 1, 2]
-        np.testing.assert_array_equal(np.concatenate([p.labels for p in records.split(4)]), Y)
     assert Labelled.of((X.astype(np.float32)[::2], Y[::-2])).rows.dtype == np.float32
     assert "5." not in repr(Labelled.of((X, Y)))
 
