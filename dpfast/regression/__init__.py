@@ -7,6 +7,7 @@ from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.linear import RegressionMoments, linear_regression
 from dpfast.regression.models import LogisticFit, PoissonFit
 from dpfast.regression.schedule import Schedule, schedule
+from dpfast.regression.slopes import TheilSen, theil_sen
 
 __all__ = [
     "Descent",
@@ -17,8 +18,10 @@ __all__ = [
     "PoissonFit",
     "RegressionMoments",
     "Schedule",
+    "TheilSen",
     "Transform",
     "glm",
     "linear_regression",
     "schedule",
+    "theil_sen",
 ]
