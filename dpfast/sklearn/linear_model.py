@@ -278,8 +278,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         """
         method = self._method()
         classes, privacy = checked_classes(self.classes), self._privacy()
-        if privacy.delta and method != "sums":
-            raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {privacy.delta!r}")
+        if method != "sums" and _checks.delta_down(self.delta):
+            raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {self.delta!r}")
         intercept = _checks.flag("fit_intercept", self.fit_intercept)
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(class_codes(y, classes), warn=True)
@@ -292,8 +292,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
         """The slopes and the intercept of noisy gradient steps."""
         n, d = X.shape
-        descent = Descent(n=n, d=d, domain=self._ball(d), privacy=self._privacy(), intercept=intercept)
-        rng, label = self._rng(), f"{type(self).__name__}: {descent!r}"
+        ball, privacy, rng = self._ball(d), self._privacy(), self._rng()
+        descent = Descent(n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)
+        label = f"{type(self).__name__}: <logistic regression of rows in a {ball}: {privacy}>"
         with spending(descent.privacy_profile, label=label, of=self):
             while descent.mechanism is not None:
                 descent.advance(descent.mechanism((X, y), rng=rng))

@@ -264,7 +264,7 @@ class TestSums:
             ).mu
         )
         assert len(ledger.charges) == 3
-        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <")
+        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <logistic regression")
 
     @pytest.mark.parametrize("backend", ["threading"])
     def test_a_search_charges_the_ledger_for_every_fit(self, backend):
