@@ -448,7 +448,10 @@ ESTIMATORS = {
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
     "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
-    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
+    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0)),
+    "PrivateLogisticRegression, blocks": fitted(
+        "PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), method="blocks", blocks=2
+    ),
     "PrivateLogisticRegression, local": fitted(
         "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
     ),
