@@ -120,7 +120,7 @@ def main(arguments=None):
     quick = parser.parse_args(arguments).quick
     rows = []
     for setting in SETTINGS:
-        count = 5 if quick else 200 if setting.n > 100_000 else 2000
+        count = 5 if quick else 100 if setting.n > 100_000 else 1000
         estimates, usual = setting.estimates(count), setting.width()
         with np.errstate(over="ignore"):  # of all floats
             widths = estimates[:, 2] - estimates[:, 1]

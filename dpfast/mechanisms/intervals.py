@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, ndtri
+from scipy.special import betainc, ndtri
 
 from dpfast import _checks, _containers
 from dpfast.grid import Grid, Points, check_grid, check_points
@@ -297,9 +297,10 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
     start, stop = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
     width = -(-(stop + 1 - start) // _CELLS)
     cells = np.arange(start, stop + 1, width)
-    before = np.append(cells, stop + 1) - 1.0
-    ends = np.where(before < 0, 0.0, bdtr(np.maximum(before, 0.0), n, p))
-    masses, least = np.diff(ends), float(ends[0])
+    first = np.append(cells, stop + 1).astype(np.float64)
+    inner = np.clip(first, 1.0, n)
+    below = np.where(first > n, 1.0, np.where(first < 1, 0.0, betainc(n + 1 - inner, inner, 1 - p)))  # P(B < first)
+    masses, least = np.diff(below), float(below[0])
 
     def wrong(k: int) -> float:
         return least + float(masses @ cdf((k - cells).astype(np.float64)))
