@@ -468,7 +468,7 @@ def resolved(values: NDArray[Any], grids: Sequence[Points]) -> NDArray[Any]:
 
 def check_missing(kind: str, grids: Sequence[Points], *, hides_n: bool) -> None:
     """Raise a ValueError if the policy for missing records does not fit the guarantee of a kind of mechanism."""
-    policies = {grid.missing for grid in grids}
+    policies = {grid.missing for grid in grids if isinstance(grid, Points)}
     if "drop" in policies and not hides_n:
         raise ValueError(
             f"missing='drop' makes the number of records private: it needs neighbors='add-remove', not a public number "
