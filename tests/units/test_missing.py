@@ -254,6 +254,9 @@ def test_the_guarantee_holds_on_all_small_datasets_with_missing_records(mechanis
     found = audit.verify(made, n=n, values=2 if mechanism.dimensions == 2 else 3, grids=grids)
     assert found.holds, found
     assert found.pairs > 0
+    if not mechanism.hides_n:
+        with pytest.raises(ValueError, match="ordered must be True"):
+            audit.verify(made, n=n, ordered=False)
 
 
 @dataclasses.dataclass(frozen=True)
