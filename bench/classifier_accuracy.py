@@ -4,7 +4,8 @@ Logistic regression: d independent standard normal columns, slopes of Euclidean 
 1/2; new people in each run. The loss is the share of correct predictions of new rows, relative to scikit-learn's fit
 without penalty to the same people. Scalers: errors of the center and the scale of columns. Principal components: the
 share of the variance that they capture, for normal rows with deviations 1, 1/2, 1/3, ... along random directions, in a
-ball of 1.5 times the root of their total variance. diffprivlib's models are included if they are installed and work with this scikit-learn.
+ball of 1.5 times the root of their total variance. diffprivlib's models are included if they are installed and work
+with this scikit-learn.
 """
 
 import argparse
@@ -129,6 +130,7 @@ def scaler_rows(runs):
 # ---- principal components ----
 
 KEPT = 2
+COMPONENT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
 SECONDS = 10
 
 
@@ -179,9 +181,6 @@ def component_rows(runs):
         radius = 1.5 * math.sqrt(np.sum(1 / np.arange(1, d + 1) ** 2))
         for name, make in decompositions(radius).items():
             yield [size(n), d, name, *(captured(make, n, d, e, runs, rng, others, name) for e in COMPONENT_EPSILONS)]
-
-
-COMPONENT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
 
 def heads(epsilons):

@@ -40,6 +40,7 @@ from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
     Covariance,
+    Estimate,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
@@ -51,11 +52,12 @@ from dpfast.mechanisms import (
     SmoothSensitivity,
     bounds,
     covariance,
+    interval,
     m_estimate,
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.regression import RegressionMoments, linear_regression
+from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -66,6 +68,7 @@ __all__ = [
     "Chunks",
     "Covariance",
     "EntropyError",
+    "Estimate",
     "FloatGrid",
     "GlobalSensitivity",
     "Grid",
@@ -89,6 +92,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "TheilSen",
     "audit",
     "bounds",
     "by_group",
@@ -97,7 +101,9 @@ __all__ = [
     "density",
     "domains",
     "families",
+    "glm",
     "histogram",
+    "interval",
     "laws",
     "linear_regression",
     "local",
@@ -115,6 +121,7 @@ __all__ = [
     "statistics",
     "streaming",
     "synthesize",
+    "theil_sen",
     "theory",
 ]
 __all__ += location.__all__

@@ -43,7 +43,8 @@ def by_group(
     mechanism : Mechanism
         The release for each group: floats, or arrays of one shape.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows
-        Private data, of the kind that the mechanism requires; never modified.
+        Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
+        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group.
     labels : array_like of int, shape (n,)
         The group of each record, 0..num_groups - 1, in any order. A record whose label is outside this range, masked or
         null is dropped. With private labels, a record whose label is not a whole number (NaN, None in a list, 0.5,

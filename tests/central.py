@@ -30,6 +30,15 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
     ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],
+    dpf.RegressionMoments: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "labels": domains.Ball(60.0, center=40.0)},
+        {
+            "domain": lambda grid: domains.Ball(grid.upper),
+            "labels": domains.Ball(99.0),
+            "delta": 1e-3,
+            "intercept": False,
+        },
+    ],
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
@@ -45,6 +54,11 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.TheilSen: [
+        {"matchings": 3},
+        {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
+        {"standard_error": True, "epsilon": 900.0},
+    ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
@@ -56,7 +70,9 @@ ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
     dpf.NoisySums,
+    dpf.RegressionMoments,
     dpf.SecondMoments,
+    dpf.TheilSen,
     IndependentColumns,
     RangeFreeBoxes,
 )  # a record is a row

@@ -44,7 +44,10 @@ NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000] 
 def points(rng):
     """A grid of any kind."""
     if rng.random() < 0.2:
-        options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
+        options = {
+            "resolution": pick(rng, [0.0, 2.0**-14, *STEPS]),
+            "missing": pick(rng, [None, 0.0, 1e308, "half", "drop"]),
+        }
         ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
         return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
     return grid(rng)
@@ -57,7 +60,11 @@ def grid(rng):
         first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
         with contextlib.suppress(ValueError):
             made = dpf.Grid(first * step, (first + size - 1) * step, step=step)
-            return made if rng.random() < 0.7 else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0]))
+            return (
+                made
+                if rng.random() < 0.7
+                else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0, "half", "drop"]))
+            )
 
 
 def statistic(rng):
@@ -97,11 +104,20 @@ def domain(rng):
             return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
 
 
+def label_ball(rng):
+    """A domain of labels of any size."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": points,
     "domain": domain,
+    "labels": label_ball,
+    "intercept": lambda rng: pick(rng, [True, False]),
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
@@ -137,6 +153,11 @@ PARAMETERS = {
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
+    "slope_grid": points,
+    "intercept_grid": points,
+    "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
+    "standard_error": lambda rng: pick(rng, [True, False]),
+    "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -244,6 +265,20 @@ def pairs(x):
     return x[:, :2], x[:, 2]
 
 
+def shown(fit):
+    """The numbers of a fit and its intervals, in one array."""
+    return np.concatenate(
+        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
+    )
+
+
+def lines(x):
+    """Rows of two numbers as the records of a regression on one column."""
+    if isinstance(x, list):
+        return [row[0] for row in x], [row[1] for row in x]
+    return x[:, 0], x[:, 1]
+
+
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
@@ -261,6 +296,10 @@ FUNCTIONS = {
     "local.glm, linear": lambda x, source, epsilon: local.glm(
         *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
     ),
+    "theil_sen": lambda x, source, epsilon: dpf.theil_sen(*lines(x), epsilon=epsilon, rng=source),
+    "theil_sen, bounds": lambda x, source, epsilon: dpf.theil_sen(
+        *lines(x), slope_bounds=(-3.0, 3.0), intercept_bounds=(0.0, 99.0), epsilon=epsilon, matchings=1, rng=source
+    ),
     "mle, linear": lambda x, source, epsilon: dpf.mle(
         pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
@@ -269,6 +308,14 @@ FUNCTIONS = {
     ),
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "linear_regression": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), radius=3.0, label_bound=99.0, epsilon=epsilon, center=1e6, rng=source)
+    ),
+    "linear_regression, Gaussian": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
+        )
     ),
     "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
@@ -309,6 +356,31 @@ FUNCTIONS = {
     "histogram, Gaussian": lambda x, source, epsilon: dpf.histogram(
         x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
+    "mean, half of missing": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "mean, private bounds, half of missing": lambda x, source, epsilon: dpf.mean(
+        x, bounds="private", epsilon=epsilon, missing="half", rng=source
+    ),
+    "mean, missing left out": lambda x, source, epsilon: dpf.mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "median, no bounds, missing left out": lambda x, source, epsilon: dpf.median(
+        x, epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "count, missing left out": lambda x, source, epsilon: dpf.count(x, epsilon=epsilon, missing="drop", rng=source),
+    "histogram, missing left out": lambda x, source, epsilon: dpf.histogram(
+        x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
+    "density, half of missing": lambda x, source, epsilon: dpf.density(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "robust_mean, half of missing": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, missing="half", rng=source
+    ),
+    "sum of rows, missing left out": lambda x, source, epsilon: dpf.sum(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", missing="drop", rng=source
+    ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
@@ -330,7 +402,7 @@ def fitted(name, **options):
 
     def call(x, source, epsilon):
         made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
-        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        learnt = vars(made.fit(*pairs(x)) if name.endswith("Regression") else made.fit(x))
         return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
 
     return call
@@ -344,6 +416,7 @@ ESTIMATORS = {
     "PrivatePCA": fitted("PrivatePCA", radius=99.0),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
+    "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
     "PrivateLogisticRegression, local": fitted(
         "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
@@ -352,9 +425,13 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
+ROWS_OF |= {"theil_sen": 2, "theil_sen, bounds": 2}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
+_PAIRS = ("glm", "mle", "Regression", "linear", "theil")
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in _PAIRS)}
 
 
 def local_jobs(rng, n=None):

@@ -38,9 +38,11 @@ RELEASES = {
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
+    "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
     "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
         lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E

@@ -79,8 +79,8 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None
         "--missing",
         type=policy,
         metavar="VALUE",
-        help="value of empty or non-numeric cells; or lower, the lower bound (default); half, each bound by turns; drop, "
-        "not a record, with --neighbors add-remove",
+        help="what empty or non-numeric cells count as: a number; lower, the lower bound (default); half, each bound "
+        "by turns; drop, not as records, with --neighbors add-remove",
     )
 
 

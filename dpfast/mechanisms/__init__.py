@@ -2,7 +2,9 @@
 
 from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
+from dpfast.mechanisms.estimates import interval
 from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.intervals import Estimate
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
@@ -15,6 +17,7 @@ from dpfast.mechanisms.sums import NoisySums
 
 __all__ = [
     "Covariance",
+    "Estimate",
     "GlobalSensitivity",
     "InverseSensitivity",
     "MEstimator",
@@ -28,6 +31,7 @@ __all__ = [
     "StatisticMechanism",
     "bounds",
     "covariance",
+    "interval",
     "m_estimate",
     "select",
 ]

@@ -163,6 +163,10 @@ class _PrivatelyBounded(Mechanism):
         return self._on(Grid(0, _MOST_POINTS - 1, step=1, missing=self.missing))
 
     @property
+    def ordered(self) -> bool:
+        return self._largest.ordered
+
+    @property
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, self._largest.privacy.delta)
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.domains import Ball
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.random import RandomSource
 from dpfast.streaming import Chunks
@@ -23,6 +24,9 @@ class _RowMoments(NoisyProducts):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} release of rows in a {self.domain}: {self.privacy}>"
+
+    def _explained_missing(self) -> str:
+        return "A row with NaN or an infinity counts as the center of the ball"
 
     def weight(self, d: int) -> int:
         """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
@@ -157,6 +161,7 @@ def covariance(
     step: float | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> NDArray[np.float64]:
     """Release the covariance matrix of rows, (epsilon, delta)-differentially private for one replaced row.
 
@@ -185,6 +190,8 @@ def covariance(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -219,5 +226,5 @@ def covariance(
     """
     ball = Ball(radius, center=center, step=step)
     mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
-    release: NDArray[np.float64] = mechanism(X, rng=rng, workers=workers)
+    release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

@@ -296,7 +296,8 @@ differential privacy) for one record replaced (the number of records is public)>
     def _with_public_n(self) -> InverseSensitivity:
         """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
         q = _level(self.statistic)
-        return replace(self, epsilon=float(Fraction(self._rate) / max(q, 1 - q)), neighbors="replace-one")
+        epsilon, grid = float(Fraction(self._rate) / max(q, 1 - q)), self.grid.with_missing("lower")
+        return replace(self, epsilon=epsilon, grid=grid, neighbors="replace-one")
 
     def _stretch(self, n: int) -> tuple[int, int]:
         """The first and last rank needed if n is private; outside 1..n one rank on each side is enough."""

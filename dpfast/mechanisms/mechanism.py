@@ -19,7 +19,7 @@ from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refused
 from dpfast.streaming import Chunks, Reading, State
 
-_RESOLVED = 2**20  # records in which missing ones are resolved at once: an even number
+_RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 
 
 class Mechanism(Predicted, Carrier, ABC):
@@ -67,9 +67,12 @@ class Mechanism(Predicted, Carrier, ABC):
 
     @property
     def points(self) -> tuple[Points, ...]:
-        """The public grids of the records: one for each column, a single one for all, or none."""
-        grids = getattr(self, "grids", None) or getattr(self, "grid", None) or ()
-        return (grids,) if isinstance(grids, Points) else tuple(grids)
+        """The public grids of the records, `grids` or `grid`: one for each column, a single one for all, or none."""
+        for given in (getattr(self, "grids", None), getattr(self, "grid", None)):
+            grids = (given,) if isinstance(given, Points) else given
+            if isinstance(grids, (tuple, list)) and grids and all(isinstance(grid, Points) for grid in grids):
+                return tuple(grids)
+        return ()
 
     @cached_property
     def resolves(self) -> bool:
@@ -85,7 +88,8 @@ class Mechanism(Predicted, Carrier, ABC):
 
         Constructors call it, and every reading of records.
         """
-        check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
+        if self.resolves:
+            check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
 
     def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""
@@ -133,9 +137,10 @@ class Mechanism(Predicted, Carrier, ABC):
         reading = self.reading()
         values = reading.records(x)
         self.check_records(len(values))
-        if len(values) > _RESOLVED and self.resolves:
-            return self.start().read([values], workers=workers).summary()
-        [values] = self.resolved(values)
+        if self.resolves:
+            if len(values) > _RESOLVED:
+                return self.start().read([values], workers=workers).summary()
+            [values] = self.resolved(values)
         return reading.of(values, threads)
 
     @charged
@@ -210,6 +215,23 @@ class Mechanism(Predicted, Carrier, ABC):
     def _explained_error(self, n: int | None) -> str:
         """What is known of the expected error from public numbers."""
         return "The error depends on the data: the mechanism's error(n, ...) predicts it from public assumptions"
+
+    def noise_interval(
+        self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
+    ) -> tuple[float, float]:
+        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+
+        `GlobalSensitivity` documents it; the noise of other mechanisms has no public scale.
+
+        Raises
+        ------
+        TypeError
+            If the spread of the release depends on the data: `dpfast.interval` makes an estimate with an interval.
+        """
+        raise TypeError(
+            f"the spread of a {type(self).__name__} release depends on the data: dpfast.interval releases a statistic "
+            f"together with an interval"
+        )
 
     def start(self) -> State:
         """Return the empty state of a stream, for data in chunks or on several machines.

@@ -19,7 +19,6 @@ from dpfast.regression.fit import Fit
 from dpfast.streaming import Chunks, Labelled, LabelledProducts
 
 _PARTS = 64  # of 1 in the weight of labels
-_PRIOR = 2.0  # of the moment estimate of the variance of a coefficient
 _LEAST_SHARE = 0.1  # of the noise in products with the label, that the coefficients are assumed to explain
 _ROUNDING = 2.0**-24  # of a code, in radii
 _GREATEST = 2.0**200  # coefficient, in label bounds per radius
@@ -199,8 +198,9 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
 
     fixed = float(np.sum(centered**2 @ score(np.append(np.zeros(d), label_mean**2))))
     each = float(np.sum(centered**2 @ (noise[:, :d] @ np.ones(d))))
-    size = max(float(np.sum(raw**2)), float(np.sum(noise[:d, :d])))
-    prior = _PRIOR * max(float(products @ products) - fixed, _LEAST_SHARE * fixed) / size
+    spread = float(np.sum(noise[:d, :d]))
+    size = max(float(np.sum(raw**2)) - spread, float(np.sum(raw)) ** 2 / d, 0.01 * spread)
+    prior = max(float(products @ products) - fixed, _LEAST_SHARE * fixed) / size
     ridge = (fixed / prior + each) / d
     inverse = eigenvalues / (eigenvalues**2 + ridge)
     solve, left = (vectors * inverse) @ vectors.T, (vectors * (1 - inverse * eigenvalues)) @ vectors.T

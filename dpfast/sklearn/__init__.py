@@ -8,11 +8,12 @@ Guide: docs/guides/sklearn.md
 
 from dpfast.sklearn.decomposition import PrivatePCA
 from dpfast.sklearn.density import PrivateHistogramDensity
-from dpfast.sklearn.linear_model import PrivateLogisticRegression
+from dpfast.sklearn.linear_model import PrivateLinearRegression, PrivateLogisticRegression
 from dpfast.sklearn.preprocessing import PrivateQuantileTransformer, PrivateRobustScaler, PrivateStandardScaler
 
 __all__ = [
     "PrivateHistogramDensity",
+    "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivatePCA",
     "PrivateQuantileTransformer",

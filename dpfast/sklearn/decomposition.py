@@ -38,7 +38,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     epsilon : float
         Positive; budget of the whole fit.
     delta : float
-        0 for a pure guarantee. Positive: Gaussian noise, which is less.
+        0 for a pure guarantee. Positive: Gaussian noise, which is less from about ten columns on.
     centered : bool
         Whether to subtract the mean of the rows, which is released with the products. False: `center` is subtracted, as
         for columns that are standardised, with less noise.

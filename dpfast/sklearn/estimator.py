@@ -121,11 +121,11 @@ class PrivateEstimator(Carrier, BaseEstimator):
         with self._paid(mechanisms):
             return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
 
-    def _released(self, mechanism: Mechanism, rows: NDArray[Any]) -> NDArray[np.float64]:
+    def _released(self, mechanism: Mechanism, records: Any) -> NDArray[np.float64]:
         """Charge and make one release of the mechanism."""
         rng = self._rng()
         with self._paid([mechanism]):
-            release: NDArray[np.float64] = mechanism(rows, rng=rng)
+            release: NDArray[np.float64] = mechanism(records, rng=rng)
         return release
 
     def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Private logistic regression."""
+"""Private linear and logistic regression."""
 
 from __future__ import annotations
 
@@ -8,19 +8,126 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.aggregate import SampleAndAggregate
+from dpfast.domains import Ball
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
 from dpfast.privacy import Privacy
+from dpfast.regression import RegressionMoments
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
+    """Linear regression from one private release of sums of products.
+
+    (epsilon, delta)-differentially private for one replaced row and label; the number of rows is public.
+
+    Parameters
+    ----------
+    radius : float
+        Public bound on the distance of a row from the center, in the l2 norm; rows farther away are moved to it.
+        Standardise columns of different scales first.
+    label_bound : float
+        Public bound on the distance of a label from `label_center`; labels farther away are moved to it.
+    center, label_center : float or d floats, float
+        Public: guesses of the mean of the rows and of the labels.
+    epsilon : float
+        Positive; budget of the whole fit.
+    delta : float
+        0 for a pure guarantee. Positive: Gaussian noise, which is less from about ten columns on.
+    fit_intercept : bool
+        False: the fit goes through the centers, with less noise.
+    random_state : int, RandomState or numpy.random.Generator, optional
+        Makes the fit reproducible, hence not private. Default: the secure generator.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+    intercept_ : float
+    standard_errors_ : ndarray of shape (d,)
+        Of the coefficients: of sampling and of the noise together.
+    fit_ : dpfast.regression.Fit
+        The release, with confidence intervals.
+    privacy_ : Privacy
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Privacy: one release of `dpfast.RegressionMoments`; the fit is post-processing. There is no ``sample_weight``:
+    weights would increase the influence of a row.
+    Missing: a row with NaN or an infinity, in the row or the label, counts as a row and a label at the centers.
+    Cost: one pass over X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast.sklearn import PrivateLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (50_000, 2))
+    >>> y = 3 + X @ [1, -2] + rng.normal(size=50_000)
+    >>> model = PrivateLinearRegression(radius=1.5, label_bound=6.0, label_center=3.0, epsilon=1.0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1, -2]).max() < 0.1), bool(abs(model.intercept_ - 3) < 0.1)
+    (True, True)
+    >>> bool(model.score(X, y) > 0.6)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        radius: float | None = None,
+        label_bound: float | None = None,
+        center: Any = 0.0,
+        label_center: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.radius = radius
+        self.label_bound = label_bound
+        self.center = center
+        self.label_center = label_center
+        self.epsilon = epsilon
+        self.delta = delta
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any) -> Self:
+        """Release the regression, for X, (n, d), and y, (n,), of any numeric dtype; spends the budget once."""
+        privacy, intercept = self._privacy(), _checks.flag("fit_intercept", self.fit_intercept)
+        if self.label_bound is None:
+            raise ValueError("label_bound must be given: it is public, chosen without access to the data")
+        labels_in = Ball(self.label_bound, center=self.label_center)
+        values = self._rows(X, y, reset=True)
+        labels = column_or_1d(_containers.numbers("y", y), warn=True)
+        check_consistent_length(values, labels)
+        mechanism = RegressionMoments(
+            domain=self._ball(values.shape[1]),
+            labels=labels_in,
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            intercept=intercept,
+        )
+        self.fit_ = mechanism.fit(self._released(mechanism, (values, labels)), len(values))
+        self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
+        self.standard_errors_, self.privacy_ = self.fit_.standard_errors, mechanism.privacy
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict the label of each row; NaN for a row with NaN."""
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        with np.errstate(all="ignore"):  # a row may contain infinities
+            return np.asarray(rows @ self.coef_ + self.intercept_)
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):

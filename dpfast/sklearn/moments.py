@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast.domains import Ball, Box
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_missing
 from dpfast.mechanisms import NoisySums
 from dpfast.statistics import Mean
 
@@ -39,6 +39,7 @@ class ColumnMoments:
         domain.check_columns(d)
         self.domain, self.d = domain, d
         if isinstance(domain, Box):
+            check_missing(type(self).__name__, domain.grids, hides_n=False)
             self.middle, self.half = _middles_and_halves(domain.grids_of(d))
             self.weight, self.mechanism = _in_a_box(d, epsilon, delta)
         else:

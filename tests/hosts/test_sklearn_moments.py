@@ -219,6 +219,10 @@ class TestStandardScaler:
         rows[::2, 2] = math.nan
         in_box = PrivateStandardScaler(bounds=BOUNDS, epsilon=1e4).fit(rows)
         assert in_box.mean_[2] == pytest.approx((rows[1::2, 2].mean() - 3.0) / 2, abs=0.05)
+        half = PrivateStandardScaler(bounds=dpf.Grid(-10, 10, missing="half"), epsilon=1e4).fit(rows)
+        assert half.mean_[2] == pytest.approx((rows[1::2, 2].mean() - 10.0) / 2, abs=0.05)  # at even positions
+        with pytest.raises(ValueError, match="missing='drop' makes the number of records private"):
+            PrivateStandardScaler(bounds=dpf.Grid(-10, 10, missing="drop")).fit(X)
         in_ball = PrivateStandardScaler(epsilon=1e4, **BALL).fit(rows)
         filled = np.where(np.isnan(rows).any(axis=1)[:, None], BALL["center"], rows)
         assert in_ball.var_ == pytest.approx(filled.var(axis=0), abs=0.5)

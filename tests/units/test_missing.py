@@ -14,6 +14,7 @@ from dpfast.domains import Ball, Box
 from dpfast.grid import resolved
 from dpfast.laws import ClampedNoise, DiscreteLaplace
 from dpfast.mechanisms import mechanism as base
+from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import Count, Mean, Median, Quantile, Sum, Variance
 from dpfast.streaming import Codes
 from tests.central import central, name, outcome, same, shaped
@@ -345,6 +346,18 @@ def test_dropped_records_change_totals_as_one_record_does(statistic):
     assert center[(NAN, NAN)] == center[()]
 
 
+def test_the_error_does_not_depend_on_the_policy():
+    for neighbors, missing in (("add-remove", "drop"), ("replace-one", "half")):
+        usual = dpf.InverseSensitivity(Quantile(0.3), grid=TINY, epsilon=1.0, neighbors=neighbors)
+        assert on(usual, missing).error(50, density=0.2) == usual.error(50, density=0.2)
+
+
+def test_private_bounds_follow_the_order_for_halves():
+    half = mechanism_for(Mean(), [1.0], "private", None, 1.0, 0.0, "global-sensitivity", missing="half")
+    usual = mechanism_for(Mean(), [1.0], "private", None, 1.0, 0.0, "global-sensitivity")
+    assert (half.ordered, usual.ordered) == (True, False)
+
+
 def test_counts():
     x = np.where(np.arange(1000) % 4, 1.0, NAN)
     count = {missing: dpf.count(x, epsilon=50.0, missing=missing) for missing in (None, "lower", 3.0, "drop")}
@@ -579,8 +592,11 @@ def test_an_explanation_comes_before_the_data_are_read_and_costs_nothing(functio
 
 def test_explanations_of_arrays(capsys):
     X = np.random.default_rng(0).normal(50, 10, (500, 2))
-    assert dpf.mean(X, radius=100.0, epsilon=1.0, explain=True).shape == (2,)
-    assert "A row with NaN or an infinity counts as the center of the ball" in capsys.readouterr().out
+    for function in (dpf.mean, dpf.covariance):
+        assert function(X, radius=100.0, epsilon=1.0, explain=True).shape[0] == 2
+        assert "A row with NaN or an infinity counts as the center of the ball" in capsys.readouterr().out
+    dpf.mle(X[:, 0], "exponential", bounds=(0.001, 1.0), epsilon=1.0, explain=True)
+    assert "outside the support of the family, are left out of their public block" in capsys.readouterr().out
     dpf.histogram(X, 3, bounds=(0, 100), epsilon=1.0, missing="half", explain=True)
     assert "as 100 at odd ones" in capsys.readouterr().out
     dpf.density(X[:, 0], bounds=(0, 100), epsilon=1.0, explain=True)
