@@ -17,6 +17,7 @@ from dpfast.regression.fit import Fit
 Values = NDArray[np.float64]
 
 _MOST_PREDICTOR = 700.0  # whose exponential is finite
+_WITHIN = 0.7  # of the residuals are taken to be within Huber's constant
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -175,7 +176,7 @@ class Huber(Model):
         return self.bound
 
     def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        return np.ones_like(t), np.zeros_like(t), np.zeros_like(t)
+        return np.full_like(t, _WITHIN), np.zeros_like(t), np.zeros_like(t)
 
     def variance(self) -> float | None:
         return self.bound * self.bound
