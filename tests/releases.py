@@ -32,6 +32,10 @@ RELEASES = {
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
     "dpf.bounds": lambda: dpf.bounds(X, **E),
+    "dpf.interval": lambda: [
+        *(dpf.interval(name, X, **B) for name in ("median", "mean", "std", "sum")),
+        dpf.interval("median", X, **E),
+    ],
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
@@ -56,7 +60,7 @@ RELEASES = {
     "local.median_naive": lambda: local.median_naive(X, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
-TIMES = {"dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
+TIMES = {"dpf.interval": 5, "dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
 # These release nothing, or return a value that is documented as private.
