@@ -258,7 +258,7 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
     cdef rows_ball ball
     cdef rows_sums totals
     cdef glm_step step
-    cdef Py_ssize_t count, width, i, j, length = matrix.shape[1], wide = GLM_WIDE
+    cdef Py_ssize_t count, width, place, i, j, length = matrix.shape[1], wide = GLM_WIDE
     cdef double *room
     cdef double *coefficients
     cdef float *padded
@@ -278,8 +278,9 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
     coefficients, padded = room + count, <float *> (room + count + width)
     for j in range(width):
         coefficients[j] = theta[j] if j < length else 0.0
+        place = (j - j % wide) * (table.d + 1) + j % wide
         for i in range(table.d + 1):
-            padded[(j - j % wide) * (table.d + 1) + i * wide + j % wide] = matrix[i, j] if j < length else 0.0
+            padded[place + i * wide] = matrix[i, j] if j < length else 0.0
     step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, padded, coefficients)
     with nogil:
         glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
