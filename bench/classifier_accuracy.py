@@ -45,7 +45,8 @@ def methods(d):
 
     radius = math.sqrt(d) + 1
     ours = partial(PrivateLogisticRegression, classes=(False, True))
-    made = {"aggregate": partial(ours, bounds=(-3, 3))}
+    made = {"sums": partial(ours, radius=radius), "sums, delta = 1e-6": partial(ours, radius=radius, delta=1e-6)}
+    made["blocks"] = partial(ours, method="blocks", bounds=(-3, 3))
     made["local"] = partial(ours, method="local", radius=radius, bound=2.5 * radius)
     if peer is not None:
         made["diffprivlib"] = partial(peer.LogisticRegression, data_norm=radius, max_iter=1000)

@@ -57,7 +57,7 @@ from dpfast.mechanisms import (
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.regression import RegressionMoments, TheilSen, linear_regression, theil_sen
+from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -101,6 +101,7 @@ __all__ = [
     "density",
     "domains",
     "families",
+    "glm",
     "histogram",
     "interval",
     "laws",

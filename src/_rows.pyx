@@ -68,7 +68,7 @@ cdef extern from "glm.h" nogil:
         double most
         Py_ssize_t length
         Py_ssize_t width
-        const double *matrix
+        const float *matrix
         const double *theta
 
     Py_ssize_t glm_scratch(Py_ssize_t d, Py_ssize_t width)
@@ -236,27 +236,19 @@ cdef int _add_products(const rows_table *table, const rows_ball *ball, const mom
     return 0
 
 
-cdef void _pad(const double[:, ::1] values, Py_ssize_t width, double *out) noexcept:
-    """Copy rows to rows of `width` numbers, with zeros beyond theirs."""
-    cdef Py_ssize_t i, j
-    for i in range(values.shape[0]):
-        for j in range(width):
-            out[i * width + j] = values[i, j] if j < values.shape[1] else 0.0
-
-
 def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
                   const double[::1] center not None, double inverse, double radius, double most, int family,
-                  double bound, double scale, double clip, const double[:, ::1] matrix not None,
-                  const double[:, ::1] theta not None):
+                  double bound, double scale, double clip, const float[:, ::1] matrix not None,
+                  const double[::1] theta not None):
     """Add r z, z = round((v, 1) matrix) for the codes v of the records, in a ball, to `sums`, as for `add_grids`.
 
-    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, one row, moved into +-bound,
+    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, moved into +-bound,
     times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record whose label
     is NaN has r = 0.
 
     **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
     `encode_ball`. **Assumes** as `encode_ball`; clip <= 2**40; `scale` a power of two; bound > 0; matrix and theta
-    finite, |z| < 2**500 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
+    finite, |z| < 2**100 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
     as many products as the matrix has entries. **Reference** docs/proofs/glm.md.
     """
     cdef rows_table table
@@ -264,9 +256,10 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
     cdef rows_ball ball
     cdef rows_sums totals
     cdef glm_step step
-    cdef Py_ssize_t count, width, length = matrix.shape[1]
+    cdef Py_ssize_t count, width, i, j, length = matrix.shape[1]
     cdef double *room
-    cdef double *known
+    cdef double *coefficients
+    cdef float *padded
     _describe(&table, values)
     describe(&keys, labels)
     select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
@@ -275,16 +268,17 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
         raise ValueError("labels must have an entry for each record")
     if matrix.shape[0] != table.d + 1 or not length:
         raise ValueError("matrix must have a row for each column of values, and one more")
-    if theta.shape[0] != 1 or theta.shape[1] != length:
-        raise ValueError("theta must have one row, with an entry for each column of the matrix")
-    width = moments_width(length - 1)
+    if theta.shape[0] != length:
+        raise ValueError("theta must have an entry for each column of the matrix")
+    width = length + length % 2
     count = rows_room(&table) + glm_scratch(table.d, width)
     room = _scratch(count + (table.d + 2) * width)
-    known = room + count
-    _pad(matrix, width, known)
-    _pad(theta, width, known + (table.d + 1) * width)
-    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, known,
-                    known + (table.d + 1) * width)
+    coefficients, padded = room + count, <float *> (room + count + width)
+    for j in range(width):
+        coefficients[j] = theta[j] if j < length else 0.0
+        for i in range(table.d + 1):
+            padded[i * width + j] = matrix[i, j] if j < length else 0.0
+    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, padded, coefficients)
     with nogil:
         glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
     free(room)

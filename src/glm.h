@@ -12,6 +12,13 @@
 #include "moments.h"
 
 #define GLM_ROWS ROWS_GROUP
+#define GLM_WIDE 2           /* columns of z computed at a time */
+
+/* Vectors that every unit with 32 bytes keeps in one register. */
+typedef float glm_floats __attribute__((vector_size(32)));
+typedef double glm_doubles __attribute__((vector_size(32)));
+#define GLM_FLOATS (GLM_ROWS / 8)
+#define GLM_DOUBLES (GLM_ROWS / 4)
 
 enum glm_family { GLM_LOGISTIC, GLM_POISSON, GLM_LINEAR };
 
@@ -20,8 +27,8 @@ struct glm_step {
     double bound;            /* of the magnitude of a residual */
     double scale;            /* 1 / unit of r, a power of two */
     double most;             /* C (1 - 2^-30) or less */
-    ptrdiff_t length, width; /* of z, and a multiple of MOMENTS_WIDE that is not less */
-    const double *matrix;    /* d + 1 rows of `width` numbers, zeros beyond `length` */
+    ptrdiff_t length, width; /* of z, and a multiple of GLM_WIDE that is not less */
+    const float *matrix;     /* d + 1 rows of `width` numbers, zeros beyond `length` */
     const double *theta;     /* coefficients of z: `width` numbers, zeros beyond `length` */
 };
 
@@ -46,36 +53,62 @@ ROWS_INLINE double glm_exp(double t)
     return t < 0.0 ? e : inverse;
 }
 
-/* out = the first `rows` columns of the block times the matrix, rounded. */
-ROWS_INLINE void glm_transform(const double *block, ptrdiff_t stride, ptrdiff_t rows, const double *matrix,
-                               ptrdiff_t width, double *out)
+/* out = the block, a row after the other, by column. */
+ROWS_INLINE void glm_by_column(const double *block, ptrdiff_t stride, ptrdiff_t columns, float *restrict out)
 {
-    for (ptrdiff_t i = 0; i < GLM_ROWS; i += MOMENTS_HIGH)
-        for (ptrdiff_t j = 0; j < width; j += MOMENTS_WIDE) {
-            double sums[MOMENTS_HIGH][MOMENTS_WIDE] = {{0.0}};
-            for (ptrdiff_t k = 0; k < rows; k++)
-                for (int a = 0; a < MOMENTS_HIGH; a++)
-                    for (int b = 0; b < MOMENTS_WIDE; b++)
-                        sums[a][b] += block[(i + a) * stride + k] * matrix[k * width + j + b];
-            for (int a = 0; a < MOMENTS_HIGH; a++)
-                for (int b = 0; b < MOMENTS_WIDE; b++)
-                    out[(i + a) * width + j + b] = sums[a][b] + ROWS_ROUND - ROWS_ROUND;
-        }
+    for (ptrdiff_t k = 0; k < columns; k++)
+        for (ptrdiff_t i = 0; i < GLM_ROWS; i++)
+            out[k * GLM_ROWS + i] = (float)block[i * stride + k];
 }
 
-/* t = theta . z and norm = |z|^2, in lanes, in the same order on every machine. */
+/* z, by column, = the rows, by column, times the matrix, rounded. Sums run in one order on every machine. */
+ROWS_INLINE void glm_transform(const float *rows, ptrdiff_t columns, const float *matrix, ptrdiff_t width,
+                               double *restrict z)
+{
+    for (ptrdiff_t j = 0; j < width; j += GLM_WIDE) {
+        glm_floats sums[GLM_WIDE][GLM_FLOATS] = {{{0.0f}}};
+        for (ptrdiff_t k = 0; k < columns; k++) {
+            glm_floats x[GLM_FLOATS];
+            memcpy(x, rows + k * GLM_ROWS, sizeof x);
+            for (int b = 0; b < GLM_WIDE; b++)
+                for (int h = 0; h < GLM_FLOATS; h++)
+                    sums[b][h] += x[h] * matrix[k * width + j + b];
+        }
+        for (int b = 0; b < GLM_WIDE; b++) {
+            float values[GLM_ROWS]; /* integers from 2^23 on, so that adding and subtracting rounds them all */
+            memcpy(values, sums[b], sizeof values);
+            for (int i = 0; i < GLM_ROWS; i++)
+                z[(j + b) * GLM_ROWS + i] = (double)values[i] + ROWS_ROUND - ROWS_ROUND;
+        }
+    }
+}
+
+/* t = theta . z and norm = |z|^2, for each row. */
 ROWS_INLINE void glm_predict(const double *z, ptrdiff_t width, const double *theta, double *t, double *norm)
 {
-    for (ptrdiff_t i = 0; i < GLM_ROWS; i++) {
-        rows_vector total = {0.0}, square = {0.0}, a, b;
-        for (ptrdiff_t j = 0; j < width; j += ROWS_LANES) {
-            memcpy(&a, z + i * width + j, sizeof a);
-            memcpy(&b, theta + j, sizeof b);
-            total += a * b;
-            square += a * a;
+    glm_doubles sums[GLM_DOUBLES] = {{0.0}}, squares[GLM_DOUBLES] = {{0.0}}, x[GLM_DOUBLES];
+    for (ptrdiff_t j = 0; j < width; j++) {
+        memcpy(x, z + j * GLM_ROWS, sizeof x);
+        for (int h = 0; h < GLM_DOUBLES; h++) {
+            sums[h] += x[h] * theta[j];
+            squares[h] += x[h] * x[h];
         }
-        t[i] = rows_total(&total);
-        norm[i] = rows_total(&square);
+    }
+    memcpy(t, sums, sizeof sums);
+    memcpy(norm, squares, sizeof squares);
+}
+
+/* totals += r z, summed over the rows. */
+ROWS_INLINE void glm_add_products(const double *z, ptrdiff_t width, const double *r, double *restrict totals)
+{
+    glm_doubles weights[GLM_DOUBLES], x[GLM_DOUBLES];
+    memcpy(weights, r, sizeof weights);
+    for (ptrdiff_t j = 0; j < width; j++) {
+        glm_doubles total = {0.0};
+        memcpy(x, z + j * GLM_ROWS, sizeof x);
+        for (int h = 0; h < GLM_DOUBLES; h++)
+            total += weights[h] * x[h];
+        totals[j] += (total[0] + total[1]) + (total[2] + total[3]);
     }
 }
 
@@ -96,12 +129,13 @@ ROWS_INLINE void glm_residuals(enum glm_family family, double bound, const doubl
 /* totals += r z over 32 rows of the block. A record without a label has r = 0, and so does each from `count` on. */
 DPFAST_CLONES
 static void glm_add(const struct glm_step *given, const double *block, ptrdiff_t d, const double *y, ptrdiff_t count,
-                    double *restrict z, double *restrict totals)
+                    float *restrict columns, double *restrict z, double *restrict totals)
 {
     const struct glm_step step = *given;
     const ptrdiff_t width = step.width;
     double t[GLM_ROWS], r[GLM_ROWS], norm[GLM_ROWS];
-    glm_transform(block, moments_width(d), d + 1, step.matrix, width, z);
+    glm_by_column(block, moments_width(d), d + 1, columns);
+    glm_transform(columns, d + 1, step.matrix, width, z);
     glm_predict(z, width, step.theta, t, norm);
     glm_residuals(step.family, step.bound, t, y, r);
     for (ptrdiff_t i = 0; i < GLM_ROWS; i++) {
@@ -109,17 +143,13 @@ static void glm_add(const struct glm_step *given, const double *block, ptrdiff_t
         const double code = r[i] * step.scale + ROWS_ROUND - ROWS_ROUND;
         r[i] = y[i] == y[i] && i < count ? glm_clipped(code, limit) : 0.0;
     }
-    for (ptrdiff_t i = 0; i < GLM_ROWS; i += 4) {
-        const double *a = z + i * width, *b = a + width, *c = b + width, *e = c + width;
-        for (ptrdiff_t j = 0; j < width; j++)
-            totals[j] += (r[i] * a[j] + r[i + 1] * b[j]) + (r[i + 2] * c[j] + r[i + 3] * e[j]);
-    }
+    glm_add_products(z, width, r, totals);
 }
 
-/* Doubles of scratch: a row, the block, the vectors z, totals, labels. */
+/* Doubles of scratch: a row, the block by row and by column, the vectors z, totals, labels. */
 static ptrdiff_t glm_scratch(ptrdiff_t d, ptrdiff_t width)
 {
-    return moments_scratch(d) + (GLM_ROWS + 1) * width + ROWS_BLOCK + GLM_ROWS;
+    return moments_scratch(d) + GLM_ROWS * moments_width(d) + (GLM_ROWS + 1) * width + ROWS_BLOCK + GLM_ROWS;
 }
 
 /* Adds the gradients of all records to `length` sums; y holds the label of each. */
@@ -129,6 +159,7 @@ static void glm_sum(const struct rows_table *table, const struct select_keys *y,
     const ptrdiff_t most = rows_at_once(table), d = table->d, stride_of_block = moments_width(d);
     double *row = scratch, *block = row + d, *z = block + GLM_ROWS * stride_of_block;
     double *totals = z + GLM_ROWS * step->width, *labels = totals + step->width;
+    float *columns = (float *)(labels + ROWS_BLOCK + GLM_ROWS);
     memset(block, 0, (size_t)(GLM_ROWS * stride_of_block) * sizeof *block);
     for (ptrdiff_t i = 0; i < GLM_ROWS; i++)
         block[i * stride_of_block + d] = 1.0;
@@ -142,7 +173,7 @@ static void glm_sum(const struct rows_table *table, const struct select_keys *y,
         for (ptrdiff_t i = 0; i < loaded; i += GLM_ROWS) {
             const ptrdiff_t count = loaded - i < GLM_ROWS ? loaded - i : GLM_ROWS;
             moments_encode(x + i * stride, stride, count, ball, d, row, block, stride_of_block);
-            glm_add(step, block, d, labels + i, count, z, totals);
+            glm_add(step, block, d, labels + i, count, columns, z, totals);
         }
         for (ptrdiff_t j = 0; j < step->length; j++)
             rows_add(sums, j, (int64_t)totals[j]);

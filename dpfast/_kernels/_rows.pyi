@@ -28,7 +28,7 @@ def add_gradients(
     bound: float,
     scale: float,
     clip: float,
-    matrix: NDArray[np.float64],
+    matrix: NDArray[np.float32],
     theta: NDArray[np.float64],
 ) -> None: ...
 def add_products(

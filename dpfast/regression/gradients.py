@@ -29,7 +29,7 @@ _CLIP_DIGITS = 40  # of the clip in units
 _MOST = 2**61  # of a sum in release codes
 _MOST_SCALE = 2.0**56
 _MOST_EXPONENT = 500  # of units, so that they are doubles, and their inverses and products
-_MOST_RATIO = 2.0**100  # of a vector z to the clip
+_MOST_LENGTH = 2.0**80  # of a vector z, in units
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +117,9 @@ class GradientSums(GaussianOrPure):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(100_000, 2))
     >>> y = rng.random(100_000) < 1 / (1 + np.exp(-X[:, 0]))
+    >>> ball = dpf.domains.Ball(1.5)
     >>> at_zero = GradientSums(
-    ...     "logistic", np.zeros(3), transform=np.eye(3), domain=dpf.domains.Ball(1.5), clip=1.0, epsilon=1.0, delta=1e-6
+    ...     "logistic", np.zeros(3), transform=np.eye(3), domain=ball, clip=1.0, epsilon=1.0, delta=1e-6
     ... )
     >>> bool(np.abs(at_zero((X, y))[:2] - X.T @ (0.5 - y) / 100_000).max() < 0.001)
     True
@@ -136,8 +137,7 @@ class GradientSums(GaussianOrPure):
         _checks.choice("model", self.model, FAMILIES)
         if not isinstance(self.domain, Ball):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
-        if not isinstance(self.transform, Transform):
-            object.__setattr__(self, "transform", Transform(self.transform))
+        object.__setattr__(self, "transform", _transform(self.transform))
         object.__setattr__(self, "domain", self.domain.with_digits(_DIGITS))
         object.__setattr__(self, "coefficients", _numbers("coefficients", self.coefficients))
         object.__setattr__(self, "clip", _checks.positive("clip", self.clip))
@@ -150,11 +150,10 @@ class GradientSums(GaussianOrPure):
         if max(map(abs, (*self._exponents, math.frexp(self.domain.step)[1]))) > _MOST_EXPONENT:
             raise ValueError("clip, bound and radius must be within 2**-400 and 2**400")
         with np.errstate(over="ignore"):
-            longest = np.linalg.norm(self.transform.matrix) * math.hypot(self.domain.radius, 1.0)
-        if not longest <= _MOST_RATIO * self.clip:
-            raise ValueError(
-                "transform must not take a row of the domain to a vector longer than 2**100 times the clip"
-            )
+            columns, constant = self.transform.matrix[:-1], self.transform.matrix[-1]
+            longest = np.linalg.norm(columns) * self.domain.radius + np.linalg.norm(constant)
+        if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
+            raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
         self._check_columns(d - 1)
 
     @property
@@ -226,8 +225,8 @@ class GradientSums(GaussianOrPure):
     def reading(self) -> RowSums:
         residual, vector = self._exponents
         unit = math.ldexp(1.0, vector)
-        matrix = self.transform.matrix / unit
-        matrix[:-1] *= self.domain.step
+        steps = np.append(np.full(self.transform.matrix.shape[0] - 1, self.domain.step), 1.0)
+        matrix = (self.transform.matrix * (steps[:, None] / unit)).astype(np.float32)
         add = partial(
             self.domain.add_gradients,
             family=FAMILIES.index(self.model),
@@ -235,7 +234,7 @@ class GradientSums(GaussianOrPure):
             scale=math.ldexp(1.0, -residual),
             clip=self._clip,
             matrix=matrix,
-            theta=np.array([self.coefficients]) * unit,
+            theta=np.array(self.coefficients) * unit,
         )
         return _Gradients(self.domain, self._check_columns, add, matrix.shape)
 
@@ -250,7 +249,7 @@ class GradientSums(GaussianOrPure):
 
 
 class _Gradients(RowSums):
-    """The exact sums of p numbers for each of labelled records of d columns, which `add` adds; `shape` is (d + 1, p)."""
+    """The exact sums of p numbers of each labelled record, which `add` adds; `shape` is (d + 1, p), d the columns."""
 
     def __init__(
         self, domain: Ball, check: Callable[[int], None], add: Callable[..., None], shape: tuple[int, ...]
@@ -277,7 +276,7 @@ class _Gradients(RowSums):
         self._add(values.rows, values.labels, self._sums, threads)
 
 
-class _LabelledProducts(RowProducts):
+class _RowsOfLabelled(RowProducts):
     """The exact sums of the products of codes of the rows of labelled records."""
 
     def records(self, x: Any) -> Any:
@@ -287,6 +286,13 @@ class _LabelledProducts(RowProducts):
 @dataclass(frozen=True, repr=False)
 class DesignMoments(SecondMoments):
     """`dpfast.SecondMoments` of the rows of records with labels, a pair (X, y) or a matrix whose last column is y.
+
+    Parameters
+    ----------
+    domain, epsilon, delta, gdp
+        See `dpfast.SecondMoments`.
+    intercept : bool
+        False: without the mean of the rows, of shape (d, d), with less noise.
 
     Examples
     --------
@@ -298,8 +304,22 @@ class DesignMoments(SecondMoments):
     ((3, 3), True)
     """
 
+    intercept: bool = field(kw_only=True, default=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept", _checks.flag("intercept", self.intercept))
+        super().__post_init__()
+
+    @property
+    def with_sums(self) -> bool:
+        return self.intercept
+
     def reading(self) -> RowProducts:
-        return _LabelledProducts(self.domain, self._check_columns)
+        return _RowsOfLabelled(self.domain, self._check_columns)
+
+
+def _transform(given: Any) -> Transform:
+    return given if isinstance(given, Transform) else Transform(given)
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...]:

@@ -45,7 +45,8 @@ NOT_APPLICABLE = {
 }
 TOO_FEW = {"check_classifiers_one_label": "signs along ten random directions may not tell that all labels are equal"}
 
-AGGREGATE = {"classes": (0, 1), "bounds": (-10, 10)}
+SUMS = {"classes": (0, 1), "radius": 10.0}
+BLOCKS = {"classes": (0, 1), "method": "blocks", "bounds": (-10, 10)}
 LOCAL = {"classes": (0, 1), "method": "local", "radius": 2.0}
 
 
@@ -71,8 +72,10 @@ def _expected_failures(estimator):
         PrivatePCA(1, radius=100.0, delta=1e-6, centered=False, whiten=True),
         PrivateLinearRegression(radius=10.0, label_bound=10.0, epsilon=1000.0, random_state=0),
         PrivateLinearRegression(radius=10.0, label_bound=10.0, epsilon=1e9, delta=1e-6),
-        PrivateLogisticRegression(blocks=1, epsilon=1000.0, random_state=0, **AGGREGATE),
-        PrivateLogisticRegression(blocks=1, epsilon=1e9, **AGGREGATE),
+        PrivateLogisticRegression(epsilon=1000.0, random_state=0, **SUMS),
+        PrivateLogisticRegression(epsilon=1e9, delta=1e-6, **SUMS),
+        PrivateLogisticRegression(blocks=1, epsilon=1000.0, random_state=0, **BLOCKS),
+        PrivateLogisticRegression(blocks=1, epsilon=1e9, **BLOCKS),
         PrivateLogisticRegression(epsilon=20.0, random_state=0, **LOCAL),
         PrivateLogisticRegression(epsilon=20.0, random_state=0, norm="linf", **LOCAL),
     ],
