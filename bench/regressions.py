@@ -5,13 +5,14 @@ out if these are not installed.
 """
 
 from bench import pages
-from bench.pages import line_accuracy, linear_accuracy, regression_choice
+from bench.pages import line_accuracy, linear_accuracy, regression_texts
 
 SECTIONS = {
-    "choice": regression_choice.choice,
+    "choice": regression_texts.choice,
     "lines": line_accuracy.lines,
     "linear": linear_accuracy.section,
     "pay": line_accuracy.pay,
+    "logistic": regression_texts.logistic,
 }
 
 
