@@ -2,7 +2,6 @@
 
 import warnings
 
-
 from bench import logistic_accuracy
 from bench.pages.populations import DATA
 from bench.pages.tables import paragraph, table
@@ -11,7 +10,7 @@ CHOICES = (
     """One x: `dpf.theil_sen`. It needs no bounds for n epsilon of at least 300, outliers do not move it, and its line
     has less error than those of the other libraries below n epsilon = 10,000. With bounds that are nearly the range of
     the data, no outliers and more records, `dpf.linear_regression` has less.""",
-    """Several columns and a number: `dpf.linear_regression`. It needs a bound on the length of rows and on labels; scale
+    """Several columns and a number: `dpf.linear_regression`. It needs bounds on the length of rows and on labels: scale
     the columns to similar public ranges first. A delta pays from about ten columns on.""",
     """Labels of two classes, counts, or numbers with outliers: `dpf.glm`. A delta reduces the loss several times.""",
     """At p columns, none of them is of use below n epsilon of some hundred times p: look at the standard errors.""",
@@ -39,7 +38,7 @@ def logistic(quick):
     text = f"""Percentage points of correct predictions of new records lost to privacy, relative to scikit-learn without
         penalty, with the standard error in parentheses in units of the last digit: means of 20 samples. "% correct" is
         without privacy. Synthetic rows are normal, with the given deviations of columns, and slopes in a random
-        direction; Adult (30,000 records, ten columns or all 120 binary ones) and spambase are split at random, and left out if
-        their files are not in the folder DPFAST_DATA. Public: a
-        radius of rows. delta = {logistic_accuracy.DELTA:g} where stated, else 0."""
+        direction; Adult (30,000 records, ten columns or all 120 binary ones) and spambase are split at random, and left
+        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows. delta =
+        {logistic_accuracy.DELTA:g} where stated, else 0."""
     return "\n".join(["## Logistic regression", "", paragraph(text), table(headings, rows)])
