@@ -82,8 +82,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     >>> from dpfast.sklearn import PrivatePCA
     >>> X = np.random.default_rng(0).normal(size=(10_000, 3)) * [3, 2, 1] + 5
     >>> pca = PrivatePCA(2, radius=12.0, center=5.0, epsilon=1.0).fit(X)
-    >>> np.abs(pca.components_).round(1).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    >>> bool(np.abs(np.abs(pca.components_) - np.eye(2, 3)).max() < 0.2)
+    True
     >>> pca.transform(X).shape, bool(pca.noise_level_ < 1)
     ((10000, 2), True)
     """
