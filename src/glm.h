@@ -13,7 +13,6 @@
 
 #define GLM_ROWS ROWS_GROUP
 #define GLM_WIDE 2           /* columns of z computed at a time */
-#define GLM_ROUND 0x1.8p23f  /* adding it rounds a float to an integer, of any size */
 
 /* Vectors that every unit with 32 bytes keeps in one register. */
 typedef float glm_floats __attribute__((vector_size(32)));
@@ -76,12 +75,10 @@ ROWS_INLINE void glm_transform(const float *rows, ptrdiff_t columns, const float
                     sums[b][h] += x[h] * matrix[k * width + j + b];
         }
         for (int b = 0; b < GLM_WIDE; b++) {
-            float rounded[GLM_ROWS];
-            for (int h = 0; h < GLM_FLOATS; h++)
-                sums[b][h] = sums[b][h] + GLM_ROUND - GLM_ROUND;
-            memcpy(rounded, sums[b], sizeof rounded);
+            float values[GLM_ROWS]; /* integers from 2^23 on, so that adding and subtracting rounds them all */
+            memcpy(values, sums[b], sizeof values);
             for (int i = 0; i < GLM_ROWS; i++)
-                z[(j + b) * GLM_ROWS + i] = rounded[i];
+                z[(j + b) * GLM_ROWS + i] = (double)values[i] + ROWS_ROUND - ROWS_ROUND;
         }
     }
 }

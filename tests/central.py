@@ -8,6 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.regression import DesignMoments, GradientSums
 from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
@@ -59,6 +60,28 @@ OPTIONS = {
         {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
         {"standard_error": True, "epsilon": 900.0},
     ],
+    DesignMoments: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
+    ],
+    GradientSums: [
+        {
+            "model": "logistic",
+            "coefficients": (0.02, -0.5),
+            "transform": ((1.0, 0.5), (0.0, 20.0)),
+            "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
+            "clip": 20.0,
+            "delta": 1e-3,
+        },
+        {
+            "model": "huber",
+            "coefficients": (0.3,),
+            "transform": ((1.0,), (0.0,)),
+            "domain": lambda grid: domains.Ball(grid.upper),
+            "clip": 200.0,
+            "bound": 5.0,
+        },
+    ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
@@ -73,6 +96,8 @@ ROWS = (
     dpf.RegressionMoments,
     dpf.SecondMoments,
     dpf.TheilSen,
+    DesignMoments,
+    GradientSums,
     IndependentColumns,
     RangeFreeBoxes,
 )  # a record is a row

@@ -10,13 +10,15 @@ import numpy as np
 
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.records import UNREAD, column_points, context, read, release, rng_of
-from dpfast.grid import Grid
+from dpfast.grid import Grid, Points
 from dpfast.mechanisms import Quantiles
+from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.statistics import (
     InterquartileRange,
     Mean,
     Median,
+    Quantile,
     Statistic,
     TrimmedMean,
 )
@@ -35,6 +37,10 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release one statistic of a column."""
     # Reject a bad parameter before a long read.
     grid, rng, statistic = column_points(arguments), rng_of(arguments), arguments.make(arguments)
+    if getattr(arguments, "interval", None) is not None:
+        if arguments.delta or arguments.method != SINGLE[arguments.name][2] or arguments.neighbors != "replace-one":
+            raise ValueError("--interval takes neither --delta nor --method, and a public number of records")
+        return _with_interval(arguments.name, statistic, grid, arguments, rng)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
     mechanism = mechanism_for(
@@ -51,9 +57,34 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _with_interval(
+    name: str, statistic: Statistic, grid: Points, arguments: argparse.Namespace, rng: np.random.Generator | None
+) -> dict[str, Any]:
+    """Release a statistic of a column with an interval for the population value."""
+    mechanism = interval_for(statistic, grid, arguments.epsilon, arguments.interval)
+    x = read(arguments)
+    value, low, high = mechanism(x, rng=rng)
+    n = x.records() if isinstance(x, Chunks) else x.size
+    between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
+    return {
+        "statistic": name,
+        "column": arguments.column,
+        "value": value,
+        "low": low,
+        "high": high,
+        "confidence": arguments.interval,
+        **context(mechanism.privacy, grid, n, arguments),
+        "text": f"{statistic} = {value:.12g}, {between}  ({n:,} records; {mechanism.privacy})",
+    }
+
+
 def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release quantiles of a column together."""
     grid, rng = column_points(arguments), rng_of(arguments)
+    if arguments.interval is not None:
+        if len(arguments.q) > 1:
+            raise ValueError("--interval is for a single quantile: give one -q")
+        return _with_interval("quantile", Quantile(arguments.q[0]), grid, arguments, rng)
     mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
     released, n, story = release(mechanism, arguments, rng)
     values = released.tolist()

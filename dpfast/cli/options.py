@@ -102,6 +102,18 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
 
 
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    """Add the option of an interval."""
+    parser.add_argument(
+        "--interval",
+        type=number,
+        nargs="?",
+        const=0.95,
+        metavar="CONFIDENCE",
+        help="also release an interval for the population value, of one statistic (default 0.95)",
+    )
+
+
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of all commands that release."""
     parser.add_argument("--seed", type=whole, help="reproducible, hence not private")

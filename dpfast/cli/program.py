@@ -18,6 +18,7 @@ from dpfast.cli.options import (
     add_column,
     add_common,
     add_file,
+    add_interval,
     add_neighbors,
     bin_count,
     exact,
@@ -78,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
         one.add_argument("--delta", type=exact, default=0.0, help="0 (default), or more with smooth-sensitivity")
         one.add_argument("--method", default=method, help=f"default {method}")
+        if name in ("median", "mean"):
+            add_interval(one)
         add_neighbors(one)
         add_common(one)
         one.set_defaults(run=release_one, name=name, make=make)
@@ -85,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     several = commands.add_parser("quantiles", help="release quantiles of a column together")
     add_column(several, bounded=False)
     several.add_argument("-q", type=number, nargs="+", default=[0.25, 0.5, 0.75], help="default 0.25 0.5 0.75")
+    add_interval(several)
     add_common(several)
     several.set_defaults(run=release_quantiles)
 

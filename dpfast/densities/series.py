@@ -119,8 +119,8 @@ class SeriesCoefficients(Mechanism):
 
     @property
     def sensitivity(self) -> int:
-        """Bound on the l1 change of the integer sums by one record, in units of 2**-20. Public."""
-        return _sensitivity(self.terms, self.basis, self.nodes, BITS)
+        """Bound on the l1 change of the integer sums by one record, in units of 2**-20, at least 1. Public."""
+        return max(1, _sensitivity(self.terms, self.basis, self.nodes, BITS))
 
     @property
     def scale(self) -> Fraction:

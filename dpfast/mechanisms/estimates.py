@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
-from dpfast.grid import Grid, Points, floats_for, natural_step
+from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
 from dpfast.mechanisms.intervals import Estimate, interval_for
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.random import RandomSource
@@ -35,6 +35,7 @@ def interval(
     grid: Points | None = None,
     confidence: float = 0.95,
     neighbors: str | None = None,
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
 ) -> Estimate:
@@ -67,6 +68,9 @@ def interval(
         In (0, 1).
     neighbors : {"replace-one", "add-remove"}, optional
         "add-remove" for a count (its default), and for a sum on request.
+    missing : float, "lower", "half" or "drop", optional
+        What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
+        "add-remove".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -109,7 +113,7 @@ def interval(
     >>> low <= value <= high and high - low < 600
     True
     """
-    made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors)
+    made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
     estimate: Estimate = made(x, rng=rng, workers=workers)
     return estimate
 
@@ -122,23 +126,25 @@ def _mechanism(
     epsilon: float,
     confidence: float,
     neighbors: str | None,
+    missing: float | str | None,
 ) -> Mechanism:
     root = statistic == "std"
     if isinstance(statistic, str):
         statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
-    if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
-        raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
+    missing = checked_policy(missing)
     given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
     if isinstance(statistic, Count):
         if bounds is not None or grid is not None:
             raise TypeError("a count takes neither bounds nor a grid")
-        return interval_for(statistic, _UNUSED, epsilon, confidence, given, root=root)
+        if missing == "half":
+            raise ValueError("missing must be a number, 'lower' or 'drop' for a count, not 'half'")
+        unused = _UNUSED.with_missing("drop" if missing == "drop" else None)
+        return interval_for(statistic, unused, epsilon, confidence, given, root=root)
     if given != "replace-one" and not isinstance(statistic, Sum):
         raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {given!r}")
     if isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None:
-        return interval_for(statistic, floats_for(x), epsilon, confidence, given, root=root)
-    _checks.bounds_or_grid(bounds, grid)
-    points = Grid(*_checks.pair("bounds", bounds), step=natural_step(x)) if grid is None else grid
+        return interval_for(statistic, floats_for(x, missing), epsilon, confidence, given, root=root)
+    points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
     return interval_for(statistic, points, epsilon, confidence, given, root=root)
 
 

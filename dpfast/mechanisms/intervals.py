@@ -24,7 +24,7 @@ from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down, up
-from dpfast.statistics import Mean, Median, Quantile, Statistic, UnboundedStatistic, Variance
+from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
 
 
@@ -85,9 +85,20 @@ number of records is public)
 
 
 def interval_for(
-    statistic: Statistic, grid: Points, epsilon: float, confidence: float, neighbors: str, *, root: bool
+    statistic: Statistic,
+    grid: Points,
+    epsilon: float,
+    confidence: float,
+    neighbors: str = "replace-one",
+    *,
+    root: bool = False,
 ) -> Mechanism:
-    """The mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation."""
+    """The mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
+
+    Raises a TypeError for a statistic without an interval.
+    """
+    if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
+        raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
     if isinstance(statistic, (Median, Quantile)):
         check_points(grid)
         return _QuantileInterval(statistic, grid, epsilon, confidence)
@@ -97,7 +108,6 @@ def interval_for(
         return _MeanInterval(statistic, grid, epsilon, confidence)
     if isinstance(statistic, Variance):
         return _VarianceInterval(statistic, grid, epsilon, confidence, root)
-    assert isinstance(statistic, UnboundedStatistic)
     return _NoiseInterval(statistic, grid, epsilon, confidence, neighbors)
 
 
@@ -115,6 +125,7 @@ class _Interval(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "confidence", _checks.between("confidence", self.confidence, 0, 1))
+        self.check_missing()
         _ = self.privacy_profile  # makes the parts, whose constructors check the parameters
 
     @property

@@ -81,8 +81,8 @@ def glm(
     -------
     Fit
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
-        `probability`. Always finite. Standard errors are approximate: they take the rows as normal and, of the model
-        "huber", residuals as +-bound.
+        `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
+        of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
 
     Raises
     ------

@@ -29,7 +29,7 @@ _CLIP_DIGITS = 40  # of the clip in units
 _MOST = 2**61  # of a sum in release codes
 _MOST_SCALE = 2.0**56
 _MOST_EXPONENT = 500  # of units, so that they are doubles, and their inverses and products
-_MOST_RATIO = 2.0**40  # of a vector z to the clip
+_MOST_LENGTH = 2.0**80  # of a vector z, in units
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +152,8 @@ class GradientSums(GaussianOrPure):
         with np.errstate(over="ignore"):
             columns, constant = self.transform.matrix[:-1], self.transform.matrix[-1]
             longest = np.linalg.norm(columns) * self.domain.radius + np.linalg.norm(constant)
-        if not longest <= _MOST_RATIO * self.clip:
-            raise ValueError("transform must not take a row of the domain to a vector longer than 2**40 times the clip")
+        if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
+            raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
         self._check_columns(d - 1)
 
     @property

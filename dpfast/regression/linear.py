@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -19,7 +20,6 @@ from dpfast.regression.fit import Fit
 from dpfast.streaming import Chunks, Labelled, LabelledProducts
 
 _PARTS = 64  # of 1 in the weight of labels
-_LEAST_SHARE = 0.1  # of the noise in products with the label, that the coefficients are assumed to explain
 _ROUNDING = 2.0**-24  # of a code, in radii
 _GREATEST = 2.0**200  # coefficient, in label bounds per radius
 
@@ -124,6 +124,14 @@ class RegressionMoments(NoisyProducts):
     def _by_norm(self, d: int) -> bool:
         return not self.mu and self._side(d) < 4
 
+    def pure_is_quieter(self, d: int) -> bool:
+        """Whether noise for ``delta=0`` and the same epsilon has less deviation, for all entries; public."""
+        if not self.mu or self.epsilon is None:
+            return False
+        side = self._side(d)
+        variance = side * (side + 1) // 2 - self.with_sums + 1 if side < 4 else 2 * (side + 1)
+        return variance * self.mu * self.mu < self.epsilon * self.epsilon
+
     def reading(self) -> LabelledProducts:
         return LabelledProducts(self.domain, self.labels, self._check_columns)
 
@@ -200,7 +208,7 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
     each = float(np.sum(centered**2 @ (noise[:, :d] @ np.ones(d))))
     spread = float(np.sum(noise[:d, :d]))
     size = max(float(np.sum(raw**2)) - spread, float(np.sum(raw)) ** 2 / d, 0.01 * spread)
-    prior = max(float(products @ products) - fixed, _LEAST_SHARE * fixed) / size
+    prior = max(float(products @ products) - fixed, fixed) / size  # at least what the noise would hide
     ridge = (fixed / prior + each) / d
     inverse = eigenvalues / (eigenvalues**2 + ridge)
     solve, left = (vectors * inverse) @ vectors.T, (vectors * (1 - inverse * eigenvalues)) @ vectors.T
@@ -254,7 +262,8 @@ def linear_regression(
     epsilon : float
         Positive.
     delta : float
-        0 for a pure guarantee; positive for Gaussian noise, which has less error from about ten columns on.
+        0 for a pure guarantee. Positive: Gaussian noise, if public numbers say that its deviation is less than that of
+        pure noise, which is spent without delta: at epsilon = 1, delta = 1e-6 from six columns on.
     intercept : bool
         False: the fit goes through the centers, with less noise.
     center : float or d floats
@@ -281,6 +290,7 @@ def linear_regression(
     -----
     Missing values: a record with NaN or an infinity counts as one at both centers.
     Privacy: one release by `RegressionMoments`; the fit is post-processing (`RegressionMoments.fit`).
+    Cost: one pass over X; for 20 columns 1.6 times ``X.T @ X`` on one thread.
 
     References
     ----------
@@ -299,20 +309,24 @@ def linear_regression(
     >>> fit.interval(0.95).shape, fit.predict([[0.5, 0.5]]).shape
     ((2, 2), (1,))
     """
-    mechanism = RegressionMoments(
+    made = partial(
+        RegressionMoments,
         domain=Ball(radius, center=center),
         labels=Ball(label_bound, center=label_center),
         epsilon=epsilon,
-        delta=delta,
         intercept=intercept,
     )
-    if y is not None:
-        X = (X, y)
+    mechanism = made(delta=delta)
+    bit_generator(rng)
     if isinstance(X, Chunks):
-        bit_generator(rng)
+        first = next(iter(X), None)
+        if first is not None and mechanism.pure_is_quieter(Labelled.of(first).columns):
+            mechanism = made()
         state = mechanism.start().read(X, workers=workers)
         return mechanism.fit(state.release(rng=rng), state.n)
     if y is None and not isinstance(X, tuple):
         raise TypeError("y must be given, the labels, unless X is dpfast.Chunks of pairs (X, y)")
-    records = Labelled.of(X)
+    records = Labelled.of(X if y is None else (X, y))
+    if mechanism.pure_is_quieter(records.columns):
+        mechanism = made()
     return mechanism.fit(mechanism(records, rng=rng, workers=workers), len(records))

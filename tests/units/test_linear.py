@@ -406,13 +406,23 @@ class TestFit:
         np.testing.assert_array_equal(found.covariance, wanted.covariance)
 
     def test_a_ledger_is_charged_once(self):
-        X, y = data(100, 2)
-        for delta in (0.0, 1e-6):
-            with dpf.Ledger(10.0, 1e-3) as ledger:
-                dpf.linear_regression(X, y, radius=2.0, label_bound=3.0, epsilon=0.5, delta=delta)
-            [charge] = ledger.charges
-            assert charge.profile.privacy == dpf.Privacy(0.5, delta)
-            assert (charge.profile.mu is not None) == bool(delta)
+        """For the noise of less deviation, of the same kind for chunks."""
+        for d, delta, spends in ((2, 0.0, 0.0), (2, 1e-6, 0.0), (20, 1e-6, 1e-6), (2, 0.1, 0.1)):
+            X, y = data(100, d)
+            for given in ((X, y), (dpf.Chunks([(X, y)]),)):
+                with dpf.Ledger(10.0, 0.5) as ledger:
+                    fit = dpf.linear_regression(*given, radius=2.0, label_bound=3.0, epsilon=1.0, delta=delta)
+                [charge] = ledger.charges
+                assert charge.profile.privacy == fit.privacy == dpf.Privacy(1.0, spends)
+                assert (charge.profile.mu is not None) == bool(spends)
+
+    def test_the_noise_of_less_deviation(self):
+        for d, epsilon, intercept in ((5, 1.0, True), (6, 1.0, True), (1, 4.0, False), (1, 9.0, True), (2, 0.1, False)):
+            options = {"epsilon": epsilon, "intercept": intercept}
+            gaussian, pure = mechanism(delta=1e-6, **options), mechanism(delta=0.0, **options)
+            deviations = [made.noise_deviation(1000, dimension=d)[0] for made in (pure, gaussian)]
+            assert (deviations[0] < deviations[1]).all() == gaussian.pure_is_quieter(d) == (d < 6)
+            assert not pure.pure_is_quieter(d)
 
     def test_bad_parameters(self):
         X, y = data(20, 2)
