@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -22,6 +23,9 @@ Values = NDArray[np.float64]
 _EDGE_OF_GAUSSIAN, _EDGE_OF_WISHART = 2.0, math.sqrt((11 + 5 * math.sqrt(5)) / 4)
 
 
+_AroundCenter = partial(Covariance, centered=False, psd=False)
+
+
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal components: eigenvectors of a private covariance matrix.
 
@@ -38,7 +42,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     epsilon : float
         Positive; budget of the whole fit.
     delta : float
-        0 for a pure guarantee. Positive: Gaussian noise, which is less from about ten columns on.
+        0 for a pure guarantee. Positive: Gaussian noise if that is less, by public numbers; else a pure guarantee.
     centered : bool
         Whether to subtract the mean of the rows, which is released with the products. False: `center` is subtracted, as
         for columns that are standardised, with less noise.
@@ -116,8 +120,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         values = self._rows(X, reset=True)
         n, d = values.shape
         kept, ball = self._kept(d), self._ball(d)
-        given: dict[str, Any] = {"domain": ball, "epsilon": privacy.epsilon, "delta": privacy.delta}
-        mechanism = SecondMoments(**given) if centered else Covariance(**given, centered=False, psd=False)
+        made = partial(SecondMoments if centered else _AroundCenter, domain=ball, epsilon=privacy.epsilon)
+        candidates = [made(), made(delta=privacy.delta)] if privacy.delta else [made()]
+        mechanism = min(candidates, key=lambda one: _edge(one, n, d))
         moments = self._released(mechanism, values)
         mean = moments[:d, d] if centered else np.zeros(d)
         variances, vectors = np.linalg.eigh(moments[:d, :d] - np.outer(mean, mean))
