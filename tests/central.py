@@ -29,7 +29,7 @@ OPTIONS = {
         {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
     ],
-    dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2}],
+    dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2, "measure": "uniform"}],
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, floats_for, natural_step
 from dpfast.mechanisms.bounds import within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
@@ -18,6 +18,7 @@ from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
+from dpfast.spending import sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,
@@ -54,6 +55,7 @@ def mechanism_for(
     delta: float,
     method: str,
     neighbors: str = "replace-one",
+    measure: str | Sequence[int] = "auto",
 ) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method.
 
@@ -66,15 +68,24 @@ def mechanism_for(
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
+    measure = _measures.checked(measure)
+    if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
+        raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        return _unbounded(methods[method], statistic, floats_for(x), epsilon)
+        return _unbounded(methods[method], statistic, floats_for(x), epsilon, _given("measure", measure, "auto"))
     _checks.bounds_or_grid(bounds, grid)
-    options = (*_given("delta", delta, 0.0), *_given("neighbors", neighbors, "replace-one"))
+    options = (
+        *_given("delta", delta, 0.0),
+        *_given("neighbors", neighbors, "replace-one"),
+        *_given("measure", measure, "auto"),
+    )
     if isinstance(bounds, str):
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options)
     if bounds is None:
         return methods[method](statistic, grid=grid, epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
+    if methods[method] is InverseSensitivity and not sums_epsilons():  # in the key of the cache
+        options = (*options, ("selection", "exponential"))
     return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, options)
 
 
@@ -124,9 +135,13 @@ def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
 
 @lru_cache(maxsize=256)
 def _unbounded(
-    mechanism: Callable[..., Mechanism], statistic: Statistic | tuple[float, ...], grid: Points, epsilon: float
+    mechanism: Callable[..., Mechanism],
+    statistic: Statistic | tuple[float, ...],
+    grid: Points,
+    epsilon: float,
+    options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
-    return mechanism(statistic, grid=grid, epsilon=epsilon)
+    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(options))
 
 
 @lru_cache(maxsize=256)
