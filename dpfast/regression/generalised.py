@@ -84,7 +84,7 @@ def glm(
         `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
         of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
         In a logistic model clipping moves the coefficients away from 0, by up to a tenth for delta = 0 and n epsilon
-        below 1000 d.
+        below 1000 d; intervals of 95 % then hold the coefficient in about 70 % of fits, elsewhere in 93 to 98 %.
 
     Raises
     ------
