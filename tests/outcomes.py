@@ -264,14 +264,12 @@ RANDOMIZERS = {
 }
 
 
-def estimated(*arguments, **options):
-    """The numbers of an estimate."""
-    return tuple(dpf.interval(*arguments, **options))
+def estimated(statistic, **options):
+    """The numbers of an estimate, as a function of records."""
+    return lambda x, source, epsilon: tuple(dpf.interval(statistic, x, epsilon=epsilon, rng=source, **options))
 
 
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
-
-
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
     **REGRESSIONS,
@@ -302,20 +300,9 @@ FUNCTIONS = {
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
     "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
-    "interval, no bounds": lambda x, source, epsilon: estimated("median", x, epsilon=epsilon, rng=source),
-    "interval of a quantile": lambda x, source, epsilon: estimated(
-        dpf.statistics.Quantile(0.9), x, bounds=(-1.0, 99.0), epsilon=epsilon, confidence=0.8, rng=source
-    ),
-    "interval of a mean": lambda x, source, epsilon: estimated(
-        "mean", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
-    ),
-    "interval of a std": lambda x, source, epsilon: estimated(
-        "std", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
-    ),
-    "interval of a sum": lambda x, source, epsilon: estimated(
-        "sum", x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
-    ),
-    "interval of a count": lambda x, source, epsilon: estimated("count", x, epsilon=epsilon, rng=source),
+    "interval, no bounds": estimated(dpf.statistics.Quantile(0.9)),
+    "interval of a count": estimated("count"),
+    **{f"interval of a {name}": estimated(name, bounds=(-1.0, 99.0)) for name in ("mean", "median", "std", "sum")},
     "median, no bounds": lambda x, source, epsilon: dpf.median(x, epsilon=epsilon, rng=source),
     "quantile, no bounds": lambda x, source, epsilon: dpf.quantile(x, [0.1, 0.6], epsilon=epsilon, rng=source),
     "iqr, no bounds": lambda x, source, epsilon: dpf.iqr(x, epsilon=epsilon, rng=source),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -45,7 +46,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     epsilon : float
         Positive; budget of the whole fit.
     delta : float
-        0 for a pure guarantee. Positive: Gaussian noise, which is less from about ten columns on.
+        0 for a pure guarantee. Positive: Gaussian noise if that is less, by public numbers; else a pure guarantee.
     fit_intercept : bool
         False: the fit goes through the centers, with less noise.
     random_state : int, RandomState or numpy.random.Generator, optional
@@ -120,6 +121,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             delta=privacy.delta,
             intercept=intercept,
         )
+        if mechanism.pure_is_quieter(values.shape[1]):
+            mechanism = replace(mechanism, delta=0.0)
         self.fit_ = mechanism.fit(self._released(mechanism, (values, labels)), len(values))
         self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
         self.standard_errors_, self.privacy_ = self.fit_.standard_errors, mechanism.privacy

@@ -273,6 +273,15 @@ class TestPCA:
         assert fitted.components_ @ fitted.components_.T == pytest.approx(np.eye(3))
         assert (np.diff(fitted.explained_variance_) <= 0).all()
 
+    @pytest.mark.parametrize("centered", [True, False])
+    def test_the_noise_is_the_one_with_the_lower_level(self, centered):
+        for d, gaussian in ((3, False), (40, True)):
+            rows = np.zeros((100, d))
+            pure, allowed = (PrivatePCA(radius=1.0, delta=delta, centered=centered).fit(rows) for delta in (0.0, 1e-6))
+            assert pure.privacy_ == dpf.Privacy(1.0)
+            assert allowed.privacy_ == dpf.Privacy(1.0, 1e-6 if gaussian else 0.0)
+            assert (allowed.noise_level_ < pure.noise_level_) == gaussian
+
     def test_signs_do_not_depend_on_the_solver(self):
         components = PrivatePCA(**BALL).fit(X).components_
         assert (np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1) > 0).all()

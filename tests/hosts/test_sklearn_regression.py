@@ -48,7 +48,7 @@ def test_is_the_building_block(intercept, delta):
     assert model.intercept_ == fit.intercept
     assert model.standard_errors_.tolist() == fit.standard_errors.tolist()
     assert model.fit_.interval().tolist() == fit.interval().tolist()
-    assert model.privacy_ == fit.privacy == dpf.Privacy(1.0, delta)
+    assert model.privacy_ == fit.privacy == dpf.Privacy(1.0)  # pure noise is less for few columns
     assert np.array_equal(model.predict(ROWS), fit.predict(ROWS))
 
 
@@ -74,11 +74,12 @@ def test_spends_the_budget_once():
 
 
 def test_gaussian_noise_is_charged_with_its_tight_profile():
-    ledger = dpf.Ledger(3.0, 1e-5, composition="renyi")
+    ledger, rows = dpf.Ledger(3.0, 1e-5, composition="renyi"), np.tile(ROWS, 10)
     with ledger:
         for _ in range(4):  # a sum of 4 by addition
-            PrivateLinearRegression(epsilon=1.0, delta=1e-6, **BALLS).fit(ROWS, TARGETS)
-    ball, labels = dpf.domains.Ball(6.0, center=(1.0, 0.0)), dpf.domains.Ball(12.0, center=3.0)
+            model = PrivateLinearRegression(radius=6.0, label_bound=12.0, epsilon=1.0, delta=1e-6).fit(rows, TARGETS)
+    assert model.privacy_ == dpf.Privacy(1.0, 1e-6)
+    ball, labels = dpf.domains.Ball(6.0), dpf.domains.Ball(12.0)
     mechanism = dpf.RegressionMoments(domain=ball, labels=labels, epsilon=1.0, delta=1e-6)
     assert [charge.profile for charge in ledger.charges] == [mechanism.privacy_profile] * 4
 
