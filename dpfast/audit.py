@@ -96,7 +96,7 @@ def verify(
         The grids of the records, instead of the mechanism's own: one for numbers, several for rows.
     ordered : bool
         False uses only one order of each dataset. This is many times faster, and enough if the law does not depend on
-        the order of the records, which it does not check.
+        the order of the records, which it does not check; refused for a mechanism that says so (`Mechanism.ordered`).
 
     Returns
     -------
@@ -110,6 +110,7 @@ def verify(
         `grids` is given, and for one whose outcomes cannot be listed.
     ValueError
         For a support of more than 2**20 points, or more than 2**27 points in all laws together; use a coarser grid.
+        For ``ordered=False`` and a mechanism whose law depends on the order of the records.
 
     Notes
     -----
@@ -133,6 +134,8 @@ def verify(
     if not hasattr(mechanism, "law"):
         hint = ", or verify its randomizer" if hasattr(mechanism, "randomizer") else ""
         raise TypeError(f"{type(mechanism).__name__} has no exact law to verify: use audit.distinguish{hint}")
+    if not ordered and getattr(mechanism, "ordered", False):
+        raise ValueError("ordered must be True for a mechanism whose law depends on the order of the records")
     claim = mechanism.privacy
     epsilon = double_up(claim.epsilon)
     if claim.neighbors == "local":

@@ -461,14 +461,14 @@ def resolved(values: NDArray[Any], grids: Sequence[Points]) -> NDArray[Any]:
             if grid.missing == "drop":
                 kept &= ~np.isnan(column)
             elif grid.missing == "half":
-                for part, end in (column[0::2], grid.lower), (column[1::2], grid.upper):
-                    np.copyto(part, end, where=np.isnan(part))
-    return out if kept.all() else out[kept]
+                absent = np.flatnonzero(np.isnan(column))
+                column[absent] = np.take((grid.lower, grid.upper), absent % 2)
+    return out if kept.all() else out.take(np.flatnonzero(kept), axis=0)
 
 
 def check_missing(kind: str, grids: Sequence[Points], *, hides_n: bool) -> None:
     """Raise a ValueError if the policy for missing records does not fit the guarantee of a kind of mechanism."""
-    policies = {grid.missing for grid in grids}
+    policies = {grid.missing for grid in grids if isinstance(grid, Points)}
     if "drop" in policies and not hides_n:
         raise ValueError(
             f"missing='drop' makes the number of records private: it needs neighbors='add-remove', not a public number "

@@ -58,6 +58,8 @@ cdef extern from "moments.h" nogil:
                      double *scratch, int64_t *words, const rows_sums *sums)
 
 cdef extern from "glm.h" nogil:
+    const int GLM_WIDE
+
     enum glm_family:
         pass
 
@@ -256,7 +258,7 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
     cdef rows_ball ball
     cdef rows_sums totals
     cdef glm_step step
-    cdef Py_ssize_t count, width, i, j, length = matrix.shape[1]
+    cdef Py_ssize_t count, width, place, i, j, length = matrix.shape[1], wide = GLM_WIDE
     cdef double *room
     cdef double *coefficients
     cdef float *padded
@@ -270,14 +272,15 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
         raise ValueError("matrix must have a row for each column of values, and one more")
     if theta.shape[0] != length:
         raise ValueError("theta must have an entry for each column of the matrix")
-    width = length + length % 2
+    width = (length + wide - 1) // wide * wide
     count = rows_room(&table) + glm_scratch(table.d, width)
     room = _scratch(count + (table.d + 2) * width)
     coefficients, padded = room + count, <float *> (room + count + width)
     for j in range(width):
         coefficients[j] = theta[j] if j < length else 0.0
+        place = (j - j % wide) * (table.d + 1) + j % wide
         for i in range(table.d + 1):
-            padded[i * width + j] = matrix[i, j] if j < length else 0.0
+            padded[place + i * wide] = matrix[i, j] if j < length else 0.0
     step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, padded, coefficients)
     with nogil:
         glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)

@@ -28,7 +28,7 @@ struct glm_step {
     double scale;            /* 1 / unit of r, a power of two */
     double most;             /* C (1 - 2^-30) or less */
     ptrdiff_t length, width; /* of z, and a multiple of GLM_WIDE that is not less */
-    const float *matrix;     /* d + 1 rows of `width` numbers, zeros beyond `length` */
+    const float *matrix;     /* by GLM_WIDE columns, of each d + 1 rows of them; zeros beyond `length` */
     const double *theta;     /* coefficients of z: `width` numbers, zeros beyond `length` */
 };
 
@@ -65,14 +65,14 @@ ROWS_INLINE void glm_by_column(const double *block, ptrdiff_t stride, ptrdiff_t 
 ROWS_INLINE void glm_transform(const float *rows, ptrdiff_t columns, const float *matrix, ptrdiff_t width,
                                double *restrict z)
 {
-    for (ptrdiff_t j = 0; j < width; j += GLM_WIDE) {
+    for (ptrdiff_t j = 0; j < width; j += GLM_WIDE, matrix += columns * GLM_WIDE) {
         glm_floats sums[GLM_WIDE][GLM_FLOATS] = {{{0.0f}}};
         for (ptrdiff_t k = 0; k < columns; k++) {
             glm_floats x[GLM_FLOATS];
             memcpy(x, rows + k * GLM_ROWS, sizeof x);
             for (int b = 0; b < GLM_WIDE; b++)
                 for (int h = 0; h < GLM_FLOATS; h++)
-                    sums[b][h] += x[h] * matrix[k * width + j + b];
+                    sums[b][h] += x[h] * matrix[k * GLM_WIDE + b];
         }
         for (int b = 0; b < GLM_WIDE; b++) {
             float values[GLM_ROWS]; /* integers from 2^23 on, so that adding and subtracting rounds them all */

@@ -28,6 +28,7 @@ from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
 from tests.reference.statistics import PARAMETERS as STATISTIC_PARAMETERS
 from tests.reference.statistics import QUADRATIC
+from tests.regressions import REGRESSIONS, pairs
 
 # ---- public parameters ----
 
@@ -193,6 +194,7 @@ def mechanism(kind, rng):
 
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
+LARGEST |= {dpf.TheilSen: 500}
 LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
 
 
@@ -262,37 +264,15 @@ RANDOMIZERS = {
 }
 
 
-def pairs(x):
-    """Rows of three numbers as the records of a regression."""
-    if isinstance(x, list):
-        return [row[:2] for row in x], [row[2] for row in x]
-    return x[:, :2], x[:, 2]
-
-
-def estimated(*arguments, **options):
-    """The numbers of an estimate."""
-    return tuple(dpf.interval(*arguments, **options))
-
-
-def shown(fit):
-    """The numbers of a fit and its intervals, in one array."""
-    return np.concatenate(
-        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
-    )
-
-
-def lines(x):
-    """Rows of two numbers as the records of a regression on one column."""
-    if isinstance(x, list):
-        return [row[0] for row in x], [row[1] for row in x]
-    return x[:, 0], x[:, 1]
+def estimated(statistic, **options):
+    """The numbers of an estimate, as a function of records."""
+    return lambda x, source, epsilon: tuple(dpf.interval(statistic, x, epsilon=epsilon, rng=source, **options))
 
 
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
-
-
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
+    **REGRESSIONS,
     "local.median": lambda x, source, epsilon: local.median(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
     "local.median_naive": lambda x, source, epsilon: local.median_naive(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
@@ -303,43 +283,6 @@ FUNCTIONS = {
         local.density(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source).coefficients
     ),
     "local.sparse_mean": lambda x, source, epsilon: local.sparse_mean(x, epsilon=epsilon, radius=2.0, rng=source),
-    "local.glm": lambda x, source, epsilon: local.glm(*pairs(x), epsilon=epsilon, rng=source),
-    "local.glm, linear": lambda x, source, epsilon: local.glm(
-        *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
-    ),
-    "theil_sen": lambda x, source, epsilon: dpf.theil_sen(*lines(x), epsilon=epsilon, rng=source),
-    "theil_sen, bounds": lambda x, source, epsilon: dpf.theil_sen(
-        *lines(x), slope_bounds=(-3.0, 3.0), intercept_bounds=(0.0, 99.0), epsilon=epsilon, matchings=1, rng=source
-    ),
-    "mle, linear": lambda x, source, epsilon: dpf.mle(
-        pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
-    ),
-    "mle, logistic": lambda x, source, epsilon: dpf.mle(
-        pairs(x), "logistic", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
-    ),
-    "mle, Poisson": lambda x, source, epsilon: dpf.mle(
-        pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
-    ),
-    "linear_regression": lambda x, source, epsilon: shown(
-        dpf.linear_regression(*pairs(x), radius=3.0, label_bound=99.0, epsilon=epsilon, center=1e6, rng=source)
-    ),
-    "linear_regression, Gaussian": lambda x, source, epsilon: shown(
-        dpf.linear_regression(
-            *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
-        )
-    ),
-    "glm, logistic": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
-    ),
-    "glm, logistic, Gaussian": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), radius=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source)
-    ),
-    "glm, Poisson": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), model="poisson", radius=9.0, label_bound=99.0, epsilon=epsilon, delta=1e-6, rng=source)
-    ),
-    "glm, Huber": lambda x, source, epsilon: shown(
-        dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, bound=2.0, epsilon=epsilon, rng=source)
-    ),
     "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
     ),
@@ -357,20 +300,9 @@ FUNCTIONS = {
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
     "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
-    "interval, no bounds": lambda x, source, epsilon: estimated("median", x, epsilon=epsilon, rng=source),
-    "interval of a quantile": lambda x, source, epsilon: estimated(
-        dpf.statistics.Quantile(0.9), x, bounds=(-1.0, 99.0), epsilon=epsilon, confidence=0.8, rng=source
-    ),
-    "interval of a mean": lambda x, source, epsilon: estimated(
-        "mean", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
-    ),
-    "interval of a std": lambda x, source, epsilon: estimated(
-        "std", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
-    ),
-    "interval of a sum": lambda x, source, epsilon: estimated(
-        "sum", x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
-    ),
-    "interval of a count": lambda x, source, epsilon: estimated("count", x, epsilon=epsilon, rng=source),
+    "interval, no bounds": estimated(dpf.statistics.Quantile(0.9)),
+    "interval of a count": estimated("count"),
+    **{f"interval of a {name}": estimated(name, bounds=(-1.0, 99.0)) for name in ("mean", "median", "std", "sum")},
     "median, no bounds": lambda x, source, epsilon: dpf.median(x, epsilon=epsilon, rng=source),
     "quantile, no bounds": lambda x, source, epsilon: dpf.quantile(x, [0.1, 0.6], epsilon=epsilon, rng=source),
     "iqr, no bounds": lambda x, source, epsilon: dpf.iqr(x, epsilon=epsilon, rng=source),
@@ -458,15 +390,11 @@ ESTIMATORS = {
 }
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
-ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
-ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
-ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
-ROWS_OF |= dict.fromkeys((name for name in FUNCTIONS if name.startswith("glm")), 3)
-ROWS_OF |= {"theil_sen": 2, "theil_sen, bounds": 2}
+ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}
 # A regression takes pairs.
-_PAIRS = ("glm", "mle", "Regression", "linear", "theil")
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in _PAIRS)}
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if name in REGRESSIONS or "Regression" in name}
 
 
 def local_jobs(rng, n=None):

@@ -101,6 +101,23 @@ class MedianTypes:
         self.run()
 
 
+class Missing:
+    """Policies for missing values, 24 % of them, against np.nanmean and np.nanmedian."""
+
+    params = (["mean", "median"], ["numpy", "lower", "half", "drop"])
+    param_names = ("statistic", "policy")
+
+    def setup(self, statistic, policy):
+        x = data.with_missing(data.pay(1_000_000), 0.24)
+        numpy, private = getattr(np, f"nan{statistic}"), getattr(dpf, statistic)
+        neighbors = "add-remove" if policy == "drop" else "replace-one"
+        options = {"bounds": (0, 1_000_000), "epsilon": 1.0, "missing": policy, "neighbors": neighbors}
+        self.run = (lambda: numpy(x)) if policy == "numpy" else (lambda: private(x, **options))
+
+    def time_policy(self, statistic, policy):
+        self.run()
+
+
 class MedianWorkers:
     """Threads over one array."""
 

@@ -1,6 +1,6 @@
 """Linear regression against the float prototype of AdaSSP, diffprivlib and least squares without privacy; fixed seeds.
 
-``python -m bench.pages.linear_accuracy`` prints the section alone; with diffprivlib's column where it is installed.
+``python -m bench.pages.linear_accuracy`` prints the sections; with diffprivlib's column where it is installed.
 """
 
 import argparse
@@ -115,7 +115,51 @@ def section(quick: bool) -> str:
     return "\n".join(["## Linear regression", "", paragraph(text), table(["rows", "n", "p", "epsilon", *found], lines)])
 
 
+COVERAGE = [  # rows, n, p, epsilon, delta, runs
+    ("ball", 1000, 1, 1.0, 0.0, 1000),
+    ("ball", 1000, 1, 4.0, DELTA, 1000),
+    ("box", 1000, 3, 4.0, 0.0, 400),
+    ("box", 1000, 3, 2.0, DELTA, 400),
+    ("ball", 10_000, 5, 2.0, DELTA, 400),
+    ("box", 10_000, 3, 0.3, 0.0, 400),
+    ("ball", 10_000, 8, 4.0, 0.0, 300),
+    ("ball", 30_000, 10, 1.0, DELTA, 200),
+    ("box", 30_000, 5, 0.3, DELTA, 200),
+    ("box", 100_000, 1, 0.3, 0.0, 300),
+    ("ball", 100_000, 10, 0.3, DELTA, 100),
+    ("ball", 100_000, 10, 0.5, 0.0, 100),
+]
+
+
+def coverage(quick: bool) -> str:
+    """The share of true coefficients in their intervals, and of intervals that leave the noise out."""
+    lines = []
+    for design, n, p, epsilon, delta, runs in COVERAGE[:2] if quick else COVERAGE:
+        rng, inside, without, constants = np.random.default_rng(SEED), [], [], []
+        for _ in range(10 if quick else runs):
+            X, _, radius = rows(n, p, design, rng)
+            variance = (1 / 3 if design == "box" else 0.45**2 / p) if p > 1 or design == "box" else np.var(X)
+            slopes = rng.normal(size=p)
+            slopes /= math.sqrt(variance) * np.linalg.norm(slopes)
+            public = {"radius": radius, "label_bound": BOUND, "epsilon": epsilon, "delta": delta, "rng": rng}
+            fit = dpf.linear_regression(X, labels(X, slopes, rng), **public)
+            low, high = fit.interval(0.95).T
+            inside.append((low <= slopes) & (slopes <= high))
+            without.append(np.abs(fit.coefficients - slopes) <= 1.96 * NOISE / math.sqrt(n * variance))
+            constants.append(fit.intercept_interval(0.95)[0] <= 0.3 <= fit.intercept_interval(0.95)[1])
+        shares = (f"{np.mean(found):.3f}" for found in (inside, constants, without))
+        lines.append([design, n, p, f"{epsilon:g}", f"{delta:g}", *shares])
+    text = """Share of the coefficients, and of the intercepts, in their 95 % intervals, over 100 to 1000 runs with
+        random slopes; last, of intervals that leave the noise out."""
+    head = ["rows", "n", "p", "epsilon", "delta", "coefficients", "intercept", "without noise"]
+    return "\n".join(["## Intervals of linear regression", "", paragraph(text), table(head, lines)])
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.pages.linear_accuracy")
     parser.add_argument("--quick", action="store_true")
-    print(section(parser.parse_args().quick))
+    parser.add_argument("--only", choices=["accuracy", "coverage"])
+    options = parser.parse_args()
+    for name, made in {"accuracy": section, "coverage": coverage}.items():
+        if options.only in (None, name):
+            print(made(options.quick), flush=True)

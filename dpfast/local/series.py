@@ -316,7 +316,8 @@ def density(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
+        Private data: floats, integers or booleans of any stride, never modified. NaN and None count as the lower bound,
+        or as the value that ``grid.missing`` is.
     bounds : pair of float
         Public bounds in data units: numbers outside are clamped. Give either `bounds` or `grid`.
     epsilon : float

@@ -61,7 +61,7 @@ def interval(
     epsilon : float
         Positive.
     bounds : pair of float
-        Public bounds. Quantiles need none if n epsilon min(q, 1 - q) is at least 100; a count takes none.
+        Public bounds. Quantiles need none if n epsilon min(q, 1 - q) is at least 200; a count takes none.
     grid : Grid, or for quantiles FloatGrid
         Instead of `bounds`.
     confidence : float
@@ -96,7 +96,7 @@ def interval(
     and for a `FloatGrid` all floats. The quantile is that of the population rounded to the grid.
     Means: three fifths of epsilon release the mean and two fifths the variance. The interval is that of a normal
     variable plus the noise, widened for skewness; its coverage is measured (docs/guides/intervals.md), not proved.
-    Cost: two or three times that of a quantile, that of a variance for a mean.
+    Cost: about 1.5 times that of three quantiles together by `quantile`; for a mean, that of a variance.
 
     References
     ----------

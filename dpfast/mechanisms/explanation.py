@@ -21,7 +21,8 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any) -> _Mechanism:
         return mechanism
     if not (explain is True or callable(explain)):
         raise TypeError(f"explain must be True, False or a function of a text, not {type(explain).__name__}")
-    known = hasattr(type(x), "__len__") and not isinstance(x, Chunks) and not mechanism.hides_n
+    sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0
+    known = sized and not (isinstance(x, Chunks) or mechanism.hides_n)
     text = mechanism.explanation(len(x) if known else None)
     if explain is True:
         print(text)

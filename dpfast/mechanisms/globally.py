@@ -246,7 +246,9 @@ class GlobalSensitivity(StatisticMechanism):
         return super()._explained_missing()
 
     def _explained_error(self, n: int | None) -> str:
-        if self._on_pairs or not (n or self.hides_n):
+        if self._on_pairs:
+            return ""
+        if not (n or self.hides_n):
             return super()._explained_error(n)
         unit = self._total.unit(self.grid) if self.hides_n else self._unit(n or 1)
         records = "" if self.hides_n else f" for n = {n}"

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.special import betainc, ndtri
 
 from dpfast import _checks, _containers
 from dpfast.grid import Grid, Points, check_grid, check_points
@@ -298,8 +297,10 @@ def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArr
     start, stop = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
     width = -(-(stop + 1 - start) // _CELLS)
     cells = np.arange(start, stop + 1, width)
-    ends = binom.cdf(np.append(cells, stop + 1) - 1.0, n, p)
-    masses, least = np.diff(ends), float(ends[0])
+    first = np.append(cells, stop + 1).astype(np.float64)
+    inner = np.clip(first, 1.0, n)
+    below = np.where(first > n, 1.0, np.where(first < 1, 0.0, betainc(n + 1 - inner, inner, 1 - p)))  # P(B < first)
+    masses, least = np.diff(below), float(below[0])
 
     def wrong(k: int) -> float:
         return least + float(masses @ cdf((k - cells).astype(np.float64)))
@@ -331,12 +332,40 @@ class _Beyond(Mechanism):
         return Counts((3,), records, self._count)
 
     def _count(self, values: Array, threads: int) -> Integers:
-        counts = np.zeros(3, np.int64)
-        for start in range(0, len(values), _BLOCK):
-            codes = self.grid.encode(values[start : start + _BLOCK])
-            below, above = np.count_nonzero(codes < self.low), np.count_nonzero(codes > self.high)
-            counts += [below, codes.size - below - above, above]
-        return counts
+        beyond = self._by_value if values.dtype.kind == "f" and self._values is not None else self._by_code
+        parts = [beyond(values[start : start + _BLOCK]) for start in range(0, len(values), _BLOCK)]
+        below, above = (sum(part) for part in zip((0, 0), *parts, strict=True))
+        return np.array([below, len(values) - below - above, above], np.int64)
+
+    def _by_code(self, values: Array) -> tuple[int, int]:
+        codes = self.grid.encode(values)
+        return int(np.count_nonzero(codes < self.low)), int(np.count_nonzero(codes > self.high))
+
+    def _by_value(self, values: Array) -> tuple[int, int]:
+        assert self._values is not None
+        low, high = self._values
+        below, above = int(np.count_nonzero(values < low)), int(np.count_nonzero(values >= high))
+        missing = int(self.grid.encode([self.grid.nan_value])[0])
+        if missing < self.low or missing > self.high:
+            unknown = int(np.count_nonzero(values != values))
+            below, above = below + unknown * (missing < self.low), above + unknown * (missing > self.high)
+        return below, above
+
+    @cached_property
+    def _values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The least doubles of the codes `low` and `high` + 1, as arrays of size 1; None if not next to midpoints."""
+        found = []
+        for code in (self.low, self.high + 1):
+            if code == 0 or code == self.grid.size:
+                found.append(math.nan)  # no value compares as beyond it
+                continue
+            middle = self.grid.value(code - 1) / 2 + self.grid.value(code) / 2
+            around = [math.nextafter(middle, -math.inf), middle, math.nextafter(middle, math.inf)]
+            reached = (self.grid.encode(around) >= code).tolist()
+            if reached[0] or not reached[2]:
+                return None
+            found.append(around[reached.index(True)])
+        return np.array(found[:1]), np.array(found[1:])
 
     def law_of(self, summary: tuple[Integers, int]) -> NoisyIntegers:
         counts, _ = summary

@@ -20,6 +20,7 @@ from dpfast.spending import LAW, Carrier, charged, hook, refused
 from dpfast.streaming import Chunks, Reading, State
 
 _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
+_COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
 
 
 class Mechanism(Predicted, Carrier, ABC):
@@ -138,9 +139,9 @@ class Mechanism(Predicted, Carrier, ABC):
         values = reading.records(x)
         self.check_records(len(values))
         if self.resolves:
-            if len(values) > _RESOLVED:
+            if len(values) > _COPIED:
                 return self.start().read([values], workers=workers).summary()
-            [values] = self.resolved(values)
+            values = np.concatenate(list(self.resolved(values)))
         return reading.of(values, threads)
 
     @charged
@@ -213,8 +214,9 @@ class Mechanism(Predicted, Carrier, ABC):
         return f"Missing records (NaN, None, null) {', '.join(dict.fromkeys(what))}" if what else ""
 
     def _explained_error(self, n: int | None) -> str:
-        """What is known of the expected error from public numbers."""
-        return "The error depends on the data: the mechanism's error(n, ...) predicts it from public assumptions"
+        """What is known of the expected error from public numbers; "" if nothing."""
+        predicted = type(self).error is not Predicted.error
+        return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
 
     def noise_interval(
         self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None

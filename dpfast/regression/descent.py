@@ -25,6 +25,7 @@ Values = NDArray[np.float64]
 _LEAST_EIGENVALUE = 1e-9
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
+_MISSING = 2.0  # times the predicted error of steps not made, which the curvature along the way makes larger
 _LEAST_CURVATURE = 1e-3  # of the mean one
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _WEIGHTS /= _WEIGHTS.sum()
@@ -274,7 +275,7 @@ class Descent:
         weights = np.arange(1.0, len(self._iterates) + 1)
         weights[: len(weights) // 2] = 0.0
         weights /= weights.sum()
-        theta = weights @ np.array(self._iterates)
+        theta = self._shrunk(weights @ np.array(self._iterates), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
         estimates, errors = back @ theta, back @ self._covariance(theta, weights) @ back.T
@@ -283,18 +284,29 @@ class Descent:
             estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
         )
 
+    def _shrunk(self, theta: Values, weights: Values) -> Values:
+        """The mean of the iterates, moved towards the start by the share of noise in its squared distance.
+
+        The estimator of James and Stein, for the noise of the last half of the steps, which is alike in all directions.
+        """
+        rates, deviations = np.array(self._paces).T
+        noise = self._p * float(np.sum((weights * rates * deviations) ** 2))
+        change = theta - self._start
+        distance = float(change @ change)
+        return self._start + max(1 - noise / distance, 0.0) * change if distance else theta
+
     def _covariance(self, theta: Values, weights: Values) -> Values:
         """The covariance of the error of the weighted mean of the iterates: of sampling, noise, and steps not made."""
-        p = self._p
-        hessian = self._hessian(theta)
+        p, hessian = self._p, self._hessian(theta)
         to_mean = np.zeros((p, p))
         inverse, variance = np.linalg.inv(hessian), self.model.variance()
         covariance = (inverse if variance is None else variance * inverse @ self._moments @ inverse) / self.n
-        for weight, (rate, deviation) in zip(weights[::-1], self._paces[::-1], strict=True):
+        points = [self._start, *self._iterates[:-1]]
+        for weight, (rate, deviation), point in zip(weights[::-1], self._paces[::-1], points[::-1], strict=True):
             to_mean += weight * np.eye(p)  # the derivative of the mean with respect to this iterate
             covariance += (rate * deviation) ** 2 * to_mean @ to_mean.T
-            to_mean = to_mean @ (np.eye(p) - rate * hessian)
-        missing = to_mean @ (self._start - theta)
+            to_mean = to_mean @ (np.eye(p) - rate * (hessian + self._hessian(point)) / 2)
+        missing = _MISSING * to_mean @ (self._start - theta)
         return np.asarray(covariance + np.outer(missing, missing))
 
     def _hessian(self, theta: Values) -> Values:

@@ -83,6 +83,8 @@ def glm(
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
         `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
         of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
+        In a logistic model clipping moves the coefficients away from 0, by up to a tenth for delta = 0 and n epsilon
+        below 1000 d.
 
     Raises
     ------

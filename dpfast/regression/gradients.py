@@ -154,6 +154,7 @@ class GradientSums(GaussianOrPure):
             longest = np.linalg.norm(columns) * self.domain.radius + np.linalg.norm(constant)
         if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
             raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
+        _checks.finite_scale(max(map(abs, self.coefficients)) * math.ldexp(1.0, self._exponents[1]))
         self._check_columns(d - 1)
 
     @property

@@ -309,7 +309,7 @@ class TheilSenLaw(Law):
 def slopes_of_pairs(x: Values, y: Values, matchings: int, ends: tuple[float, float], threads: int = 1) -> Values:
     """The slopes of the pairs of `matchings` rounds of a round-robin tournament of the records, spread evenly.
 
-    Pairs without a slope get one of the two `ends`, by their public index.
+    Pairs without a slope get one of the two `ends`, by their public index. x and y are contiguous.
     """
     pairs, turns = len(x) // 2, _turns(len(x))
     slopes = np.empty((matchings, pairs))

@@ -86,5 +86,9 @@ def test_explanations_of_arrays(capsys):
     assert "SeriesCoefficients" in capsys.readouterr().out
     dpf.mean(dpf.Chunks([X[:, 0]]), bounds=(0, 100), epsilon=1.0, explain=True)
     assert "error(n, ...)" in capsys.readouterr().out
+    dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0, neighbors="add-remove", explain=True)
+    assert capsys.readouterr().out.count("\n") == 2  # no error is known
+    with pytest.raises(ValueError, match="x must be one-dimensional"):
+        dpf.median(np.array(1.0), epsilon=1.0, explain=lambda text: None)
     dpf.mean(X[:, 0], bounds=(0, 100), epsilon=1.0)
     assert capsys.readouterr().out == ""

@@ -151,8 +151,10 @@ def test_chunks_count_positions_from_their_own_start(mechanism, usual):
 
 
 @pairs
-def test_long_arrays_are_resolved_in_parts(mechanism, usual, monkeypatch):
+@pytest.mark.parametrize("copied", [8, 600])
+def test_long_arrays_are_resolved_in_parts(mechanism, usual, copied, monkeypatch):
     monkeypatch.setattr(base, "_RESOLVED", 8)
+    monkeypatch.setattr(base, "_COPIED", copied)
     n = 29 if isinstance(mechanism, KolmogorovSmirnov) else 600
     x, y = resolved_records(mechanism, records(n, 3))
     assert same(outcome(mechanism, x, rng=PCG(1)), outcome(usual, y, rng=PCG(1)))
@@ -254,6 +256,9 @@ def test_the_guarantee_holds_on_all_small_datasets_with_missing_records(mechanis
     found = audit.verify(made, n=n, values=2 if mechanism.dimensions == 2 else 3, grids=grids)
     assert found.holds, found
     assert found.pairs > 0
+    if not mechanism.hides_n:
+        with pytest.raises(ValueError, match="ordered must be True"):
+            audit.verify(made, n=n, ordered=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -519,3 +524,7 @@ def test_opendp_takes_halves_only_where_the_order_is_kept():
         make_measurement(array_domain(4), dp.symmetric_distance(), median)
     measurement = make_measurement(array_domain(4), dp.hamming_distance(), median)
     assert 0 <= measurement(np.array([NAN, NAN, 1.0, 2.0])) <= 4
+    drop = dpf.GlobalSensitivity(Count(), grid=TINY.with_missing("drop"), epsilon=50.0, neighbors="add-remove")
+    measurement = make_measurement(array_domain(), dp.symmetric_distance(), drop)
+    assert measurement(np.array([NAN, NAN, 1.0, 2.0])) == 2
+    assert measurement.map(1) == 50.0

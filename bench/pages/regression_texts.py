@@ -1,0 +1,44 @@
+"""The choice of a regression, and the section of logistic regressions in docs/results/regressions.md."""
+
+import warnings
+
+from bench import logistic_accuracy
+from bench.pages.populations import DATA
+from bench.pages.tables import paragraph, table
+
+CHOICES = (
+    """One x: `dpf.theil_sen`. It needs no bounds for n epsilon of at least 300, outliers do not move it, and its line
+    has less error than those of the other libraries below n epsilon = 10,000. With bounds that are nearly the range of
+    the data, no outliers and more records, `dpf.linear_regression` has less.""",
+    """Several columns and a number: `dpf.linear_regression`. It needs bounds on the length of rows and on labels: scale
+    the columns to similar public ranges first. A delta pays from about ten columns on.""",
+    """Labels of two classes, counts, or numbers with outliers: `dpf.glm`. A delta reduces the loss several times.""",
+    """At p columns, none of them is of use below n epsilon of some hundred times p: look at the standard errors.""",
+    """`dpf.mle` of blocks needs the most records of all; take it for a model that has no method of its own.""",
+)
+
+
+def choice(_quick):
+    """Which one when."""
+    return "\n".join(["## Which one", "", *(paragraph(text, bullet="- ").rstrip("\n") for text in CHOICES), ""])
+
+
+def logistic(quick):
+    """The points of accuracy lost by logistic regressions, by the settings of `bench.logistic_accuracy`."""
+    few = [("normal", 2000, 3, (1.0,), logistic_accuracy.synthetic(2000, 3))]
+    every = [
+        setting
+        for setting in logistic_accuracy.SETTINGS
+        if DATA.exists() or not setting[0].startswith(("Adult", "spam"))
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the peer
+        rows = list(logistic_accuracy.rows(few if quick else every, 2 if quick else 20))
+    headings = ["records", "n", "d", "% correct", "epsilon", "`glm`, delta", "`glm`", "diffprivlib"]
+    text = f"""Percentage points of correct predictions of new records lost to privacy, relative to scikit-learn without
+        penalty, with the standard error in parentheses in units of the last digit: means of 20 samples. "% correct" is
+        without privacy. Synthetic rows are normal, with the given deviations of columns, and slopes in a random
+        direction; Adult (30,000 records, ten columns or all 120 binary ones) and spambase are split at random, and left
+        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows. delta =
+        {logistic_accuracy.DELTA:g} where stated, else 0."""
+    return "\n".join(["## Logistic regression", "", paragraph(text), table(headings, rows)])

@@ -1,0 +1,131 @@
+"""The accuracy of generalised linear models, and their answers for records of all kinds. Seeds are fixed."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpfast as dpf
+
+GUARANTEES = [1e-6, 0.0]  # delta
+
+
+def people(n, d, seed, *, size=2.0, intercept=0.5):
+    """Normal rows, labels of a logistic model, its coefficients, and the source for the releases."""
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=d)
+    slopes *= size / np.linalg.norm(slopes)
+    X = rng.normal(size=(n, d))
+    y = rng.random(n) < 1 / (1 + np.exp(-(X @ slopes + intercept)))
+    return X, y, slopes, rng
+
+
+def points(fit, slopes, intercept, seed=99):
+    """Percentage points of correct predictions of new rows, lost relative to the best prediction."""
+    X = np.random.default_rng(seed).normal(size=(20_000, len(slopes)))
+    t = X @ slopes + intercept
+    wrong = (fit.predict(X) > 0) != (t > 0)
+    return 100 * np.mean(wrong * np.abs(np.tanh(t / 2)))
+
+
+def losses(delta, *, runs=5, n=10_000, d=6, **options):
+    lost = []
+    for seed in range(runs):
+        X, y, slopes, rng = people(n, d, seed)
+        fit = dpf.glm(X, y, radius=math.sqrt(d) + 1, epsilon=1.0, delta=delta, rng=rng, **options)
+        lost.append(points(fit, slopes, 0.5))
+    return np.mean(lost)
+
+
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_private_predictions_are_nearly_as_good(delta):
+    loss = losses(delta)
+    assert loss < 0.1  # without privacy 0.02
+    assert losses(delta, steps=1) > 2 * loss  # a control: one step does not reach the solution
+
+
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_units_do_not_matter(delta):
+    X, y, _, _ = people(5000, 3, 1)
+    units, center = np.full(3, 2.0**40), np.array([3.0, -2.0, 1.0]) * 2.0**40
+    one = dpf.glm(X, y, radius=3.0, epsilon=1.0, delta=delta, rng=np.random.default_rng(5))
+    other = dpf.glm(
+        X * units + center,
+        y,
+        radius=3.0 * 2.0**40,
+        center=center,
+        epsilon=1.0,
+        delta=delta,
+        rng=np.random.default_rng(5),
+    )
+    np.testing.assert_allclose(other.coefficients * units, one.coefficients, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(other.linear_predictor(center[None])[0], one.intercept, rtol=1e-3, atol=1e-4)
+
+
+def hard_cases():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 3))
+    flags = X[:, 0] > 0
+    holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    return {
+        "separable": (X, flags),
+        "all labels 0": (X, np.zeros(400)),
+        "all labels 1": (X, np.ones(400)),
+        "missing labels": (X, np.full(400, np.nan)),
+        "missing values": (holes, np.where(flags, np.nan, 1.0)),
+        "infinite values": (X * np.inf, flags),
+        "all rows alike": (np.ones((400, 3)), flags),
+        "collinear columns": (X[:, [0, 0, 0]], flags),
+        "columns of zeros": (np.zeros((400, 3)), flags),
+        "columns far apart": (X * [1e-12, 1.0, 1e12], flags),
+        "largest doubles": (np.full((400, 3), 1.7e308) * np.sign(X), flags),
+        "more columns than rows": (rng.normal(size=(5, 12)), np.array([0, 1, 0, 1, 1])),
+        "one record": (X[:1], flags[:1]),
+    }
+
+
+MODELS = {"logistic": {}, "poisson": {"label_bound": 10.0}, "huber": {"label_bound": 10.0, "bound": 1.0}}
+
+
+@pytest.mark.parametrize("case", hard_cases())
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("delta", GUARANTEES)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e4])
+def test_all_records_have_an_answer(case, model, delta, epsilon):
+    X, y = hard_cases()[case]
+    rng = np.random.default_rng(3)
+    fit = dpf.glm(X, y, model=model, radius=2.0, epsilon=epsilon, delta=delta, rng=rng, **MODELS[model])
+    for part in (fit.coefficients, fit.intercept, fit.standard_errors, fit.intercept_error, fit.covariance):
+        assert np.isfinite(part).all()
+
+
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_without_budget_the_fit_is_the_start(delta):
+    X, y, _, rng = people(20, 5, 2)
+    fit = dpf.glm(X, y, radius=3.0, epsilon=0.01, delta=delta, rng=rng)
+    assert np.abs(fit.linear_predictor(X)).max() < 0.1
+
+
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_noise_is_not_taken_for_signal(delta):
+    # Labels without relation to the rows: with 200 records the slopes are noise, and mostly removed.
+    rng = np.random.default_rng(4)
+    lengths = []
+    for _ in range(10):
+        X, y = rng.normal(size=(200, 5)), rng.random(200) < 0.5
+        fit = dpf.glm(X, y, radius=3.0, epsilon=0.3, delta=delta, rng=rng)
+        lengths.append(np.linalg.norm(fit.coefficients))
+    assert np.median(lengths) < 1.0
+
+
+@pytest.mark.parametrize(("model", "delta"), [(model, 1e-6) for model in MODELS] + [("poisson", 0.0), ("huber", 0.0)])
+def test_intervals_cover_the_coefficients(model, delta):
+    covered = []
+    for seed in range(12):
+        X, flags, slopes, rng = people(10_000, 4, seed, size=0.7)
+        t = X @ slopes + 0.5
+        labels = {"logistic": flags, "poisson": rng.poisson(np.exp(t)), "huber": t + rng.standard_t(3, size=10_000)}
+        fit = dpf.glm(X, labels[model], model=model, radius=4.5, epsilon=1.0, delta=delta, rng=rng, **MODELS[model])
+        low, high = fit.interval(0.95).T
+        covered.append((low <= slopes) & (slopes <= high))
+    assert np.mean(covered) > 0.8
