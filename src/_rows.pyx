@@ -244,13 +244,13 @@ def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int6
                   const double[::1] theta not None):
     """Add r z, z = round((v, 1) matrix) for the codes v of the records, in a ball, to `sums`, as for `add_grids`.
 
-    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, moved into +-bound,
-    times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record whose label
-    is NaN has r = 0.
+    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, moved into
+    +-bound, times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record
+    whose label is NaN has r = 0.
 
     **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
     `encode_ball`. **Assumes** as `encode_ball`; clip <= 2**40; `scale` a power of two; bound > 0; matrix and theta
-    finite, |z| < 2**100 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
+    finite, |z| <= 2**80 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
     as many products as the matrix has entries. **Reference** docs/proofs/glm.md.
     """
     cdef rows_table table
