@@ -303,7 +303,7 @@ class Descent:
         return self._start + max(1 - noise / distance, 0.0) * change if distance else theta
 
     def _errors(self, theta: Values, weights: Values) -> Values:
-        """A root of the covariance of the error of the weighted mean: of sampling, noise, and steps not made.
+        """A root of the covariance of the error of the weighted mean: of sampling, noise, steps not made, and clipping.
 
         The covariance is the matrix times its transpose.
         """
@@ -322,7 +322,8 @@ class Descent:
             values, vectors = self._hessian(point)
             values, vectors = np.linalg.eigh(identity - rate * (hessian + (vectors * values) @ vectors.T) / 2)
             to_mean = to_mean @ (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
-        parts.append(_MISSING * to_mean @ (self._start - theta)[:, None])
+        change = (theta - self._start)[:, None]
+        parts += [_MISSING * to_mean @ change, self.model.stretch(self.schedule.clip) * change]
         return np.hstack(parts)
 
     def _hessian(self, theta: Values) -> tuple[Values, Values]:

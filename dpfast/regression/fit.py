@@ -66,10 +66,11 @@ class Fit:
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
-        rows = _containers.matrix("X", X).astype(np.float64)
+        rows = _containers.matrix("X", X)
         if rows.shape[1] != self.coefficients.shape[-1]:
             raise ValueError(f"X must have {self.coefficients.shape[-1]} columns, not {rows.shape[1]}")
-        return np.asarray(rows @ self.coefficients.T + self.intercept)
+        with np.errstate(all="ignore"):  # a row may contain NaN, infinities or huge numbers
+            return np.asarray(rows.astype(np.float64) @ self.coefficients.T + self.intercept)
 
     def predict(self, X: ArrayLike) -> Values:
         """Predict the labels of rows.

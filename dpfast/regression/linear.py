@@ -279,6 +279,11 @@ def linear_regression(
     -------
     Fit
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`. Always finite.
+        Standard errors take the coefficients as independent and of similar size. Where the noise hides a direction of
+        the rows, as for strongly correlated columns, coefficients are moved towards 0 along it. Intervals then miss
+        coefficients that nearly cancel. An example: n = 5000, epsilon = 1, delta = 1e-6, two of three columns with a
+        correlation of 0.95 and with slopes of 1 and -0.5: 95 % intervals hold a coefficient in 33 % of fits; in 85 %
+        for random slopes.
 
     Raises
     ------

@@ -329,7 +329,8 @@ def _turns(n: int) -> int:
 def _columns(x: Any) -> tuple[Values, Values]:
     """The vectors of x and y as doubles."""
     pieces = [_labelled(piece) for piece in (x if isinstance(x, Chunks) else (x,))]
-    parts = [np.stack([piece.rows[:, 0], piece.labels]).astype(np.float64) for piece in pieces]
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        parts = [np.stack([piece.rows[:, 0], piece.labels]).astype(np.float64) for piece in pieces]
     rows, labels = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
     return rows, labels
 

@@ -159,16 +159,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def transform(self, X: ArrayLike) -> Values:
         """The coordinates of the rows along the components, (n, n_components); NaN for rows with NaN."""
         check_is_fitted(self)
-        rows = self._rows(X, reset=False).astype(np.float64)
+        rows = self._doubles(X)
         with np.errstate(all="ignore"):  # a row may be far outside the ball
             return np.asarray((rows - self.mean_) @ self.components_.T / self._scales())
 
     def inverse_transform(self, X: ArrayLike) -> Values:
         """The rows, (n, d), that have these coordinates, (n, n_components), and lie on the plane of the components."""
         check_is_fitted(self)
-        coordinates = _containers.numbers("X", X, dimensions=2).astype(np.float64)
+        coordinates = _containers.numbers("X", X, dimensions=2)
         with np.errstate(all="ignore"):
-            return np.asarray((coordinates * self._scales()) @ self.components_ + self.mean_)
+            return np.asarray((coordinates.astype(np.float64) * self._scales()) @ self.components_ + self.mean_)
 
 
 def _edge(mechanism: SecondMoments | Covariance, n: SupportsIndex, d: int) -> float:

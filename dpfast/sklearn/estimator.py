@@ -78,6 +78,11 @@ class PrivateEstimator(Carrier, BaseEstimator):
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return values
 
+    def _doubles(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The records to transform, as a new array of doubles."""
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return self._rows(X, reset=False).astype(np.float64)
+
     def _grids(self, d: int) -> list[Grid]:
         """A grid for each of d columns."""
         return self._each(d, "column", _as_grid)

@@ -36,7 +36,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator, ABC):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Centre and scale the rows; X is not modified."""
         check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
+        out = self._doubles(X)
         with np.errstate(all="ignore"):  # a row may be far outside the bounds
             if (shift := self._shift()) is not None:
                 out -= shift
@@ -47,7 +47,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator, ABC):
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Undo `transform`."""
         check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
+        out = self._doubles(X)
         with np.errstate(all="ignore"):
             if self.scale_ is not None:
                 out *= self.scale_
@@ -314,7 +314,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Map each column to the output distribution; NaN stays NaN."""
         check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
+        out = self._doubles(X)
         for j, quantiles in enumerate(self.quantiles_.T):
             rising = np.interp(out[:, j], quantiles, self.references_)
             falling = np.interp(-out[:, j], -quantiles[::-1], -self.references_[::-1])
@@ -324,7 +324,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Undo `transform`; the result is inside the bounds."""
         check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
+        out = self._doubles(X)
         if self.output_distribution == "normal":
             out = ndtr(out)
         for j, quantiles in enumerate(self.quantiles_.T):

@@ -91,6 +91,11 @@ class TestBoth:
                                             if not isinstance(v, float)]]))  # fmt: skip
         assert len(shown) == 1
 
+    def test_signalling_nans_give_no_warning(self, make):
+        rows = np.full((50, 3), 0x7FA00000, np.uint32).view(np.float32)
+        fitted = make(random_state=0).fit(X).transform(rows)
+        assert np.isnan(fitted).all()
+
     def test_one_row_and_one_column(self, make):
         fitted = make().set_params(**({"bounds": (0, 1)} if "box" in str(make) else {})).fit(X[:1])
         assert np.isfinite(fitted.transform(X[:1])).all()

@@ -118,6 +118,16 @@ def test_noise_is_not_taken_for_signal(delta):
     assert np.median(lengths) < 1.0
 
 
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_intervals_of_a_logistic_model_include_the_effect_of_clipping(delta):
+    covered = []
+    for seed in range(12):
+        X, y, slopes, rng = people(20_000, 3, seed, size=1.2)
+        low, high = dpf.glm(X, y, radius=4.0, epsilon=1.0, delta=delta, rng=rng).interval(0.95).T
+        covered.append((low <= slopes) & (slopes <= high))
+    assert np.mean(covered) > 0.85
+
+
 @pytest.mark.parametrize(("model", "delta"), [(model, 1e-6) for model in MODELS] + [("poisson", 0.0), ("huber", 0.0)])
 def test_intervals_cover_the_coefficients(model, delta):
     covered = []

@@ -11,6 +11,7 @@ from numpy.random import PCG64
 import dpfast as dpf
 from dpfast.domains import LIMB, Ball
 from dpfast.laws import RoundedBall, WishartDifference
+from dpfast.regression import Fit
 from dpfast.streaming import LabelledProducts
 from tests.reference import products
 
@@ -299,6 +300,12 @@ class TestLaws:
 
 
 class TestFit:
+    def test_an_interval_of_a_huge_error_is_infinite(self):
+        fit = Fit(np.array([1.0]), 0.0, np.array([1.7e308]), 1.7e308, dpf.Privacy(1.0))
+        assert fit.interval().tolist() == [[-np.inf, np.inf]]
+        assert fit.intercept_interval().tolist() == [-np.inf, np.inf]
+        assert "inf" in repr(fit)
+
     def test_least_squares_without_noise(self):
         """For a huge epsilon: estimates and errors of least squares."""
         for d, intercept, center in ((1, True, 0.3), (4, True, (0.1, 0.2, -0.3, 0.0)), (3, False, 0.0)):

@@ -304,6 +304,12 @@ class TestBadParameters:
         with pytest.raises(TypeError, match="grid must be"):
             dpf.TheilSen((0, 1), epsilon=1.0)
 
+    def test_signalling_nans_are_missing(self):
+        x = np.full(600, 0x7FA00000, np.uint32).view(np.float32)
+        x[::2] = np.arange(300)
+        fit = dpf.theil_sen(x, x, epsilon=100.0)
+        assert abs(fit.coefficients[0] - 1) < 1e-3
+
     def test_records(self):
         with pytest.raises(ValueError, match="at least two records, not 1"):
             dpf.theil_sen([1.0], [1.0], epsilon=1.0)
