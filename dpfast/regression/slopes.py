@@ -24,7 +24,7 @@ from dpfast.mechanisms import InverseSensitivity, Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
-from dpfast.statistics import Median, Quantile
+from dpfast.statistics import Median, Quantile, RankStatistic
 from dpfast.streaming import Chunks, Labelled, Reading
 
 Values = NDArray[np.float64]
@@ -142,8 +142,8 @@ class TheilSen(Mechanism):
     def _plan(self, n: int) -> _Plan:
         """The steps for n records, public. One record changes k slopes, so each has a share of 1 / k."""
         (slope, intercept, spread), k = self._shares, self.matching_count(n)
-        for_slope = InverseSensitivity(Median(), grid=self.slope_grid, epsilon=_part(slope, k))
-        for_intercept = InverseSensitivity(Median(), grid=self.intercept_grid, epsilon=intercept)
+        for_slope = _by_range(Median(), self.slope_grid, _part(slope, k))
+        for_intercept = _by_range(Median(), self.intercept_grid, intercept)
         if not self.standard_error:
             return _Plan(for_slope, for_intercept)
         slopes, part = k * (n // 2), _part(spread, k)
@@ -151,8 +151,7 @@ class TheilSen(Mechanism):
         radius = max(_LEAST_RADIUS / part, _DEVIATIONS * sampling)
         if radius > slopes / 4:
             raise ValueError(f"{n} records are too few for a standard error at epsilon={self.epsilon!r}")
-        level = Quantile(2 * radius / slopes)
-        for_spread = InverseSensitivity(level, grid=_magnitudes(self.slope_grid), epsilon=part)
+        for_spread = _by_range(Quantile(2 * radius / slopes), _magnitudes(self.slope_grid), part)
         return _Plan(
             for_slope, for_intercept, for_spread, _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
         )
@@ -342,6 +341,11 @@ def _labelled(x: Any) -> Labelled:
     if records.columns != 1:
         raise ValueError(f"a line has one x for each y, not {records.columns} columns")
     return records
+
+
+def _by_range(statistic: RankStatistic, grid: Points, epsilon: float) -> InverseSensitivity:
+    """The mechanism of a step, with a privacy loss of bounded range."""
+    return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, selection="exponential")
 
 
 def _part(epsilon: float, k: int) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.random import PCG64
 from scipy.stats import binom
 
 import dpfast as dpf
-from dpfast.mechanisms import InverseSensitivity
 from dpfast.regression import slopes as module
 from dpfast.statistics import Median, Quantile
 from tests.reference import lines
@@ -18,6 +18,7 @@ from tests.statistical import ALPHA
 
 COARSE = {"slope_grid": dpf.Grid(-2, 2, step=1), "intercept_grid": dpf.Grid(0, 2, step=1)}
 LATTICES = [(4, dpf.Grid(0, 2, step=1), dpf.Grid(0, 1, step=1)), (5, dpf.Grid(0, 1, step=1), dpf.Grid(0, 1, step=1))]
+InverseSensitivity = partial(dpf.InverseSensitivity, selection="exponential")
 NASTY = np.array([0.0, -0.0, 1.0, 1.0, 2.5, -3.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 1e-300, 7.0])
 
 
@@ -165,6 +166,13 @@ class TestPrivacy:
             assert {family for family, _, _ in parts} == {"bounded-range"}
             assert 1 - 1e-12 < math.fsum(epsilon for _, epsilon, _ in parts) <= 1
             assert len(parts) == 2 + bool(options)
+
+    def test_every_step_has_a_bounded_range(self):
+        """Permute-and-flip, which a step would take by default on a coarse grid, has not."""
+        plan = dpf.TheilSen(**COARSE, epsilon=600.0, standard_error=True)._plan(200)
+        for step in (plan.slope, plan.intercept, plan.spread):
+            assert step.selection == "exponential"
+            assert step.privacy_profile.parts == (("bounded-range", step.epsilon, 1),)
 
     def test_shares_are_rounded_down(self):
         for epsilon in (0.1, 1 / 3, 1.0, 1e-300, 7e200):
