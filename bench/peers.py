@@ -71,7 +71,7 @@ def quantiles(q, *, n, bounds, epsilon, candidates=1000):
     lower, upper = map(float, bounds)
     sides = {}
     if opendp is not None:
-        sides["OpenDP"] = _opendp_quantile(q, n, np.linspace(lower, upper, candidates).tolist(), epsilon)
+        sides["OpenDP"] = opendp_quantile(q, n, np.linspace(lower, upper, candidates).tolist(), epsilon)
     if diffprivlib is not None:
         sides["diffprivlib"] = lambda x: diffprivlib.tools.quantile(x, q, epsilon=epsilon, bounds=(lower, upper))
     if pydp is not None:
@@ -97,18 +97,20 @@ def means(*, n, bounds, epsilon):
 
 
 def _opendp_records(n):
-    """The number of records is public, which allows less noise; one replaced record is a distance of 2."""
+    """A public number of records allows less noise; one replaced record is a distance of 2. None: a private number."""
     return opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=n), opendp.symmetric_distance()
 
 
-def _opendp_quantile(q, n, candidates, epsilon):
+def opendp_quantile(q, n, candidates, epsilon):
+    """A function of n records that releases their q-quantile; for n None, of any private number of records."""
+
     def at_scale(scale, candidates=candidates):
         quantile = opendp.m.then_private_quantile(opendp.max_divergence(), candidates=candidates, alpha=q, scale=scale)
         return _opendp_records(n) >> quantile
 
-    few = candidates[:2]  # the scale does not depend on the number of records
+    few, d_in = candidates[:2], 1 if n is None else 2  # the scale does not depend on the number of candidates
     return at_scale(
-        opendp.binary_search_param(lambda scale: at_scale(scale, few), d_in=2, d_out=epsilon, bounds=(1e-3, 1e6))
+        opendp.binary_search_param(lambda scale: at_scale(scale, few), d_in=d_in, d_out=epsilon, bounds=(1e-3, 1e6))
     )
 
 

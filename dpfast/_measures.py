@@ -23,6 +23,7 @@ Table = tuple[int, ...]
 _MOST_POINTS = 2**40  # for counts of multiples that are exact in doubles
 _MOST_WEIGHT = 2**62
 _FINE = 64  # each code weighs this much besides its parts
+_FEW_POINTS = 4096  # up to which, for "auto", it weighs 1: permute-and-flip gains where few candidates are equal
 # "auto": each part has this weight in all, relative to the uniform measure. Finer multiples would not gain a factor 2.
 _AUTO_SHARE = Fraction(1, 64)
 _LEAST_MULTIPLES = 8
@@ -65,8 +66,9 @@ def measure_on(measure: str | Table, first: int, last: int, step: float) -> Meas
     if not spacings:
         raise ValueError(f"measure={measure!r} favours no point of this grid: use 'uniform'")
     share = _AUTO_SHARE if measure == "auto" else Fraction(1, len(spacings))
-    parts = [(max(int(_FINE * share * spacing), 1), spacing.denominator, spacing.numerator) for spacing in spacings]
-    return Measure(last, _FINE, first % spacings[-1].numerator, parts)  # the period of all parts
+    fine = 1 if measure == "auto" and size <= _FEW_POINTS else _FINE
+    parts = [(max(int(fine * share * spacing), 1), spacing.denominator, spacing.numerator) for spacing in spacings]
+    return Measure(last, fine, first % spacings[-1].numerator, parts)  # the period of all parts
 
 
 def _auto(unit: Fraction, size: int) -> list[Fraction]:

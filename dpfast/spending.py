@@ -30,6 +30,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 class Budget(Protocol):
     """The protocol of a budget that can be active: `dpfast.Ledger`."""
 
+    @property
+    def sums_epsilons(self) -> bool:
+        """Whether the cost of a release is its epsilon and delta alone."""
+
     def reserve(self, profile: PrivacyProfile, *, times: int, label: str) -> None:
         """Record the spending, or raise a `BudgetError` without recording it."""
 
@@ -110,6 +114,14 @@ def _here() -> Budget | _Paid | None:
     """The active budget or marker; in a context that outlives its release, the budget that was charged for it."""
     budget = active.get()
     return budget.budget if isinstance(budget, _Paid) and budget.over else budget
+
+
+def sums_epsilons() -> bool:
+    """Whether the cost of a release here is its epsilon and delta alone: no budget is active, or one that sums both."""
+    budget = active.get()
+    if isinstance(budget, _Paid):
+        budget = budget.budget
+    return budget is None or budget.sums_epsilons
 
 
 def claim(of: Carrier | type[Carrier]) -> Ticket | None:

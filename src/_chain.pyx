@@ -9,7 +9,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
+from dpfast._kernels._measures cimport Measure
 from dpfast._kernels._samplers cimport unwrap
+from measure cimport dpfast_draw_point, dpfast_measure
 
 import numpy as np
 
@@ -20,6 +22,7 @@ cdef extern from "chain.h" nogil:
     double STATE_FLOOR "DPFAST_STATE_FLOOR"
     double ARRIVAL_FLOOR "DPFAST_ARRIVAL_FLOOR"
     double CHOICE_FLOOR "DPFAST_CHOICE_FLOOR"
+    enum: DPFAST_MOST_FREE
     ctypedef struct dpfast_target:
         Py_ssize_t rank
         Py_ssize_t first
@@ -31,6 +34,7 @@ cdef extern from "chain.h" nogil:
         double *gap
         double *arrival
         int64_t exponent
+        const dpfast_measure *measure
         Py_ssize_t free
     double dpfast_exp_neg(double y)
     int64_t dpfast_gap(const dpfast_target *t, Py_ssize_t i, int64_t *start)
@@ -38,10 +42,13 @@ cdef extern from "chain.h" nogil:
     double dpfast_weight(double mass, double power)
     Py_ssize_t dpfast_sources(const dpfast_target *t, Py_ssize_t i, bint is_gap, double a, const double *power,
                               double *weights, Py_ssize_t *source, bint *only_value)
-    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, double arrival, const double *power,
-                           int64_t unit, double *terms)
+    Py_ssize_t dpfast_runs(const dpfast_target *t, Py_ssize_t i, int64_t w, int64_t start, double arrival,
+                           const double *power, int64_t unit, double *terms)
     Py_ssize_t dpfast_choose_weight(uint64_t word, const double *weights, Py_ssize_t n, double *cumulative)
     uint64_t dpfast_uniform(bitgen_t *source, uint64_t last)
+
+
+MOST_FREE = DPFAST_MOST_FREE  # targets between pins, with a base measure
 
 
 def fill_multiset(bit_generator, int64_t start, int64_t width, int64_t[::1] out not None):
@@ -66,13 +73,14 @@ cdef class Chain:
     """All weighted walks through the windows of the targets: the total weight, and draws of an output.
 
     **Law** of a draw: output o with probability weight(o) / total, where each weight is a product of doubles that
-    differs from a**cost(o) by a factor in [1 - margin, 1 + margin] for a `certain` draw; never below
-    (1 - margin) a**cost(o). a = exp(-rate). The exact probability is `odds`. None, a dead end, with negligible
-    probability.
+    differs from a**cost(o) times the weights of its entries in the measure by a factor in [1 - margin, 1 + margin] for
+    a `certain` draw, and is never less than 1 - margin times that. a = exp(-rate). The exact probability is `odds`.
+    None, a dead end, with negligible probability.
 
     **Assumes** ranks increasing, in 1..n; windows firsts..lasts of indices inside 0..n, within `reach` of the ranks;
     ``codes[bases[j] + i]`` is x_i, i = firsts[j] - 1 .. lasts[j] + 1, where x_0 = -1, x_(n+1) is beyond the grid, and
-    x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper).
+    x_(-1) is below -1; lowers, uppers nondecreasing and equal between two pins (lower = upper); with a measure at most
+    `MOST_FREE` targets between pins.
 
     **Cost** O(states) for the forward pass and O(states) for a draw; 24 bytes for each state.
 
@@ -84,6 +92,7 @@ cdef class Chain:
     cdef readonly double margin
     cdef readonly bint certain
     cdef object _codes, _messages
+    cdef Measure _measure
     cdef dpfast_target *_targets
     cdef Py_ssize_t _m
     cdef double _a
@@ -101,7 +110,7 @@ cdef class Chain:
     def __init__(self, const int64_t[::1] codes not None, const int64_t[::1] bases not None,
                  const int64_t[::1] ranks not None, const int64_t[::1] firsts not None,
                  const int64_t[::1] lasts not None, const int64_t[::1] lowers not None,
-                 const int64_t[::1] uppers not None, double rate, Py_ssize_t reach):
+                 const int64_t[::1] uppers not None, double rate, Py_ssize_t reach, Measure measure=None):
         cdef Py_ssize_t m = ranks.shape[0], states = 1, offset = 0, j, size = 2 * reach + 1
         cdef dpfast_target *t
         cdef double[::1] messages, scratch, power
@@ -110,6 +119,7 @@ cdef class Chain:
         self.margin = fmin(0.25, (m + 1) * (size + 64.0) * (1.0 + rate) * 2.0 ** -46)
         for j in range(m):
             states += lasts[j] - firsts[j] + 1
+        self._measure = measure
         self._codes = codes  # kept alive: the targets point into it
         self._messages = messages = np.empty(3 * states)
         scratch = np.empty(5 * size + m)
@@ -124,6 +134,7 @@ cdef class Chain:
             t.value = &messages[offset]
             t.gap = t.value + states
             t.arrival = t.gap + states
+            t.measure = NULL if measure is None else &measure.measure
             if j == 0:  # the start: index 0, no output yet
                 t.rank = t.first = t.last = t.free = 0
                 t.lower = t.upper = t.exponent = 0
@@ -181,6 +192,19 @@ cdef class Chain:
         self._path.append(chosen)
         return chosen
 
+    cdef _fill_run(self, int64_t start, int64_t width, int64_t[::1] out):
+        """Fill with a sorted vector of entries in start..start + width - 1, by the product of their weights."""
+        cdef bitgen_t *source = unwrap(self._bits)
+        if self._measure is None:
+            fill_multiset(self._bits, start, width, out)
+        elif out.shape[0] == 1:
+            with self._bits.lock, nogil:
+                out[0] = dpfast_draw_point(&self._measure.measure, source, start, start + width - 1)
+        else:
+            from dpfast._kernels._multisets import draw
+            run = draw(self._measure, start, start + width - 1, out.shape[0], lambda: next_word(self._bits))
+            np.asarray(out)[:] = run
+
     cdef bint _walk(self, int64_t[::1] out) except -1:
         """Walk back from the last target to the start, one choice at a time; False at a dead end."""
         cdef Py_ssize_t j = self._m, i, r, n, first
@@ -201,19 +225,22 @@ cdef class Chain:
             if is_gap:
                 self.certain &= t.gap[i - t.first] > 2 * STATE_FLOOR
                 width = dpfast_gap(t, i, &start)
-                n = dpfast_runs(t, i, width, t.arrival[i - t.first], &self._power[0], t.exponent, &self._weights[0])
+                n = dpfast_runs(t, i, width, start, t.arrival[i - t.first], &self._power[0], t.exponent,
+                                &self._weights[0])
                 for r in range(n):
                     self._weights[r] = max(self._weights[r], CHOICE_FLOOR)
                 r = self._choose(n) + 1
                 if self._odds is None:
-                    fill_multiset(self._bits, start, width, out[j - r:j])
+                    self._fill_run(start, width, out[j - r:j])
                 else:
-                    self._places.append((width, r))
+                    self._places.append((start, width, r))
                 t -= r - 1
                 self.certain &= t.arrival[i - t.first] > 2 * ARRIVAL_FLOOR
             else:
                 self.certain &= t.value[i - t.first] > 2 * STATE_FLOOR
                 out[j - 1] = t.x[i - t.first + 1]
+                if self._odds is not None and self._measure is not None:
+                    self._places.append((out[j - 1], 1, 1))
             n = self._choose(dpfast_sources(t, i, is_gap, self._a, &self._power[0], &self._weights[0], &first,
                                             &only_value))
             if n < 0:
@@ -233,10 +260,11 @@ cdef class Chain:
         return out if self._walk(out) else None
 
     def odds(self):
-        """The choices that led to the last output: (weight chosen, all weights), and (width, length) of each run.
+        """The choices of the last output, (weight chosen, all weights), and (start, width, length) of each run.
 
-        The probability of the output is the product of the quotients of weight and sum, over the product of the numbers
-        C(width + length - 1, length) of places.
+        The probability of the output is the product of the quotients of weight and sum, times, for each run, the weight
+        of its entries relative to that of all sorted vectors of that length. With a measure, an entry that is the value
+        of a record counts as a run of its own.
         """
         cdef int64_t[::1] unused = np.empty(self._m, np.int64)
         self._odds, self._places = [], []

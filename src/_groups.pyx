@@ -9,7 +9,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
-from dpfast._kernels._measures cimport Measure, choose_level_exactly, of_measure
+from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure
@@ -33,6 +33,7 @@ cdef extern from "groups.h":
         int shift
         int above
         int deep
+        int flips
 
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_ranks(const dpfast_group_plan *plan, Py_ssize_t n, Py_ssize_t t, Py_ssize_t *low,
@@ -40,7 +41,15 @@ cdef extern from "groups.h":
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     Py_ssize_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, Py_ssize_t n, int64_t *lower,
-                                   int64_t *upper, double *cumulative, Py_ssize_t *depth) noexcept nogil
+                                   int64_t *upper, Py_ssize_t *depth) noexcept nogil
+    void dpfast_group_cumulative(const dpfast_group_plan *plan, const int64_t *lower, const int64_t *upper,
+                                 double *cumulative, Py_ssize_t levels, Py_ssize_t depth) noexcept nogil
+    void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                              int64_t *sizes, Py_ssize_t n) noexcept nogil
+    Py_ssize_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, Py_ssize_t n, Py_ssize_t depth,
+                           double rate) noexcept nogil
+    int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *source, const int64_t *lower,
+                                    const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
 
 LARGEST_GROUP = 4096
@@ -99,8 +108,11 @@ def private_ranks(object q, Py_ssize_t n, int64_t[::1] low not None, int64_t[::1
             low[t], high[t] = first, final
 
 
-cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_group_plan *plan, const int64_t *lower,
-                                const int64_t *upper, Py_ssize_t levels, Py_ssize_t level) noexcept nogil:
+cdef inline int64_t _draw_in(bint flips, bitgen_t *source, const dpfast_group_plan *plan, const int64_t *lower,
+                             const int64_t *upper, Py_ssize_t levels, Py_ssize_t level) noexcept nogil:
+    """A point of the shell of `level` if `flips`, else of its box."""
+    if flips:
+        return dpfast_draw_shell_point(plan.measure, source, lower, upper, levels, level, plan.last)
     if level < levels:
         return dpfast_draw_point(plan.measure, source, lower[level], upper[level])
     return dpfast_draw_point(plan.measure, source, 0, plan.last)
@@ -110,16 +122,17 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                    Py_ssize_t start, int64_t[::1] out not None, *, double epsilon, const double[::1] powers not None,
                    Py_ssize_t cap, const int64_t[::1] ranks, object q, int64_t radius, double lower, double upper,
                    double step, double first, int64_t last, bint deep, Measure measure=None,
-                   bint exact=False):
+                   bint flips=False, bint exact=False):
     """Draw a code for each of the groups start, start + 1, ... into out[start], ... until a group is too large.
 
     **Law** of `_levels.draw_order_statistic` for group g, the records values[offsets[g]:offsets[g + 1]], with the same
     words: k - t and k + t are the ranks of level t, k = ranks[n]; or, for ranks None, those of
     docs/proofs/add-remove.md for the quantile q = (numerator, shift, above). The base measure for an empty group.
-    The depth is 0 unless `deep`. Returns the first group of more than `LARGEST_GROUP` records, which is not drawn, or
-    the number of groups.
+    The depth is 0 unless `deep`; permute-and-flip if `flips`. Returns the first group of more than `LARGEST_GROUP`
+    records, which is not drawn, or the number of groups.
     **Assumes** values free of NaN, offsets in order, `powers` of 2 LARGEST_GROUP entries, LARGEST_GROUP + 1 ranks or
-    None, a valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words.
+    None, a valid grid, epsilon > 0, 0 <= radius <= last. **Cost** a sort of each group, and two words; with `flips`
+    one for each level, and one.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef Py_ssize_t groups = out.shape[0], largest = LARGEST_GROUP, room = 2 * largest, g = start, n, levels = 0
@@ -130,12 +143,14 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
     cdef double *cumulative
     cdef int64_t *left
     cdef int64_t *right
+    cdef int64_t *sizes = NULL
+    cdef uint64_t *words = NULL
     cdef uint64_t word = 0
     cdef dpfast_measure uniform
     cdef dpfast_group_plan plan
     plan.grid = dpfast_grid(lower, upper, step, lower, first, 0)
     plan.last, plan.radius, plan.cap = last, radius, cap
-    plan.deep = deep
+    plan.deep, plan.flips = deep, flips
     plan.measure = of_measure(measure, &uniform, last)
     plan.rate = epsilon / 2
     plan.loss = dpfast_one_minus_exp_neg(epsilon / 2)
@@ -148,6 +163,7 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
         if scratch == NULL or codes == NULL:
             raise MemoryError
         cumulative, left, right = scratch + 2 * room, codes + largest + 1, codes + 2 * (largest + 1)
+        sizes, words = codes, <uint64_t *> cumulative  # the codes are in the boxes by then
         while g < groups:
             level = 0
             with bit_generator.lock, nogil:
@@ -159,18 +175,27 @@ def draw_quantiles(bit_generator, const double[::1] values not None, const int64
                         memcpy(scratch, &values[offsets[g]], n * sizeof(double))
                         ordered = select_sort(scratch, n, scratch + room)
                         dpfast_encode_array(&plan.grid, ordered, codes, n)
-                    levels = dpfast_group_levels(&plan, codes, n, left, right, cumulative, &depth)
-                    word = source.next_uint64(source.state)
-                    level = -1 if exact else dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
-                    if level < 0:
+                    levels = dpfast_group_levels(&plan, codes, n, left, right, &depth)
+                    if flips:
+                        dpfast_shell_weights(plan.measure, left, right, sizes, levels)
+                        level = dpfast_flip(source, sizes, words, levels, depth, plan.rate)
+                    else:
+                        dpfast_group_cumulative(&plan, left, right, cumulative, levels, depth)
+                        word = source.next_uint64(source.state)
+                        level = dpfast_choose(word, cumulative, levels + 1, LEVEL_ERROR)
+                    if level < 0 or exact:
+                        level = -1
                         break
-                    out[g] = _draw_point(source, &plan, left, right, levels, level)
+                    out[g] = _draw_in(flips, source, &plan, left, right, levels, level)
                     g += 1
             if level >= 0:
                 break
-            level = choose_level_exactly(bit_generator, word, plan.measure, left, right, levels, depth, epsilon)
+            if flips:
+                level = flip_level_exactly(bit_generator, words, sizes, levels, depth, epsilon)
+            else:
+                level = choose_level_exactly(bit_generator, word, plan.measure, left, right, levels, depth, epsilon)
             with bit_generator.lock, nogil:
-                out[g] = _draw_point(source, &plan, left, right, levels, level)
+                out[g] = _draw_in(flips, source, &plan, left, right, levels, level)
             g += 1
         return g
     finally:

@@ -11,28 +11,23 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
 
-from dpfast._kernels._measures cimport Measure, choose_level_exactly, of_measure
+from dpfast._kernels._measures cimport Measure, choose_level_exactly, flip_level_exactly, of_measure
 from dpfast._kernels._samplers cimport unwrap
 from grid cimport dpfast_encode_array, dpfast_grid
-from measure cimport (
-    dpfast_below,
-    dpfast_draw_point,
-    dpfast_interval_weight,
-    dpfast_measure,
-    dpfast_point_at,
-    dpfast_set_uniform,
-)
+from measure cimport dpfast_draw_point, dpfast_measure, dpfast_set_uniform
 
 import numpy as np
-
-from dpfast._kernels._samplers import next_word
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
     void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
                                  double *cumulative, Py_ssize_t n, Py_ssize_t depth, double rate) noexcept nogil
-    Py_ssize_t dpfast_flip(const uint64_t *words, const int64_t *sizes, Py_ssize_t n, Py_ssize_t depth,
+    void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper,
+                              int64_t *sizes, Py_ssize_t n) noexcept nogil
+    Py_ssize_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, Py_ssize_t n, Py_ssize_t depth,
                            double rate) noexcept nogil
+    int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *source, const int64_t *lower,
+                                    const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
     Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
@@ -45,6 +40,14 @@ cdef inline int64_t _draw_point(bitgen_t *source, const dpfast_measure *measure,
     if level < n:
         return dpfast_draw_point(measure, source, lower[level], upper[level])
     return dpfast_draw_point(measure, source, 0, last)
+
+
+cdef inline int64_t _draw_in(bint flips, bitgen_t *source, const dpfast_measure *measure, const int64_t *lower,
+                             const int64_t *upper, Py_ssize_t n, Py_ssize_t level, int64_t last) noexcept nogil:
+    """A point of the shell of `level` if `flips`, else of its box."""
+    if flips:
+        return dpfast_draw_shell_point(measure, source, lower, upper, n, level, last)
+    return _draw_point(source, measure, lower, upper, n, level, last)
 
 
 cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *lower, const int64_t *upper,
@@ -70,16 +73,16 @@ cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *
 
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
                          double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
-                         bint exact=False):
+                         bint flips=False, bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
-    **Law** above, with lower[t] = code(x_(k-t)) - radius and upper[t] = code(x_(k+t)) + radius, kept inside 0..last;
-    depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
+    **Law** above, or that of `fill_flips` if `flips`, with lower[t] = code(x_(k-t)) - radius and upper[t] =
+    code(x_(k+t)) + radius, kept inside 0..last; depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
     **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
     valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
     measure; one word for the level and one for the point, further ones with small probability; ball arithmetic with
-    probability below n * 2**-38.
-    **Reference** docs/proofs/nested-intervals.md.
+    probability below n * 2**-38. With `flips` that of `fill_flips`.
+    **Reference** docs/proofs/nested-intervals.md, docs/proofs/permute-and-flip.md.
     """
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
@@ -87,12 +90,14 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
     cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level
     cdef int64_t *codes = <int64_t *> malloc(4 * n * sizeof(int64_t))
-    cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))
+    cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
     cdef int64_t *middle
     cdef int64_t *left
     cdef int64_t *right
+    cdef int64_t *sizes = codes  # of the shells, once the codes are in the boxes
+    cdef uint64_t *words = <uint64_t *> cumulative
     cdef int64_t code = 0
-    cdef uint64_t word
+    cdef uint64_t word = 0
     try:
         if codes == NULL or cumulative == NULL:
             raise MemoryError
@@ -103,15 +108,22 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
             for t in range(n):
                 left[t] = max(middle[-t] - radius, 0)
                 right[t] = min(middle[t] + radius, last)
-            dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
-            word = source.next_uint64(source.state)
-            level = -1 if exact else dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
-            if level >= 0:
-                code = _draw_point(source, base, left, right, n, level, last)
-        if level < 0:
-            level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
+            if flips:
+                dpfast_shell_weights(base, left, right, sizes, n)
+                level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
+            else:
+                dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
+                word = source.next_uint64(source.state)
+                level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+            if level >= 0 and not exact:
+                code = _draw_in(flips, source, base, left, right, n, level, last)
+        if level < 0 or exact:
+            if flips:
+                level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
+            else:
+                level = choose_level_exactly(bit_generator, word, base, left, right, n, depth, epsilon)
             with bit_generator.lock, nogil:
-                code = _draw_point(source, base, left, right, n, level, last)
+                code = _draw_in(flips, source, base, left, right, n, level, last)
         return code
     finally:
         free(codes)
@@ -163,38 +175,20 @@ def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] 
     cdef bitgen_t *source = unwrap(bit_generator)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = lower.shape[0] + 1, i, t, level
-    cdef int64_t[::1] left = np.append(lower, 0)
-    cdef int64_t[::1] right = np.append(upper, last)
-    cdef int64_t[::1] sizes = np.empty(n, np.int64)
-    cdef uint64_t[::1] words = np.empty(n, np.uint64)
-    cdef int64_t below = 0, place
-    cdef uint64_t word
+    cdef Py_ssize_t n = lower.shape[0], i, level
+    cdef const int64_t[::1] left = np.ascontiguousarray(lower)
+    cdef const int64_t[::1] right = np.ascontiguousarray(upper)
+    cdef int64_t[::1] sizes = np.empty(n + 1, np.int64)
+    cdef uint64_t[::1] words = np.empty(n + 1, np.uint64)
     with bit_generator.lock:  # until the end: a release takes its words in one piece
-        for t in range(n):
-            sizes[t] = dpfast_interval_weight(base, left[t], right[t]) - below
-            below += sizes[t]
+        dpfast_shell_weights(base, &left[0], &right[0], &sizes[0], n)
         for i in range(out.shape[0]):
             with nogil:
-                for t in range(n):
-                    words[t] = source.next_uint64(source.state)
-                level = -1 if exact else dpfast_flip(&words[0], &sizes[0], n, depth, epsilon / 2)
-            if level < 0:
-                from dpfast._kernels._balls import flip_level
-                level = flip_level(words, lambda: next_word(bit_generator), sizes, epsilon, depth)
+                level = dpfast_flip(source, &sizes[0], &words[0], n, depth, epsilon / 2)
+            if level < 0 or exact:
+                level = flip_level_exactly(bit_generator, &words[0], &sizes[0], n, depth, epsilon)
             with nogil:
-                word = source.next_uint64(source.state)
-                place = <int64_t> dpfast_below(source, word, <uint64_t> sizes[level])
-                if level == 0:
-                    out[i] = dpfast_point_at(base, left[0], right[0], place)
-                else:
-                    below = 0
-                    if left[level] < left[level - 1]:
-                        below = dpfast_interval_weight(base, left[level], left[level - 1] - 1)
-                    if place < below:
-                        out[i] = dpfast_point_at(base, left[level], left[level - 1] - 1, place)
-                    else:
-                        out[i] = dpfast_point_at(base, right[level - 1] + 1, right[level], place - below)
+                out[i] = dpfast_draw_shell_point(base, source, &left[0], &right[0], n, level, last)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

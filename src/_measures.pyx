@@ -77,3 +77,11 @@ cdef Py_ssize_t choose_level_exactly(object bit_generator, uint64_t word, const 
     from dpfast._kernels._balls import choose_level
     weights = [dpfast_interval_weight(measure, lower[t], upper[t]) for t in range(n)]
     return choose_level(word, lambda: next_word(bit_generator), weights, epsilon, measure.total, depth)
+
+
+cdef Py_ssize_t flip_level_exactly(object bit_generator, const uint64_t *words, const int64_t *sizes, Py_ssize_t n,
+                                   Py_ssize_t depth, double epsilon) except -1:
+    from dpfast._kernels._balls import flip_level
+    weights = [sizes[t] for t in range(n + 1)]
+    drawn = [words[t] for t in range(n + 1)]
+    return flip_level(drawn, lambda: next_word(bit_generator), weights, epsilon, depth)

@@ -6,6 +6,9 @@
  * output of total cost c (|i - k_m| for the last included) has score c / 2 and weight a^c, a = exp(-epsilon / 4). A
  * message holds, for each state of one target, the weight of all walks that lead there.
  *
+ * With a base measure, an output counts as often as the product of the weights of its entries, 1 each by default: a value
+ * as often as it weighs, a run in a gap as often as the complete symmetric polynomial of the weights there.
+ *
  * A pinned target is one whose outputs are lower..upper with lower = upper; free targets lie between pins.
  *
  * Floors. Weights of states that exist are kept above 2^-880 of the largest (2^-960 for arrivals, 2^-1020 for a choice):
@@ -16,11 +19,12 @@
 
 #include <math.h>
 
-#include "draws.h"
+#include "measure.h"
 
 #define DPFAST_STATE_FLOOR 0x1p-880
 #define DPFAST_ARRIVAL_FLOOR 0x1p-960
 #define DPFAST_CHOICE_FLOOR 0x1p-1020
+#define DPFAST_MOST_FREE 128    /* targets between pins, with a base measure */
 
 static inline double dpfast_larger(double x, double y) { return x > y ? x : y; }
 
@@ -30,6 +34,7 @@ typedef struct {
     const int64_t *x;                   /* x_i is x[i - first + 1], i = first - 1 .. last + 1 */
     double *value, *gap, *arrival;      /* message of index i at i - first, in units of 2^exponent */
     int64_t exponent;
+    const dpfast_measure *measure;      /* NULL if all weights are 1 */
     ptrdiff_t free;                     /* free targets since the last pin, this one included; 0 if pinned */
 } dpfast_target;
 
@@ -91,24 +96,59 @@ static void dpfast_filters(const double *f, ptrdiff_t size, ptrdiff_t d, double 
     }
 }
 
-/* Terms of the runs of r = 1, 2, ... targets that end with t in gap i of w integers: C(w+r-1, r) sorted places, the
- * arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their number. */
-static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, double arrival, const double *power,
-                             int64_t unit, double *terms)
+/* The weight of x_i. */
+static inline double dpfast_point_weight(const dpfast_target *t, ptrdiff_t i)
 {
+    const int64_t x = t->x[i - t->first + 1];
+    return t->measure ? (double)dpfast_interval_weight(t->measure, x, x) : 1.0;
+}
+
+/* The weight of the w integers from `start`. */
+static inline double dpfast_gap_weight(const dpfast_target *t, int64_t start, int64_t w)
+{
+    return (double)(t->measure ? dpfast_interval_weight(t->measure, start, start + w - 1) : w);
+}
+
+/* Terms of the runs of r = 1, 2, ... targets that end with t in gap i, the w integers from `start`: the sum of the weights
+ * of all sorted places, the arrival of the first of them, a to the difference of ranks; in units of 2^unit. Returns their
+ * number.
+ *
+ * The sum h_r of the weights of all sorted places is C(w+r-1, r) if all weights are 1; else r h_r = p_1 h_(r-1) + ... +
+ * p_r h_0, p_k the sum of the k-th powers of the weights. It is kept as `share` times the r-th power of the weight of the
+ * gap, which is in `places`. */
+static ptrdiff_t dpfast_runs(const dpfast_target *t, ptrdiff_t i, int64_t w, int64_t start, double arrival,
+                             const double *power, int64_t unit, double *terms)
+{
+    double sums[DPFAST_MOST_FREE], shares[DPFAST_MOST_FREE + 1];
+    const double whole = dpfast_gap_weight(t, start, w);
     int64_t exponent = 0;
-    double places = (double)w;
-    ptrdiff_t r = 1;
+    double places = whole, share = 1.0;
+    ptrdiff_t runs = 1;
+    while (runs < t->free && i <= t[-runs].last)
+        runs++;
     terms[0] = arrival * places;
-    for (; r < t->free && i <= t[-r].last; r++) {
+    if (t->measure && runs > 1) {
+        dpfast_power_sums(t->measure, start, start + w - 1, whole, sums, runs);
+        shares[0] = shares[1] = 1.0;
+    }
+    for (ptrdiff_t r = 1; r < runs; r++) {
         int shift;
-        places = frexp(places * ((double)w + (double)r) / (double)(r + 1), &shift);
+        if (t->measure) {
+            share = 0.0;
+            for (ptrdiff_t k = 0; k <= r; k++)
+                share += sums[k] * shares[r - k];
+            shares[r + 1] = share /= (double)(r + 1);
+            places *= whole;
+        } else {
+            places = places * ((double)w + (double)r) / (double)(r + 1);
+        }
+        places = frexp(places, &shift);
         exponent += shift;
         int64_t scale = exponent + t[-r].exponent - unit;
-        terms[r] = ldexp(places * t[-r].arrival[i - t[-r].first] * power[t->rank - t[-r].rank],
+        terms[r] = ldexp(places * share * t[-r].arrival[i - t[-r].first] * power[t->rank - t[-r].rank],
                          (int)(scale < -2100 ? -2100 : scale > 2000 ? 2000 : scale));
     }
-    return r;
+    return runs;
 }
 
 /* The message of target t from that of t - 1. scratch: 5 (2 T + 1) doubles and as many as there are targets. */
@@ -145,10 +185,11 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
                 t->value[j] += a * left[p - 1];
             if (dpfast_is_last(t, i))
                 t->value[j] += right[p] + at;
+            t->value[j] *= dpfast_point_weight(t, i);
         }
         if (w > 0) {
             t->arrival[j] = a * a * left[p] + (right[p] + meeting);
-            const ptrdiff_t runs = dpfast_runs(t, i, w, t->arrival[j], power, s->exponent, terms);
+            const ptrdiff_t runs = dpfast_runs(t, i, w, start, t->arrival[j], power, s->exponent, terms);
             for (ptrdiff_t r = 0; r < runs; r++)
                 t->gap[j] += terms[r];
         }
@@ -169,7 +210,7 @@ static void dpfast_step(dpfast_target *t, double a, const double *power, double 
             t->gap[j] *= unit;
             if (t->arrival[j] < DPFAST_ARRIVAL_FLOOR) {
                 t->arrival[j] = DPFAST_ARRIVAL_FLOOR;
-                t->gap[j] += DPFAST_ARRIVAL_FLOOR * (double)w;
+                t->gap[j] += DPFAST_ARRIVAL_FLOOR * dpfast_gap_weight(t, start, w);
             }
             t->gap[j] = dpfast_larger(t->gap[j], DPFAST_STATE_FLOOR);
         }

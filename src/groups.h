@@ -18,6 +18,7 @@ typedef struct {
     int shift;
     int above;              /* whether q >= 1/2 */
     int deep;               /* whether depth counts */
+    int flips;              /* whether to draw by permute-and-flip */
 } dpfast_group_plan;
 
 /* floor(q m) and ceil(q m), 0 <= m < 2^62. */
@@ -51,22 +52,22 @@ static inline void dpfast_level_ranks(const dpfast_group_plan *plan, ptrdiff_t n
     }
 }
 
-/* Boxes and running weights of the levels of n sorted codes, n >= 0. Returns the number of levels before "anywhere".
+/* Boxes of the levels of n sorted codes, n >= 0. Returns the number of levels before "anywhere".
  *
- * If both ranks are outside 1..n, the level is "anywhere", and so are all later levels, which are merged into one. This
- * holds from some t <= n on, so `lower` and `upper` need room for n levels, `cumulative` for n + 1, and `plan->powers`
- * for 2n, as *depth < n. */
+ * If both ranks are outside 1..n, the level is "anywhere", and so are all later levels, which are merged into one, unless
+ * each takes a word. This holds from some t <= n on, so `lower` and `upper` need room for max(n, 1) levels; *depth < n. */
 static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_t *codes, ptrdiff_t n, int64_t *lower,
-                                     int64_t *upper, double *cumulative, ptrdiff_t *depth)
+                                     int64_t *upper, ptrdiff_t *depth)
 {
     const int64_t last = plan->last, radius = plan->radius;
+    const int merged = plan->ranks || !plan->flips;
     ptrdiff_t levels = 0;
     int single = plan->deep;
     *depth = 0;
-    for (; levels < plan->cap && levels < n; levels++) {
+    for (; levels < plan->cap && levels < (merged || n ? n : 1); levels++) {
         ptrdiff_t low, high;
         dpfast_level_ranks(plan, n, levels, &low, &high);
-        if (low < 1 && high > n)
+        if (merged && low < 1 && high > n)
             break;
         const int64_t first = low < 1 ? 0 : codes[low - 1], final = high > n ? last : codes[high - 1];
         single &= first == final;
@@ -74,15 +75,21 @@ static ptrdiff_t dpfast_group_levels(const dpfast_group_plan *plan, const int64_
         lower[levels] = first > radius ? first - radius : 0;
         upper[levels] = last - final < radius ? last : final + radius;
     }
+    return levels;
+}
+
+/* The running weights of the levels 0..levels, from `plan->powers`. */
+static void dpfast_group_cumulative(const dpfast_group_plan *plan, const int64_t *lower, const int64_t *upper,
+                                    double *cumulative, ptrdiff_t levels, ptrdiff_t depth)
+{
     dpfast_interval_weights(plan->measure, lower, upper, cumulative, levels);
     const double at_first = levels ? cumulative[0] : 0.0;
     for (ptrdiff_t t = 0; t < levels; t++)
-        cumulative[t] *= plan->powers[t + *depth] * plan->loss;
+        cumulative[t] *= plan->powers[t + depth] * plan->loss;
     if (levels)
-        cumulative[0] = at_first * dpfast_one_minus_exp_neg((double)(*depth + 1) * plan->rate);
-    cumulative[levels] = plan->powers[levels + *depth] * (double)plan->measure->total;
+        cumulative[0] = at_first * dpfast_one_minus_exp_neg((double)(depth + 1) * plan->rate);
+    cumulative[levels] = plan->powers[levels + depth] * (double)plan->measure->total;
     dpfast_level_sums(cumulative, levels);
-    return levels;
 }
 
 #endif

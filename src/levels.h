@@ -46,21 +46,42 @@ static void dpfast_level_cumulative(const dpfast_measure *measure, const int64_t
     dpfast_level_sums(cumulative, n);
 }
 
-/* Permute-and-flip on the same boxes, docs/proofs/permute-and-flip.md: the level t that has the greatest
- * E_t - exponents[t] rate, E_t = -log(1 - U^(1/sizes[t])) the greatest of sizes[t] standard exponentials, U the uniform
- * number with the digits of words[t]; -1 if doubles do not decide it. Empty levels have size 0.
+/* Permute-and-flip on the same boxes, docs/proofs/permute-and-flip.md. Level t has the shell of the points of box t that
+ * are not in box t - 1; level n has the points outside all boxes. A shell may be empty. */
+
+/* The weights of the shells of the levels 0..n, exact. */
+static void dpfast_shell_weights(const dpfast_measure *measure, const int64_t *lower, const int64_t *upper, int64_t *sizes,
+                                 ptrdiff_t n)
+{
+    int64_t below = 0;
+    for (ptrdiff_t t = 0; t <= n; t++) {
+        const int64_t box = t < n ? dpfast_interval_weight(measure, lower[t], upper[t]) : measure->total;
+        sizes[t] = box - below;
+        below = box;
+    }
+}
+
+/* The level t that has the greatest E_t - exponents[t] rate, E_t = -log(1 - U_t^(1/sizes[t])) the greatest of sizes[t]
+ * standard exponentials, exponents 0, depth + 1, depth + 2, ...; -1 if doubles do not decide it. U_t is a uniform number
+ * whose first 64 digits are words[t], drawn here for each of the levels 0..n, of size 0 or not.
  *
  * With L = -log U, E_t = -log(1 - exp(-L / size)). An error of L changes log(1 - exp(-L / size)) by at most its relative
- * error; L is known to 2^-50 (L + 1) + 2^-63 / U. */
-static ptrdiff_t dpfast_flip(const uint64_t *words, const int64_t *sizes, ptrdiff_t n, ptrdiff_t depth, double rate)
+ * error; L is known to 2^-50 (L + 1) + 2^-63 / U. A level with 1 - U > size exp(-bottom - loss) is below `bottom`, as
+ * U^(1/size) <= 1 - (1 - U) / size; a factor of 2 is more than the errors of these doubles. */
+static ptrdiff_t dpfast_flip(bitgen_t *source, const int64_t *sizes, uint64_t *words, ptrdiff_t n, ptrdiff_t depth,
+                             double rate)
 {
     ptrdiff_t best = -1;
     double bottom = -INFINITY, top = -INFINITY, rival = -INFINITY;  /* bounds of the best value, and one of all others */
-    for (ptrdiff_t t = 0; t < n; t++) {
+    const double coin = dpfast_exp_neg(rate);
+    double power = dpfast_exp_neg((double)depth * rate), odds = 1.0;    /* of the level, after its loss; exp(-bottom) */
+    for (ptrdiff_t t = 0; t <= n; t++) {
         double unused, lower = -INFINITY, upper = INFINITY;
-        double loss = t ? (double)(t + depth) * rate : 0.0, l = dpfast_neg_log_word(words[t] | 1, &unused);
-        if (sizes[t] == 0)
+        words[t] = source->next_uint64(source->state);
+        power *= t ? coin : 1.0;
+        if (sizes[t] == 0 || (best >= 0 && (double)~words[t] * 0x1p-64 > 2.0 * (double)sizes[t] * odds * power))
             continue;
+        double loss = t ? (double)(t + depth) * rate : 0.0, l = dpfast_neg_log_word(words[t] | 1, &unused);
         loss = loss < 0x1p40 ? loss : 0x1p40;   /* enough to lose to level 0, whose value is positive */
         if (words[t] >> 12 && l > 0x1p-40) {
             double u = dpfast_from_word(words[t]) * 0x1p-64;
@@ -76,9 +97,26 @@ static ptrdiff_t dpfast_flip(const uint64_t *words, const int64_t *sizes, ptrdif
             best = t;
             bottom = lower;
             top = upper;
+            odds = bottom > 0.0 ? dpfast_exp_neg(bottom) : 1.0;
         }
     }
     return bottom > rival ? best : -1;
+}
+
+/* A point of the shell of level t, which is not empty, by the base measure: one word. */
+static int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *source, const int64_t *lower,
+                                       const int64_t *upper, ptrdiff_t n, ptrdiff_t t, int64_t last)
+{
+    const int64_t first = t < n ? lower[t] : 0, final = t < n ? upper[t] : last;
+    if (t == 0)
+        return dpfast_draw_point(measure, source, first, final);
+    const int64_t before = lower[t - 1] - 1, after = upper[t - 1] + 1;
+    const int64_t below = dpfast_interval_weight(measure, first, before);
+    const uint64_t word = source->next_uint64(source->state);
+    const uint64_t weight = (uint64_t)(below + dpfast_interval_weight(measure, after, final));
+    const int64_t place = (int64_t)dpfast_below(source, word, weight);
+    return place < below ? dpfast_point_at(measure, first, before, place)
+                         : dpfast_point_at(measure, after, final, place - below);
 }
 
 /* The depth of a statistic: the greatest t < n for which box t is one point, or 0. Box t is low[-t]..high[t]. */

@@ -132,4 +132,35 @@ static inline int64_t dpfast_draw_point(const dpfast_measure *measure, bitgen_t 
     return dpfast_point_at(measure, first, last, (int64_t)dpfast_below(source, word, weight));
 }
 
+/* sums[k - 1] = sum of (weight(g) / whole)^k over the codes g of first..last, k = 1..count, with a relative error of at
+ * most (k + 4) 2^-52. */
+static void dpfast_power_sums(const dpfast_measure *measure, int64_t first, int64_t last, double whole, double *sums,
+                              ptrdiff_t count)
+{
+    for (ptrdiff_t k = 0; k < count; k++)
+        sums[k] = 0.0;
+    double below = (double)(first + measure->offset - 1), up_to = (double)(last + measure->offset);
+    double left = (double)(last - first + 1);           /* the codes in the parts so far */
+    int64_t weight = measure->unit;
+    const ptrdiff_t kinds = measure->table ? last - first + 1 : measure->parts + 1;
+    for (ptrdiff_t j = 0; j < kinds; j++) {             /* the codes of one weight */
+        double codes = 1.0, next = 0.0;
+        if (measure->table) {
+            weight = dpfast_interval_weight(measure, first + j, first + j);
+        } else {
+            if (j < measure->parts) {
+                below = dpfast_count(measure->part + j, below);
+                up_to = dpfast_count(measure->part + j, up_to);
+                next = up_to - below;
+            }
+            codes = left - next;
+            left = next;
+        }
+        const double share = (double)weight / whole;
+        for (ptrdiff_t k = 0; k < count && codes > 0.0; k++)
+            sums[k] += codes *= share;
+        weight += !measure->table && j < measure->parts ? measure->part[j].weight : 0;
+    }
+}
+
 #endif

@@ -125,7 +125,7 @@ PARAMETERS = {
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
     ),
-    "selection": lambda rng: pick(rng, [None, "permute-and-flip"]),
+    "selection": lambda rng: pick(rng, [None, "exponential", "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(
         rng, [None, "laplace", "student-t", "discrete-laplace", "staircase", "gaussian", "k-norm"]

@@ -12,7 +12,7 @@ from tests.reference.statistics import FUNCTIONS
 
 GRID = Grid(0, 100, step=1)
 X = np.arange(100.0)
-MEDIAN = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25)
+MEDIAN = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.25, selection="exponential")
 MEAN = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.25)
 E = {"epsilon": 0.25}
 B = {"bounds": (0, 100), **E}

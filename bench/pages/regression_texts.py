@@ -7,14 +7,15 @@ from bench.pages.populations import DATA
 from bench.pages.tables import paragraph, table
 
 CHOICES = (
-    """One x: `dpf.theil_sen`. It needs no bounds for n epsilon of at least 300, outliers do not move it, and its line
-    has less error than those of the other libraries below n epsilon = 10,000. With bounds that are nearly the range of
-    the data, no outliers and more records, `dpf.linear_regression` has less.""",
+    """One x: `dpf.theil_sen`. It needs no bounds if n epsilon is at least 300, and outliers do not move it. In the
+    table below no other private line is closer by more than 10 %.""",
     """Several columns and a number: `dpf.linear_regression`. It needs bounds on the length of rows and on labels: scale
     the columns to similar public ranges first. A delta pays from about ten columns on.""",
-    """Labels of two classes, counts, or numbers with outliers: `dpf.glm`. A delta reduces the loss several times.""",
-    """At p columns, none of them is of use below n epsilon of some hundred times p: look at the standard errors.""",
-    """`dpf.mle` of blocks needs the most records of all; take it for a model that has no method of its own.""",
+    """Labels of two classes, counts, or numbers with outliers and several columns: `dpf.glm`. A delta reduces the loss
+    several times.""",
+    """Each column takes records: `dpf.linear_regression` of p columns needs n epsilon of several hundred times p. Look
+    at the standard errors of the fit.""",
+    """`dpf.mle` by blocks needs the most records: take it for models that have no method of their own.""",
 )
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import accumulate
-from math import comb, factorial, inf, nextafter, prod
+from math import factorial, inf, nextafter, prod
 from statistics import NormalDist
 
 from flint import arb, ctx, fmpq, fmpz
@@ -401,15 +401,13 @@ def keeps(word: int, more: Callable[[], int], epsilon: float, score: int, cap: i
         u.refine()
 
 
-def proposed_weight(
-    odds: Sequence[tuple[float, Iterable[float]]], runs: Sequence[tuple[int, int]], total: Fraction
-) -> Fraction:
-    """The total times the probability of these choices: weight / sum of weights for each, then uniform positions."""
+def proposed_weight(odds: Sequence[tuple[float, Iterable[float]]], counts: Iterable[int], total: Fraction) -> Fraction:
+    """The total times the probability of these choices, weight / sum of weights each, over the product of counts."""
     numerator, denominator = 1, 1
     for weight, weights in odds:
         numerator *= _in_least_units(weight)
         denominator *= sum(map(_in_least_units, weights))
-    return total * Fraction(numerator, denominator * prod(comb(width + length - 1, length) for width, length in runs))
+    return total * Fraction(numerator, denominator * prod(counts))
 
 
 def keep_threshold(epsilon: float, odds: Fraction) -> int:

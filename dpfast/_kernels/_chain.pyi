@@ -2,6 +2,10 @@ from numpy import float64, int64
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
+from dpfast._kernels._measures import Measure
+
+MOST_FREE: int
+
 def fill_multiset(bit_generator: BitGenerator, start: int, width: int, out: NDArray[int64]) -> None: ...
 
 class Chain:
@@ -20,6 +24,7 @@ class Chain:
         uppers: NDArray[int64],
         rate: float,
         reach: int,
+        measure: Measure | None = None,
     ) -> None: ...
     def draw(self, bit_generator: BitGenerator, *, exact: bool = False) -> NDArray[int64] | None: ...
-    def odds(self) -> tuple[list[tuple[float, NDArray[float64]]], list[tuple[int, int]]]: ...
+    def odds(self) -> tuple[list[tuple[float, NDArray[float64]]], list[tuple[int, int, int]]]: ...

@@ -31,5 +31,6 @@ def draw_quantiles(
     last: int,
     deep: bool,
     measure: Measure | None = None,
+    flips: bool = False,
     exact: bool = False,
 ) -> int: ...

@@ -16,6 +16,7 @@ def draw_order_statistic(
     last: int,
     measure: Measure | None = None,
     *,
+    flips: bool = False,
     exact: bool = False,
 ) -> int: ...
 def fill(

@@ -22,3 +22,7 @@ cdef const dpfast_measure *of_measure(Measure measure, dpfast_measure *uniform, 
 cdef Py_ssize_t choose_level_exactly(object bit_generator, uint64_t word, const dpfast_measure *measure,
                                      const int64_t *lower, const int64_t *upper, Py_ssize_t n,
                                      Py_ssize_t depth, double epsilon) except -1
+
+# Choose a level of permute-and-flip in ball arithmetic: the slow path of `dpfast_flip`.
+cdef Py_ssize_t flip_level_exactly(object bit_generator, const uint64_t *words, const int64_t *sizes, Py_ssize_t n,
+                                   Py_ssize_t depth, double epsilon) except -1

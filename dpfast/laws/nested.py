@@ -169,8 +169,7 @@ class FlippedIntervals(NestedIntervals):
             factors = np.log1p(-np.outer(coins, u))
             product = sizes @ factors
             totals += np.exp(product - factors) @ (shares * (stop - start) / 2)
-        with np.errstate(divide="ignore"):
-            return np.asarray((np.log(totals) + np.log(coins))[place])
+        return np.asarray((np.log(totals) - self.epsilon / 2 * distinct)[place])
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _levels.fill_flips(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)

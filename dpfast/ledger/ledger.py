@@ -182,6 +182,11 @@ class Ledger:
         return self._privacy
 
     @property
+    def sums_epsilons(self) -> bool:
+        """Whether the cost of a release is its epsilon and delta alone, as for ``Ledger(epsilon, delta)``."""
+        return type(self._account) is BasicAccount
+
+    @property
     def charges(self) -> tuple[Charge, ...]:
         """The charges in order; with `path` those of all processes."""
         with self._current():

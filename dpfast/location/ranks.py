@@ -41,6 +41,7 @@ def median(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -70,6 +71,10 @@ def median(
         0 for a pure mechanism; positive only for "smooth-sensitivity".
     method : {"inverse-sensitivity", "smooth-sensitivity"}
         The default is pure and mostly more accurate.
+    measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
+        Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
+        as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a
+        `Grid`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. For
         one quantile by inverse sensitivity.
@@ -119,7 +124,7 @@ def median(
     >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
     True
     """
-    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, neighbors, missing)
+    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
     value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value
 
@@ -134,6 +139,7 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -152,6 +158,7 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -169,6 +176,7 @@ def quantile(
     grid: Points | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -186,7 +194,7 @@ def quantile(
         In [0, 1].
     epsilon : float
         Positive; for a sequence the total of all quantiles.
-    bounds, grid, delta, method, neighbors, missing, rng, workers, explain
+    bounds, grid, delta, method, measure, neighbors, missing, rng, workers, explain
         See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
         otherwise. Several quantiles are for "replace-one".
 
@@ -210,7 +218,7 @@ def quantile(
     True
     """
     statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
-    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing)
+    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
     return explained(mechanism, explain, x)(x, rng=rng, workers=workers)
 
 

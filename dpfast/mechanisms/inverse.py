@@ -22,9 +22,13 @@ from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_flo
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Huber, OrderStatistic, RankStatistic, Statistic, Summary
+from dpfast.spending import sums_epsilons
+from dpfast.statistics import Huber, InterquartileRange, OrderStatistic, RankStatistic, Statistic, Summary
 from dpfast.streaming import Chunks, Ordered, Ranks, Reading
 from dpfast.theory.quantiles import quantile_error
+
+_SELECTIONS = ("exponential", "permute-and-flip")
+_FEW_POINTS = 4096
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,10 +71,13 @@ class InverseSensitivity(StatisticMechanism):
         of all points, which costs continuous data at most 2 % of their error; for quantiles on grids of at most 2**40
         points, else "uniform". A sequence: a positive weight for each point of the grid, chosen without knowledge of
         the data. The trimmed, the Winsorized and the plain mean have only "uniform".
-    selection : {"exponential", "permute-and-flip"}
+    selection : {"auto", "exponential", "permute-and-flip"}
         Permute-and-flip never has a larger expected score: on grids of at most some thousand points it has less error,
-        up to 1.4 times less for ages in whole years. It costs more in a ledger by rho, as its privacy loss is not of
-        bounded range, and takes a random word for each level.
+        up to 2 times less. It costs more in a ledger by rho, as its privacy loss is not of bounded range, and takes a
+        random word for each level. "auto", the default, stands for one of the two from the constructor on:
+        permute-and-flip for quantiles and interquartile ranges on grids of at most 4096 points, but "exponential"
+        within the block of a `Ledger` that composes by more than epsilon (``rho=``, ``composition="renyi"``,
+        ``plan=``). For such a ledger, give ``selection="exponential"`` to a mechanism made outside of its block.
 
     Raises
     ------
@@ -98,8 +105,8 @@ class InverseSensitivity(StatisticMechanism):
     >>> from dpfast.statistics import Median
     >>> mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
     >>> mechanism
-    <InverseSensitivity release of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon = 1 (pure \
-differential privacy) for one record replaced (the number of records is public)>
+    <InverseSensitivity release by permute-and-flip of the median on 101 points from 0.0 to 100.0, step 1.0: epsilon \
+= 1 (pure differential privacy) for one record replaced (the number of records is public)>
     >>> ages = np.random.default_rng(0).integers(18, 90, 1000)
     >>> 50 <= mechanism(ages) <= 58
     True
@@ -111,7 +118,7 @@ differential privacy) for one record replaced (the number of records is public)>
     radius: float = field(kw_only=True, default=0.0)
     neighbors: str = field(kw_only=True, default="replace-one")
     measure: str | Sequence[int] = field(kw_only=True, default="auto")
-    selection: str = field(kw_only=True, default="exponential")
+    selection: str = field(kw_only=True, default="auto")
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -123,7 +130,7 @@ differential privacy) for one record replaced (the number of records is public)>
         (check_points if self.statistic.order_only else check_grid)(self.grid)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
-        _checks.choice("selection", self.selection, ("exponential", "permute-and-flip"))
+        _checks.choice("selection", self.selection, ("auto", *_SELECTIONS))
         if self.hides_n and not isinstance(self.statistic, OrderStatistic):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
@@ -133,6 +140,8 @@ differential privacy) for one record replaced (the number of records is public)>
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
         object.__setattr__(self, "measure", _measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
+        if self.selection == "auto":
+            object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
 
     @property
     def privacy(self) -> Privacy:
@@ -145,6 +154,12 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def _flips(self) -> bool:
         return self.selection == "permute-and-flip"
+
+    @property
+    def _gains_by_flips(self) -> bool:
+        """Whether permute-and-flip has less error, by public numbers (docs/proofs/permute-and-flip.md)."""
+        statistic = self.statistic
+        return isinstance(statistic, OrderStatistic | InterquartileRange) and self.grid.size <= _FEW_POINTS
 
     def __repr__(self) -> str:
         within = f" within {self.radius!r}" if self.radius else ""
@@ -197,7 +212,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        direct = isinstance(statistic, OrderStatistic) and not (self.hides_n or self._flips or self.resolves)
+        direct = isinstance(statistic, OrderStatistic) and not (self.hides_n or self.resolves)
         if direct and not isinstance(x, Chunks):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
@@ -213,6 +228,7 @@ differential privacy) for one record replaced (the number of records is public)>
                 even.first,
                 even.size - 1,
                 self.base_measure,
+                flips=self._flips,
             )
             return grid.value(code)
         return self.draw_from(self._summary(x, workers), source)
@@ -322,7 +338,7 @@ differential privacy) for one record replaced (the number of records is public)>
     @property
     def has_group_kernel(self) -> bool:
         """Whether `group_plan` serves the mechanism."""
-        return isinstance(self.statistic, OrderStatistic) and not self._flips
+        return isinstance(self.statistic, OrderStatistic)
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
@@ -348,6 +364,7 @@ differential privacy) for one record replaced (the number of records is public)>
             "last": self.grid.size - 1,
             "deep": not self._one_sided,
             "measure": self.base_measure,
+            "flips": self._flips,
         }
 
     def draw_code(self, values: NDArray[np.float64], grid: Grid, source: np.random.BitGenerator) -> int:

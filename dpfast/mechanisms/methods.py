@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
 from dpfast.mechanisms.bounds import within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
@@ -18,6 +18,7 @@ from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
+from dpfast.spending import sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,
@@ -55,6 +56,7 @@ def mechanism_for(
     method: str,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
+    measure: str | Sequence[int] = "auto",
 ) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method.
 
@@ -72,15 +74,24 @@ def mechanism_for(
     if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
         what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
         raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")
+    measure = _measures.checked(measure)
+    if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
+        raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
+    options = (
+        *_given("delta", delta, 0.0),
+        *_given("neighbors", neighbors, "replace-one"),
+        *_given("measure", measure, "auto"),
+    )
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        return _unbounded(methods[method], statistic, floats_for(x, missing), epsilon, neighbors)
+        return _unbounded(methods[method], statistic, floats_for(x, missing), epsilon, options)
     _checks.bounds_or_grid(bounds, grid)
-    options = (*_given("delta", delta, 0.0), *_given("neighbors", neighbors, "replace-one"))
     if isinstance(bounds, str):
         return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
     if bounds is None:
         return methods[method](statistic, grid=grid_with(grid, missing), epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
+    if methods[method] is InverseSensitivity and not sums_epsilons():  # in the key of the cache
+        options = (*options, ("selection", "exponential"))
     return _bounded(methods[method], statistic, lower, upper, natural_step(x), missing, epsilon, options)
 
 
@@ -139,9 +150,9 @@ def _unbounded(
     statistic: Statistic | tuple[float, ...],
     grid: Points,
     epsilon: float,
-    neighbors: str,
+    options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
-    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(_given("neighbors", neighbors, "replace-one")))
+    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(options))
 
 
 @lru_cache(maxsize=256)

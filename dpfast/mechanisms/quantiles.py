@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks, _containers
-from dpfast._kernels._chain import Chain, fill_multiset
+from dpfast import _checks, _containers, _measures
+from dpfast._kernels._chain import MOST_FREE, Chain, fill_multiset
+from dpfast._kernels._measures import Measure
+from dpfast._kernels._multisets import draw as draw_multiset
+from dpfast._kernels._multisets import weight_of_all
 from dpfast._kernels._samplers import next_word
-from dpfast.grid import Points, check_points
+from dpfast.grid import FloatGrid, Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
 from dpfast.mechanisms.statistic import StatisticMechanism
@@ -45,6 +49,9 @@ class Quantiles(StatisticMechanism):
         Public bounds and granularity of data and release, in data units.
     epsilon : float
         Positive, the total for all quantiles; rounded down to a double.
+    measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
+        The public base measure, as for `InverseSensitivity`: the weight of a vector is multiplied by the weights of its
+        entries. Other measures than "uniform" are for at most 128 quantiles; for more, "auto" is "uniform".
     stages : {None, 1, 2}
         2 first releases every b-th of m targets, b about sqrt(m), with half of the budget, then the targets between
         them with the other half. None, the default, uses 2 for m >= 64, and for m >= 16 if epsilon n < 60 (m + 1).
@@ -85,6 +92,7 @@ differential privacy) for one record replaced (the number of records is public)>
     qs: Sequence[float]
     grid: Points = field(kw_only=True)
     epsilon: float = field(kw_only=True)
+    measure: str | Sequence[int] = field(kw_only=True, default="auto")
     stages: int | None = field(kw_only=True, default=None)
 
     def __post_init__(self) -> None:
@@ -95,6 +103,21 @@ differential privacy) for one record replaced (the number of records is public)>
             raise ValueError(f"stages must be None, 1 or 2, not {self.stages!r}")
         object.__setattr__(self, "qs", qs)
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "measure", _measures.checked(self.measure))
+        self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
+
+    @cached_property
+    def base_measure(self) -> Measure | None:
+        """The weights of the grid points, public; None if all are equal."""
+        auto = self.measure == "auto"
+        if self.measure == "uniform" or (auto and (isinstance(self.grid, FloatGrid) or len(self.qs) > MOST_FREE)):
+            return None
+        if isinstance(self.grid, FloatGrid):
+            raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
+        if len(self.qs) > MOST_FREE:
+            raise ValueError(f"measure must be 'auto' or 'uniform' for more than {MOST_FREE} quantiles")
+        grid = self.grid
+        return _measures.measure_on(self.measure, round(grid.lower / grid.step), grid.size - 1, grid.step)
 
     @property
     def privacy(self) -> Privacy:
@@ -109,11 +132,13 @@ differential privacy) for one record replaced (the number of records is public)>
     def __repr__(self) -> str:
         m = len(self.qs)
         which = f"the {self.qs[0]:g}-quantile" if m == 1 else f"{m} quantiles from {min(self.qs):g} to {max(self.qs):g}"
-        return f"<Quantiles release of {which} on {self.grid}: {self.privacy}>"
+        measure = self.measure if isinstance(self.measure, str) else "by weights"
+        favoured = "" if measure == "auto" else f", measure {measure}"
+        return f"<Quantiles release of {which} on {self.grid}{favoured}: {self.privacy}>"
 
     def law_of(self, windows: _Windows) -> JointQuantiles:
         _, places, stages = self._targets(windows.n)
-        return JointQuantiles(windows, stages, places=places, grid=self.grid)
+        return JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
 
     def reading(self) -> Ranks:
         targets = cache(self._targets)
@@ -136,7 +161,8 @@ differential privacy) for one record replaced (the number of records is public)>
     def _targets(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.intp], _Stages]:
         """The ranks for n records, the index of the rank of each q, and the stages. Public."""
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
-        return ranks, places.reshape(-1), _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages)
+        stages = _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages, self.base_measure)
+        return ranks, places.reshape(-1), stages
 
     def _explained_error(self, n: int | None) -> str:
         ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
@@ -152,7 +178,7 @@ differential privacy) for one record replaced (the number of records is public)>
         for u in imagined:
             codes = self.grid.encode(assumed.points(u))
             windows = _Windows.around(ranks, stages.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
-            law = JointQuantiles(windows, stages, places=places, grid=self.grid)
+            law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
             errors.append(np.abs(law.value(law.sample(_DRAWS, rng)) - population))
         return np.asarray(np.quantile(np.concatenate(errors), confidence, axis=0, method="inverted_cdf"))
 
@@ -172,22 +198,35 @@ class _Stages:
     reach: int
 
     @classmethod
-    def of(cls, m: int, n: int, last: int, epsilon: float, stages: int | None) -> _Stages:
+    def of(
+        cls, m: int, n: int, last: int, epsilon: float, stages: int | None, measure: Measure | None = None
+    ) -> _Stages:
         skewed = m >= _TWO_STAGES and epsilon * n < 60 * (m + 1)
         two = m >= 64 or skewed if stages is None else stages == 2
         block = math.isqrt(m) + 1  # ceil(sqrt(m + 1))
         coarse = tuple(range(block - 1, m, block)) if two else ()
         share = min(epsilon / 2, epsilon - epsilon / 2) if coarse else epsilon  # a half, rounded down
-        reach_coarse = _reach(share, last, len(coarse)) if coarse else 0
+        reach_coarse = _reach(share, last, len(coarse), measure) if coarse else 0
         # S may equal reach_coarse at the pins alone.
-        reach = reach_coarse + _reach(share, last, m - len(coarse))
+        reach = reach_coarse + _reach(share, last, m - len(coarse), measure)
         return cls(coarse, share, min(reach_coarse, n), min(reach, n))
 
 
-def _reach(epsilon: float, last: int, m: int) -> int:
-    """T = ceil(2 / epsilon (log C(last + m, m) + 42)): sorted vectors with a score above T have total weight e**-42."""
+def _reach(epsilon: float, last: int, m: int, measure: Measure | None) -> int:
+    """T = ceil(2 / epsilon (log C + 42)): sorted vectors with a score above T have total weight e**-42.
+
+    C is the weight of all sorted vectors of m codes, relative to the least weight of one of them.
+    """
     per_log = 2 / epsilon if epsilon else math.inf
-    return math.ceil(min(per_log * (math.log(math.comb(last + m, m)) + TAIL), 2.0**62))
+    return math.ceil(min(per_log * (_log_vectors(last, m, measure) + TAIL), 2.0**62))
+
+
+def _log_vectors(last: int, m: int, measure: Measure | None) -> float:
+    least = 1 if measure is None else measure.least
+    return math.log(_public_weight(measure, 0, last, m)) - m * math.log(least)
+
+
+_public_weight = lru_cache(maxsize=64)(weight_of_all)  # of all vectors of the grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,14 +260,21 @@ class _Windows:
 class _Stage:
     """The law of some targets given the pinned ones: P(o) proportional to ``exp(-epsilon / 2 * min(S(o), reach + 1))``.
 
-    o ranges over the sorted vectors with the pinned values. The law is a mixture: a uniform part, with weight
-    q**(reach + 1) per vector, and a part proposed by the chain inside the windows, which hold all o with S <= reach,
-    and accepted by a coin.
+    o ranges over the sorted vectors with the pinned values; the weights of its entries in the measure are a further
+    factor. The law is a mixture: a part with weight q**(reach + 1) per vector, and a part proposed by the chain inside
+    the windows, which hold all o with S <= reach, and accepted by a coin.
     """
 
     def __init__(
-        self, windows: _Windows, targets: Sequence[int], epsilon: float, reach: int, pins: dict[int, int]
+        self,
+        windows: _Windows,
+        targets: Sequence[int],
+        epsilon: float,
+        reach: int,
+        pins: dict[int, int],
+        measure: Measure | None = None,
     ) -> None:
+        self._measure = measure
         self._epsilon, self._reach, self._pins = epsilon, reach, pins
         self._drawing = threading.Lock()  # the chain stores its last walk
         self._codes, self._n, self._last = windows.codes, windows.n, windows.last
@@ -242,11 +288,21 @@ class _Stage:
             uppers[: j + 1] = code
         self._lowers, self._uppers = lowers, uppers
         self._chain = Chain(
-            self._codes, self._bases, self._ranks, self._firsts, self._lasts, lowers, uppers, epsilon / 4, reach
+            self._codes,
+            self._bases,
+            self._ranks,
+            self._firsts,
+            self._lasts,
+            lowers,
+            uppers,
+            epsilon / 4,
+            reach,
+            measure,
         )
-        self._vectors = math.prod(
-            math.comb(int(uppers[j] - lowers[j]) + length, length) for j, length in self._blocks()
-        )
+        self._vectors = math.prod(weight_of_all(measure, code, code, 1) for code in pins.values())  # the weight of all
+        for j, length in self._blocks():
+            count = weight_of_all if pins else _public_weight
+            self._vectors *= count(measure, int(lowers[j]), int(uppers[j]), length)
         self._log_anywhere = math.log(self._vectors) - epsilon / 2 * (reach + 1)
         chain = self._chain
         self._log_chain = math.log(chain.total) + chain.exponent * math.log(2) if chain.total else -math.inf
@@ -284,7 +340,10 @@ class _Stage:
 
     def logpmf(self, o: NDArray[np.int64]) -> float:
         inside = np.all(o[1:] >= o[:-1]) and np.all((self._lowers <= o) & (o <= self._uppers))
-        return -self._epsilon / 2 * self.score(o) - self.log_total if inside else -math.inf
+        weights = 1 if self._measure is None else self._measure.weights(o, o)
+        return (
+            float(-self._epsilon / 2 * self.score(o) + np.log(weights).sum() - self.log_total) if inside else -math.inf
+        )
 
     def draw(self, source: np.random.BitGenerator, *, exact: bool = False) -> NDArray[np.int64]:
         """Draw once. `exact` decides every choice in exact arithmetic, with the same output for the same words."""
@@ -309,7 +368,11 @@ class _Stage:
     def _anywhere(self, source: np.random.BitGenerator) -> NDArray[np.int64]:
         o = self._lowers.copy()
         for j, length in self._blocks():
-            fill_multiset(source, int(self._lowers[j]), int(self._uppers[j] - self._lowers[j]) + 1, o[j : j + length])
+            first, last, run = int(self._lowers[j]), int(self._uppers[j]), o[j : j + length]
+            if self._measure is None:
+                fill_multiset(source, first, last - first + 1, run)
+            else:
+                run[:] = draw_multiset(self._measure, first, last, length, lambda: next_word(source))
         return o
 
     def _keeps(self, source: np.random.BitGenerator, score: int, exact: bool) -> bool:
@@ -323,29 +386,46 @@ class _Stage:
             return True
         from dpfast._kernels._balls import keeps, proposed_weight
 
-        proposed = proposed_weight(*chain.odds(), self._proposed)
+        odds, runs = chain.odds()
+        counts = [weight_of_all(self._measure, start, start + width - 1, length) for start, width, length in runs]
+        proposed = proposed_weight(odds, counts, self._proposed)
         return keeps(word, lambda: next_word(source), self._epsilon, score, self._reach + 1, proposed)
 
 
 class JointQuantiles(Law):
     """The law of a joint release of quantiles: vectors of grid codes in the order of the qs.
 
-    Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), and `sample(size)` returns them.
+    Made by ``Quantiles.law``. `logpmf(k)` and `value(k)` take codes of shape (..., m), and `sample(size)` returns them;
+    `outcomes()` lists all of them on small grids.
     """
 
-    def __init__(self, windows: _Windows, stages: _Stages, *, places: NDArray[np.intp], grid: Points) -> None:
-        self.grid = grid
+    def __init__(
+        self,
+        windows: _Windows,
+        stages: _Stages,
+        *,
+        places: NDArray[np.intp],
+        grid: Points,
+        measure: Measure | None = None,
+    ) -> None:
+        self.grid, self._measure = grid, measure
         self._windows, self._stages, self._places = windows, stages, places
         self._all = range(len(windows.ranks))
         self._firsts = [int(np.flatnonzero(places == j)[0]) for j in self._all]
         if stages.coarse:
-            self._first = _Stage(windows, stages.coarse, stages.epsilon, stages.reach_coarse, {})
+            self._first = _Stage(windows, stages.coarse, stages.epsilon, stages.reach_coarse, {}, measure)
         else:
-            self._first = _Stage(windows, self._all, stages.epsilon, stages.reach, {})
+            self._first = _Stage(windows, self._all, stages.epsilon, stages.reach, {}, measure)
+
+    def outcomes(self) -> NDArray[np.int64]:
+        m, size = len(self._all), self.grid.size
+        _checks.outcomes(math.comb(size - 1 + m, m))
+        vectors = np.array(list(itertools.combinations_with_replacement(range(size), m)), np.int64)
+        return vectors[:, self._places]
 
     def _second(self, pinned: NDArray[np.int64]) -> _Stage:
         pins = dict(zip(self._stages.coarse, pinned.tolist(), strict=True))
-        return _Stage(self._windows, self._all, self._stages.epsilon, self._stages.reach, pins)
+        return _Stage(self._windows, self._all, self._stages.epsilon, self._stages.reach, pins, self._measure)
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         codes = _containers.integers("k", k)

@@ -6,7 +6,7 @@ from dpfast.regression.generalised import glm
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.linear import RegressionMoments, linear_regression
 from dpfast.regression.models import LogisticFit, PoissonFit
-from dpfast.regression.schedule import Schedule, schedule
+from dpfast.regression.schedules import Schedule, schedule
 from dpfast.regression.slopes import TheilSen, theil_sen
 
 __all__ = [

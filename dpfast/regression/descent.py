@@ -17,7 +17,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.models import Model, model_of
-from dpfast.regression.schedule import Schedule, schedule
+from dpfast.regression.schedules import Schedule, schedule
 from dpfast.rounding import down, root_down
 
 Values = NDArray[np.float64]

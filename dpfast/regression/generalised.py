@@ -14,7 +14,7 @@ from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
-from dpfast.regression.schedule import Schedule
+from dpfast.regression.schedules import Schedule
 from dpfast.spending import spending
 from dpfast.streaming import Chunks, Labelled
 

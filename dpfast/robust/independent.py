@@ -108,7 +108,9 @@ class IndependentColumns(OnGrids):
     def _mechanism(self, j: int) -> InverseSensitivity:
         column = self._column(j, 1)
         radius = self.radius * self._scale(j)
-        return InverseSensitivity(column.statistic, grid=column.grid, epsilon=self.share, radius=radius)
+        return InverseSensitivity(  # `share` is for laws of bounded range
+            column.statistic, grid=column.grid, epsilon=self.share, radius=radius, selection="exponential"
+        )
 
     def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)

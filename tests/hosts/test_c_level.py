@@ -69,7 +69,8 @@ class TestExtension:
     @pytest.mark.parametrize("n", [1, 2, 9, 100, 5001])
     def test_median(self, extension, n):
         x = np.random.default_rng(n).integers(-5, 110, n).astype(float)
-        mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, step=1), epsilon=0.7)
+        grid = dpf.Grid(0, 100, step=1)
+        mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=0.7, selection="exponential")
         reach, law = min(mechanism.cap(n), Median().breakdown(n)) - 1, mechanism.law(x)
         law.depth = 0  # the C level has scores of at least 0
         for seed in range(20):

@@ -317,8 +317,16 @@ class TestVectors:
         assert near.worst[0][0] in (50.0, 51.0)
 
     def test_a_law_that_cannot_be_listed(self):
-        with pytest.raises(TypeError, match="the outcomes of JointQuantiles cannot be listed"):
-            audit.verify(dpfast.Quantiles([0.2, 0.5], grid=Grid(0, 3, step=1), epsilon=1.0))
+        totals = dpfast.NoisySums(
+            dpfast.statistics.Sum(), domain=dpfast.domains.Box([Grid(0, 3, step=1)] * 2), epsilon=1.0
+        )
+        with pytest.raises(TypeError, match="the outcomes of NoisyIntegers cannot be listed"):
+            audit.verify(totals, grids=[Grid(0, 3, step=1)] * 2)
+
+    def test_joint_quantiles(self):
+        for stages in (1, 2):
+            joint = dpfast.Quantiles([0.5, 0.2], grid=Grid(0, 3, step=1), epsilon=1.0, stages=stages)
+            assert audit.verify(joint, n=3, values=4).holds
 
     def test_a_mechanism_without_a_grid(self):
         moments = dpfast.SecondMoments(domain=dpfast.domains.Ball(2.0, step=1.0), epsilon=1.0)

@@ -1,6 +1,7 @@
 """Permute-and-flip on nested intervals: the law, the draws on both paths, privacy with a control, and the gain."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.random import PCG64
 
+import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, audit
 from dpfast._kernels import _balls, _levels
 from dpfast._kernels._measures import Measure
 from dpfast.laws import FlippedIntervals, NestedIntervals
-from dpfast.statistics import InterquartileRange, Median, Quantile, TrimmedMean
+from dpfast.random import streams
+from dpfast.statistics import Huber, InterquartileRange, Median, Quantile, TrimmedMean
 from tests.reference import laws as reference
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -126,6 +129,11 @@ class TestDraws:
         for seed in range(5):
             assert m(x, rng=PCG64(seed)) == law.value(law.sample(rng=PCG64(seed)))
 
+    def test_levels_without_points_take_words_too(self):
+        source, out = ScriptedBits(rest=PCG64(3)), np.empty(1, np.int64)
+        _levels.fill_flips(source, np.array([4, 4, 4, 2, 0]), np.array([4, 4, 4, 7, 9]), 1.0, 9, out)
+        assert source.used == 7
+
 
 class TestPrivacy:
     @pytest.mark.parametrize(
@@ -145,11 +153,12 @@ class TestPrivacy:
         logs = [median(4.0, grid=grid).law(x).logpmf([0, 1]) for x in ([0.0], [1.0])]
         assert np.ptp(logs[0] - logs[1]) > 4.0 * 1.2
         assert median(1.0).privacy_profile.rho == pytest.approx(math.tanh(0.5))
-        assert InverseSensitivity(Median(), grid=GRID, epsilon=1.0).privacy_profile.rho < 0.13
+        exponential = InverseSensitivity(Median(), grid=GRID, epsilon=1.0, selection="exponential")
+        assert exponential.privacy_profile.rho < 0.13
 
     def test_repr_and_parameters(self):
         assert repr(median()).startswith("<InverseSensitivity release by permute-and-flip of the median on 13 points")
-        with pytest.raises(ValueError, match="selection must be one of 'exponential', 'permute-and-flip'"):
+        with pytest.raises(ValueError, match="selection must be one of 'auto', 'exponential', 'permute-and-flip'"):
             InverseSensitivity(Median(), grid=GRID, epsilon=1.0, selection="gumbel")
 
 
@@ -159,6 +168,106 @@ class AtFullRate(InverseSensitivity):
     def law_of(self, summary):
         law = super().law_of(summary)
         return law_of(law.lower, law.upper, law.support[1], 2 * law.epsilon, depth=law.depth)
+
+
+class TestDefault:
+    """selection="auto": permute-and-flip on few points where only epsilon counts."""
+
+    @pytest.mark.parametrize(
+        ("statistic", "grid", "flips"),
+        [
+            (Median(), Grid(0, 4095, step=1), True),
+            (Median(), Grid(0, 4096, step=1), False),
+            (Quantile(0.9), GRID, True),
+            (InterquartileRange(), GRID, True),
+            (TrimmedMean(0.1), GRID, False),
+            (Huber(2.0), GRID, False),
+            (Median(), dpf.FloatGrid(), False),
+        ],
+    )
+    def test_it_follows_from_public_numbers(self, statistic, grid, flips):
+        mechanism = InverseSensitivity(statistic, grid=grid, epsilon=1.0)
+        assert mechanism.selection == ("permute-and-flip" if flips else "exponential")
+        assert ("by permute-and-flip" in repr(mechanism)) == flips
+        assert mechanism.privacy_profile.parts[0][0] == ("pure" if flips else "bounded-range")
+        assert mechanism == InverseSensitivity(statistic, grid=grid, epsilon=1.0, selection=mechanism.selection)
+
+    @pytest.mark.parametrize(
+        ("options", "flips"),
+        [
+            ({"epsilon": 2.0}, True),
+            ({"epsilon": 2.0, "delta": 1e-6}, True),
+            ({"rho": 1.0}, False),
+            ({"epsilon": 2.0, "delta": 1e-6, "composition": "renyi"}, False),
+        ],
+    )
+    def test_a_ledger_that_composes_more_than_epsilon_turns_it_off(self, options, flips):
+        ledger, x, family = dpf.Ledger(**options), np.array([3, 5, 9, 9]), "pure" if flips else "bounded-range"
+        dpf.median(x, bounds=(0, 12), epsilon=0.25)
+        with ledger:
+            InverseSensitivity(Median(), grid=GRID, epsilon=0.25)(x)
+            dpf.median(x, bounds=(0, 12), epsilon=0.25)
+            dpf.iqr(x, bounds=(0, 12), epsilon=0.25)
+            with ledger.spend(dpf.Privacy(0.1)):
+                assert (InverseSensitivity(Median(), grid=GRID, epsilon=0.25).selection == "exponential") != flips
+        charged = [charge.profile.parts[0][0] for charge in ledger.charges]
+        assert charged[:3] == [family] * 3
+        assert InverseSensitivity(Median(), grid=GRID, epsilon=0.25).selection == "permute-and-flip"
+
+    def test_plans(self):
+        plan = dpf.Ledger(
+            2.0, 1e-6, plan=[InverseSensitivity(Median(), grid=GRID, epsilon=1.0, selection="exponential")]
+        )
+        with plan:
+            dpf.median(np.array([3, 5, 9, 9]), bounds=(0, 12), epsilon=1.0)
+        assert plan.remaining == dpf.Privacy(0.0)
+
+    def test_all_ways_have_the_law_of_the_call(self):
+        """Functions, streams, groups, releases and both neighbours: the same words give the same release."""
+        x = np.random.default_rng(3).binomial(12, 0.4, 60)
+        for neighbors in ("replace-one", "add-remove"):
+            m = InverseSensitivity(Median(), grid=GRID, epsilon=0.3, neighbors=neighbors)
+            assert isinstance(m.law(x), FlippedIntervals)
+            state = m.start()
+            for chunk in np.split(x, 3):
+                state.update(chunk)
+            for seed in range(8):
+                expected = m(x, rng=PCG64(seed))
+                [source] = streams(PCG64(seed), 1)
+                group = dpf.by_group(m, x, offsets=[0, 60], rng=PCG64(seed))
+                assert group[0] == m(x, rng=source)
+                assert m.law(x).value(m.law(x).sample(rng=PCG64(seed))) == expected
+                assert m(dpf.Chunks(np.split(x, 3)), rng=PCG64(seed)) == expected
+                assert pickle.loads(pickle.dumps(state)).release(rng=PCG64(seed)) == expected
+                if neighbors == "replace-one":
+                    assert dpf.median(x, bounds=(0, 12), epsilon=0.3, rng=PCG64(seed)) == expected
+
+
+def test_ties_have_no_more_noise_than_by_permute_and_flip_on_mid_ranks():
+    """Mean over 30 samples of ages. OpenDP has the score |(1 - q) L - q R|, L records below and R above."""
+    grid, codes, sums = Grid(0, 120, step=1), np.arange(121), {}
+    for seed in range(30):
+        x = np.clip(np.rint(np.random.default_rng(seed).normal(40, 14, 1000)), 0, 120)
+        ordered = np.sort(x)
+        for q in (0.5, 0.9):
+            distances = np.abs(codes - ordered[Quantile(q).rank(1000) - 1])
+            below, not_above = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
+            scores = np.abs((1 - q) * below - q * (1000 - not_above))
+            for neighbors, sensitivity in (("replace-one", 1), ("add-remove", max(q, 1 - q))):
+                for epsilon in (0.1, 0.3, 1.0):
+                    ours = InverseSensitivity(Quantile(q), grid=grid, epsilon=epsilon, neighbors=neighbors).law(x)
+                    theirs = flip(np.exp(-epsilon / 2 / sensitivity * (scores - scores.min())))
+                    noise = np.array([ours.pmf(codes), theirs]) @ distances
+                    sums[q, neighbors, epsilon] = sums.get((q, neighbors, epsilon), 0) + noise
+    assert all(ours < 1.05 * theirs for ours, theirs in sums.values())
+
+
+def flip(coins):
+    """The probabilities of permute-and-flip in doubles: the midpoint rule in the logarithm of u."""
+    u = np.exp(np.linspace(-25, 0, 2001)[:-1] + 0.00625)
+    factors = np.log1p(-np.outer(coins, u))
+    weights = np.exp(factors.sum(axis=0) - factors) @ u * coins
+    return weights / weights.sum()
 
 
 def test_less_error_than_the_exponential_mechanism_on_small_grids():

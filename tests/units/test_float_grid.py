@@ -229,7 +229,7 @@ class TestLaws:
     def test_the_law_is_the_definition(self, grid):
         """A point g has weight exp(-epsilon / 2 t) if t records must be replaced for it to be the median."""
         x = [-3.0, 0.1, 0.7, 1.4, 30.0]
-        mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.3)
+        mechanism = dpf.InverseSensitivity(Median(), grid=grid, epsilon=1.3, selection="exponential")
         points, ordered = grid.decode(range(grid.size)), np.sort(grid.decode(grid.encode(x)))
         below, above = np.searchsorted(ordered, points), 5 - np.searchsorted(ordered, points, side="right")
         scores = np.maximum(np.maximum(below - 2, above - 2), 0)

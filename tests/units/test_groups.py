@@ -91,10 +91,11 @@ class TestQuantiles:
             found = by_group(mechanism, data, labels=labels, num_groups=5, rng=PCG64(3))
             np.testing.assert_array_equal(found, one_by_one(mechanism, data, labels, 5, PCG64(3)))
 
-    def test_the_exact_path_takes_the_same_words(self):
+    @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
+    def test_the_exact_path_takes_the_same_words(self, selection):
         x, labels = records(300, 40, seed=3)
         for neighbors in ("replace-one", "add-remove"):
-            mechanism = median(neighbors=neighbors)
+            mechanism = median(neighbors=neighbors, selection=selection)
             offsets, values = np.zeros(41, np.int64), np.empty(300)
             _groups.by_label(labels, x, GRID.missing, offsets, values)
             plan = mechanism.group_plan(offsets, _groups.LARGEST_GROUP)
@@ -116,7 +117,7 @@ class TestQuantiles:
         word = int(sum(weights[: level + 1]) / sum(weights) * 2**64) + change
         x, grid = np.array([1.0, 2.0, 3.0]), Grid(0, 4, step=1)
         bounds = {"lower": 0.0, "upper": 4.0, "step": 1.0, "first": 0.0}
-        plan = median(grid=grid).group_plan(np.array([0, 3]), _groups.LARGEST_GROUP)
+        plan = median(grid=grid, selection="exponential").group_plan(np.array([0, 3]), _groups.LARGEST_GROUP)
         out, words = np.empty(1, np.int64), ScriptedBits([word], PCG64(1))
         _groups.draw_quantiles(words, x, np.array([0, 3]), 0, out, **plan, **bounds)
         single = ScriptedBits([word], PCG64(1))

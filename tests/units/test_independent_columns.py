@@ -100,7 +100,7 @@ class TestLaw:
     @pytest.mark.parametrize("radius", [0.0, 2.0])
     def test_is_inverse_sensitivity_in_each_column(self, statistic, radius):
         x, m = normal(31, 3), mechanism(2.0, statistic, radius=radius)
-        one = InverseSensitivity(statistic, grid=GRID, epsilon=m.share, radius=radius)
+        one = InverseSensitivity(statistic, grid=GRID, epsilon=m.share, radius=radius, selection="exponential")
         law, columns = m.law(x), [one.law(column) for column in x.T]
         k = default_rng(1).integers(0, columns[0].support[1] + 1, (50, 3))
         expected = sum(column.logpmf(codes) for column, codes in zip(columns, k.T, strict=True))

@@ -51,8 +51,9 @@ class TestContract:
     def test_repr_is_a_sentence(self):
         text = repr(mechanism(0.5, Quantile(0.9), radius=2))
         assert text == (
-            "<InverseSensitivity release of the 0.9-quantile within 2.0 on 101 points from 0.0 to 100.0, step 1.0: "
-            "epsilon = 0.5 (pure differential privacy) for one record replaced (the number of records is public)>"
+            "<InverseSensitivity release by permute-and-flip of the 0.9-quantile within 2.0 on 101 points from 0.0 to "
+            "100.0, step 1.0: epsilon = 0.5 (pure differential privacy) for one record replaced (the number of "
+            "records is public)>"
         )
 
     def test_privacy_map(self):
@@ -205,7 +206,7 @@ def test_ties_do_not_drown():
 def test_seven_records():
     """By hand: the median is 50, and each replaced record reaches one record further on either side."""
     x = [10.0, 46.0, 49.0, 50.0, 52.0, 56.0, 97.0]
-    law = mechanism(1.0).law(x)
+    law = mechanism(1.0, selection="exponential").law(x)
     shells = [(50, 50), (49, 52), (46, 56), (10, 97), (0, 100)]
     scores = [next(t for t, (first, last) in enumerate(shells) if first <= g <= last) for g in range(101)]
     weights = np.exp(-0.5 * np.array(scores))
@@ -311,7 +312,7 @@ class TestDepth:
 
     def test_equal_records_are_as_deep_as_they_are_many(self):
         for n, depth in [(1, 0), (2, 0), (3, 1), (101, 50)]:
-            law = mechanism(0.2).law(np.full(n, 40.0))
+            law = mechanism(0.2, selection="exponential").law(np.full(n, 40.0))
             assert law.depth == depth
             assert law.logpmf(40) - law.logpmf([39, 41]).max() == pytest.approx(0.1 * (2 * depth + 1))
         assert mechanism(2.0).law(np.full(10**4, 40.0)).depth == mechanism(2.0).cap(1) - 1
@@ -320,18 +321,21 @@ class TestDepth:
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0])
     @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-    def test_all_paths_draw_the_same(self, epsilon, neighbors):
+    @pytest.mark.parametrize("selection", ["exponential", "permute-and-flip"])
+    def test_all_paths_draw_the_same(self, epsilon, neighbors, selection):
         x = np.random.default_rng(1).binomial(100, 0.4, 300).astype(float)
-        m = mechanism(epsilon, neighbors=neighbors)
+        m = mechanism(epsilon, neighbors=neighbors, selection=selection)
         law = m.law(x)
         assert law.depth > 3
+        fill = {"exponential": _levels.fill, "permute-and-flip": _levels.fill_flips}[selection]
         fast, slow = np.empty(2000, np.int64), np.empty(2000, np.int64)
         for out, exact in ((fast, False), (slow, True)):
-            _levels.fill(PCG64(4), law.lower, law.upper, epsilon, 100, out, None, law.depth, exact=exact)
+            fill(PCG64(4), law.lower, law.upper, epsilon, 100, out, None, law.depth, exact=exact)
         np.testing.assert_array_equal(fast, slow)
         groups = by_group(m, np.tile(x, 8), offsets=np.arange(9) * 300, rng=PCG64(6))
         [source] = streams(PCG64(6), 1)
         assert groups.tolist() == [m(x, rng=source) for _ in range(8)]
+        assert m(x, rng=PCG64(7)) == law.value(law.sample(rng=PCG64(7)))
 
     def test_ties_are_found_with_less_noise(self):
         x = np.random.default_rng(1).binomial(100, 0.4, 1000).astype(float)

@@ -40,7 +40,9 @@ def brute_force(statistic, data, last, epsilon, cap, radius):
 )
 def test_law_is_the_brute_force_law(statistic, data, epsilon, radius):
     grid = Grid(-1, 1.5, step=0.5)
-    mechanism = InverseSensitivity(statistic, grid=grid, epsilon=epsilon, radius=radius * grid.step)
+    mechanism = InverseSensitivity(
+        statistic, grid=grid, epsilon=epsilon, radius=radius * grid.step, selection="exponential"
+    )
     law = mechanism.law(grid.decode(data))
     p = brute_force(statistic, data, grid.size - 1, epsilon, mechanism.cap(len(data)), radius)
     k = np.arange(grid.size)

@@ -162,7 +162,7 @@ class TestRenyi:
             assert binomial_delta(cost, times, 1.0) <= 1e-6
 
     def test_it_is_tighter_for_many_small_releases(self):
-        small = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.01)
+        small = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.01, selection="exponential")
         ledger = Ledger(1.0, 1e-6, composition="renyi")
         assert ledger.affords(small, times=1500)
         assert not Ledger(1.0, 1e-6).affords(small, times=101)
@@ -244,7 +244,9 @@ class TestPlans:
         pytest.importorskip("dp_accounting")
         from dpfast.ledger.accounts import _planned_delta
 
-        mechanism = dpf.InverseSensitivity(dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0)
+        mechanism = dpf.InverseSensitivity(
+            dpf.statistics.Median(), grid=Grid(0, 30, step=1), epsilon=1.0, selection="exponential"
+        )
         single = mechanism.privacy_profile
         for target in (0.3, 0.9):
             curve = _planned_delta([single], target)

@@ -262,7 +262,9 @@ class TestDraws:
         source = np.random.PCG64(1)
         for _ in range(3):
             o = law._chain.draw(source)
-            proposed = _balls.proposed_weight(*law._chain.odds(), law._proposed)
+            odds, runs = law._chain.odds()
+            counts = [math.comb(width + length - 1, length) for _, width, length in runs]
+            proposed = _balls.proposed_weight(odds, counts, law._proposed)
             score = reference.score(data, ranks, o)
             ratio = float(proposed) / math.exp(-epsilon / 2 * score)
             assert 1 - 1e-14 < ratio < 1 + 4 * law._chain.margin + 1e-14

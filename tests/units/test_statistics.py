@@ -158,7 +158,7 @@ class TestLaw:
         n, last = 3, 2
         if reference.is_constant(twin, n, last):
             return  # no dataset has a code above 0: any law of a constant is private
-        mechanism = InverseSensitivity(statistic, grid=codes(last), epsilon=epsilon)
+        mechanism = InverseSensitivity(statistic, grid=codes(last), epsilon=epsilon, selection="exponential")
         for x in product(range(last + 1), repeat=n):
             law = mechanism.law(x)
             every = range(statistic.last(codes(last), n) + 1)

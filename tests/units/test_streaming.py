@@ -13,13 +13,13 @@ from dpfast.densities import SmoothedHistogram
 from dpfast.statistics import InterquartileRange, Median, Quantile, Sum, TrimmedMean
 from dpfast.streaming import State, ranks
 from tests.central import KINDS, outcome, same
-from tests.streams import ALL, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states
+from tests.streams import ALL, BY_POSITION, DEFAULT, FINE, GRIDS, PCG, STREAMED, name, records, states
 
 pytestmark = pytest.mark.kernel
 
 
 def test_every_mechanism_is_tested_here():
-    assert {type(mechanism) for mechanism in ALL} == STREAMED == KINDS - {dpf.SampleAndAggregate}
+    assert {type(mechanism) for mechanism in ALL} == STREAMED == KINDS - BY_POSITION
 
 
 def test_a_selection_does_not_read_records():
