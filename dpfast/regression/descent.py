@@ -27,6 +27,7 @@ _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed row
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MISSING = 2.0  # times the predicted error of steps not made, which the curvature along the way makes larger
 _LEAST_CURVATURE = 1e-3  # of the mean one
+_MOST_CURVATURE = 64.0  # over the rate: the powers of a step that diverges remain finite
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _WEIGHTS /= _WEIGHTS.sum()
 
@@ -319,7 +320,8 @@ class Descent:
         cross = np.outer(along, mean)
         hessian = level * second + slope * (cross + cross.T) + bend * np.outer(along, along)
         values, vectors = np.linalg.eigh(hessian)
-        return np.asarray((vectors * np.maximum(values, _LEAST_CURVATURE * level)) @ vectors.T)
+        values = np.minimum(np.maximum(values, _LEAST_CURVATURE * level), _MOST_CURVATURE / self._rate)
+        return np.asarray((vectors * values) @ vectors.T)
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
