@@ -25,7 +25,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
-from dpfast.streaming import Chunks, Labelled, Reading
+from dpfast.streaming import Chunks, Labelled, Reading, check_labels_given
 
 Values = NDArray[np.float64]
 Decode: TypeAlias = Callable[[ArrayLike], Values]
@@ -455,8 +455,7 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
-    if y is None and not isinstance(x, Chunks):
-        raise TypeError("y is needed, unless x is Chunks of pairs (x, y)")
+    check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()
     error = errors[0] if errors else math.nan
