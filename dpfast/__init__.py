@@ -14,6 +14,7 @@ from dpfast import (
     prior,
     psi,
     random,
+    regression,
     robust,
     smooth,
     statistics,
@@ -39,6 +40,7 @@ from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
 from dpfast.mechanisms import (
     Covariance,
+    Estimate,
     GlobalSensitivity,
     InverseSensitivity,
     Mechanism,
@@ -50,10 +52,12 @@ from dpfast.mechanisms import (
     SmoothSensitivity,
     bounds,
     covariance,
+    interval,
     m_estimate,
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
 from dpfast.streaming import Chunks
 
@@ -64,6 +68,7 @@ __all__ = [
     "Chunks",
     "Covariance",
     "EntropyError",
+    "Estimate",
     "FloatGrid",
     "GlobalSensitivity",
     "Grid",
@@ -79,6 +84,7 @@ __all__ = [
     "Privacy",
     "PrivacyProfile",
     "Quantiles",
+    "RegressionMoments",
     "SampleAndAggregate",
     "SecondMoments",
     "Selection",
@@ -86,6 +92,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "TheilSen",
     "audit",
     "bounds",
     "by_group",
@@ -94,8 +101,11 @@ __all__ = [
     "density",
     "domains",
     "families",
+    "glm",
     "histogram",
+    "interval",
     "laws",
+    "linear_regression",
     "local",
     "m_estimate",
     "mle",
@@ -103,6 +113,7 @@ __all__ = [
     "prior",
     "psi",
     "random",
+    "regression",
     "robust",
     "robust_mean",
     "select",
@@ -110,6 +121,7 @@ __all__ = [
     "statistics",
     "streaming",
     "synthesize",
+    "theil_sen",
     "theory",
 ]
 __all__ += location.__all__

@@ -91,7 +91,7 @@ def verify(
         The number of records in a dataset, at least 1; ignored for a local randomiser, where it is 1.
     values : int
         The number of distinct values of a record, or of each coordinate of it, at least 2, including both ends of the
-        grid.
+        grid. If missing records are not a value of the grid, for ``missing="half"`` or "drop", NaN is another one.
     grids : Grid or sequence of Grids, optional
         The grids of the records, instead of the mechanism's own: one for numbers, several for rows.
     ordered : bool
@@ -189,7 +189,7 @@ def _grown(
             if not ordered and i < len(data):
                 continue
             other = (*data[:i], record, *data[i:])
-            other = other if ordered else tuple(sorted(other))
+            other = other if ordered else _sorted(other, records)
             yield data, other
             yield other, data
 
@@ -216,7 +216,7 @@ def _records(grids: Points | Sequence[Points], values: int) -> list[Record]:
 
 def _spaced_values(grid: Points, values: int) -> list[float]:
     codes = sorted({round(i * (grid.size - 1) / (values - 1)) for i in range(values)})
-    return [float(value) for value in grid.decode(codes)]
+    return [*map(float, grid.decode(codes)), *([math.nan] if grid.resolves else [])]
 
 
 def _neighbors(
@@ -224,10 +224,16 @@ def _neighbors(
 ) -> Iterator[tuple[tuple[Record, ...], tuple[Record, ...]]]:
     for data in datasets:
         for i, record in itertools.product(range(len(data)), records):
-            if record == data[i] or (not ordered and i and data[i] == data[i - 1]):
+            if record is data[i] or record == data[i] or (not ordered and i and data[i] == data[i - 1]):
                 continue
             other = (*data[:i], record, *data[i + 1 :])
-            yield data, other if ordered else tuple(sorted(other))
+            yield data, other if ordered else _sorted(other, records)
+
+
+def _sorted(data: tuple[Record, ...], records: list[Record]) -> tuple[Record, ...]:
+    """A dataset in the order of the list of possible records, which ends with NaN."""
+    places = {record: place for place, record in enumerate(records)}
+    return tuple(sorted(data, key=places.__getitem__))
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ def release(
     mechanism : Mechanism
         Any mechanism with a state (`Mechanism.start`), or `SampleAndAggregate` of an additive family.
     x : dask.array.Array, dask.dataframe.Series or DataFrame, Delayed or sequence of Delayed
-        Private records, of shape (n,) or (n, d) as the mechanism requires, in chunks of rows.
+        Private records, of shape (n,) or (n, d) as the mechanism requires, in chunks of rows. For records with labels a
+        pair (X, y) of an array or frame and an array or series, whose chunks have the same rows; or a frame whose last
+        column has the labels.
     size, rng
         See `Mechanism.release`.
     branches : int
@@ -144,6 +146,11 @@ def _chunks(x: Any) -> list[Any]:
 
     if isinstance(x, Delayed):
         return [x]
+    if isinstance(x, tuple) and len(x) == 2 and all(hasattr(type(part), "to_delayed") for part in x):
+        rows, labels = map(_chunks, x)
+        if len(rows) != len(labels):
+            raise ValueError(f"X and y must have the same chunks of rows, not {len(rows)} and {len(labels)} chunks")
+        return list(zip(rows, labels, strict=True))
     if hasattr(type(x), "rechunk"):  # on the type, since a frame has its columns as attributes
         rows = x.rechunk(dict.fromkeys(range(1, x.ndim), -1)) if x.ndim > 1 else x
         return list(rows.to_delayed().ravel())

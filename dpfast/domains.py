@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _rows
 from dpfast._threads import each
-from dpfast.grid import Grid
+from dpfast.grid import Grid, resolved
 
 __all__ = ["Ball", "Box", "Domain"]
 
@@ -67,14 +67,18 @@ class Domain(ABC):
 
     def encode(self, X: ArrayLike) -> Integers:
         """The codes of the rows, an array of shape (n, d). Private data."""
-        rows = self.records(X)
+        rows = self._resolved(self.records(X))
         out = np.empty(rows.shape, np.int64)
         self._encode(rows, out)
         return out
 
+    def _resolved(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows after the policy for missing records."""
+        return rows
+
     def add(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
         """Add the codes of all rows to exact sums, an array of shape (2, d)."""
-        _add_in_parts(self._add, rows, sums, threads)
+        _add_in_parts(self._add, rows, sums=sums, threads=threads)
 
     @property
     @abstractmethod
@@ -116,20 +120,21 @@ class Domain(ABC):
 
 
 def _add_in_parts(
-    add: Callable[[NDArray[Any], Integers], None], rows: NDArray[Any], sums: Integers, threads: int
+    add: Callable[..., None], rows: NDArray[Any], *labels: NDArray[Any], sums: Integers, threads: int
 ) -> None:
-    """Call ``add(rows, sums)``, or the same for parts of the rows on several threads."""
+    """Call ``add(rows, *labels, sums)``, or the same for parts of the rows on several threads."""
     parts = max(1, min(threads, rows.size // _NUMBERS_A_WORKER))
     if parts == 1:
-        add(rows, sums)
+        add(rows, *labels, sums)
         return
 
-    def total_of(part: NDArray[Any]) -> Integers:
+    def total_of(part: tuple[NDArray[Any], ...]) -> Integers:
         total = np.zeros_like(sums)
-        add(part, total)
+        add(*part, total)
         return total
 
-    for total in each(total_of, np.array_split(rows, parts), parts):
+    pieces = [np.array_split(array, parts) for array in (rows, *labels)]
+    for total in each(total_of, list(zip(*pieces, strict=True)), parts):
         sums += total
         carry(sums)
 
@@ -148,7 +153,7 @@ class Box(Domain):
     ----------
     grid : Grid or sequence of d Grids
         Public bounds and granularity, in data units: one grid for any number of columns, or a grid for each column. NaN
-        goes to ``grid.missing``.
+        becomes what ``grid.missing`` says, by the position of its row for "half"; "drop" leaves out rows with NaN.
 
     Notes
     -----
@@ -244,7 +249,10 @@ class Box(Domain):
     @cached_property
     def _described(self) -> Values:
         """The numbers that describe each grid to the kernel, in columns."""
-        return np.array([[grid.lower, grid.upper, grid.step, grid.missing, grid.first] for grid in self.grids]).T
+        return np.array([[grid.lower, grid.upper, grid.step, grid.nan_value, grid.first] for grid in self.grids]).T
+
+    def _resolved(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return resolved(rows, self.grids)
 
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         for j, grid in enumerate(self.grids_of(rows.shape[1])):
@@ -367,12 +375,32 @@ class Ball(Domain):
 
     def for_products(self) -> Ball:
         """The same ball, if necessary with a coarser step: ``radius / step < 2**23``, as products of codes need."""
-        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - _PRODUCT_DIGITS))
+        return self.with_digits(_PRODUCT_DIGITS)
+
+    def with_digits(self, digits: int) -> Ball:
+        """The same ball, if necessary with a coarser step: ``radius / step < 2**digits``."""
+        step = max(self.step, math.ldexp(1.0, math.frexp(self.radius)[1] - digits))
         return self if step == self.step else Ball(self.radius, center=self.center, step=step)
 
     def add_products(self, rows: NDArray[Any], sums: Integers, threads: int) -> None:
         """Add the products of codes, and the codes, to exact sums in the order of `_rows.add_products`."""
-        _add_in_parts(partial(_rows.add_products, **self._kernel(rows.shape[1])), rows, sums, threads)
+        add = partial(_rows.add_products, **self._kernel(rows.shape[1]))
+        _add_in_parts(add, rows, sums=sums, threads=threads)
+
+    def add_labelled_products(
+        self, rows: NDArray[Any], labels: NDArray[Any], ball: Ball, sums: Integers, threads: int
+    ) -> None:
+        """The same for records with labels in a `ball` of one column, whose codes come after those of the row."""
+        own = {f"label_{name}": value for name, value in ball._kernel(1).items()}
+        add = partial(_rows.add_labelled_products, **self._kernel(rows.shape[1]), **own)
+        _add_in_parts(add, rows, labels, sums=sums, threads=threads)
+
+    def add_gradients(
+        self, rows: NDArray[Any], labels: NDArray[Any], sums: Integers, threads: int, **options: Any
+    ) -> None:
+        """Add clipped gradients of the records to exact sums, with the options of `_rows.add_gradients`."""
+        add = partial(_rows.add_gradients, **self._kernel(rows.shape[1]), **options)
+        _add_in_parts(add, rows, labels, sums=sums, threads=threads)
 
     def _encode(self, rows: NDArray[Any], out: Integers) -> None:
         _rows.encode_ball(rows, out, **self._kernel(rows.shape[1]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +30,10 @@ class Points(ABC):
 
     Attributes
     ----------
-    lower, upper, missing : float
-        The ends, which values are clamped to, and the value of NaN.
+    lower, upper : float
+        The ends, which values are clamped to.
+    missing : float, "half" or "drop"
+        What NaN becomes: this value, each end at alternating positions, or not a record.
     size : int
         The number of points, at most 2**52.
     step : float
@@ -41,10 +44,24 @@ class Points(ABC):
 
     lower: float
     upper: float
-    missing: float
+    missing: float | str
     size: int
     step: float
     first: int
+
+    @property
+    def resolves(self) -> bool:
+        """Whether missing records are replaced or left out by `resolved`, before kernels see the records."""
+        return isinstance(self.missing, str)
+
+    @property
+    def nan_value(self) -> float:
+        """The value of NaN in the kernels, which only read NaN if `missing` is a number."""
+        return self.lower if isinstance(self.missing, str) else self.missing
+
+    def with_missing(self, missing: float | str | None) -> Self:
+        """The same points, with another value or policy for missing records; None keeps it."""
+        return self if missing is None else replace(self, missing=missing)  # type: ignore[type-var]
 
     @abstractmethod
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
@@ -86,12 +103,17 @@ class Grid(Points):
     step : float, optional
         A power of two in data units: the granularity of every release. Default: the smallest step with at most 2**32
         points and indices that are exact in float64 (``max(|lower|, |upper|) / step <= 2**53``).
-    missing : float, optional
-        The value of NaN, None and unreadable cells. Default: `lower`.
+    missing : float, "lower", "half" or "drop", optional
+        The value of NaN, None and unreadable cells, clamped to the bounds. Default: "lower", the lower bound. "half":
+        missing records at even positions (from 0) in the array, or in each chunk, count as the lower bound, those at
+        odd positions as the upper one. "drop": they are left out, which makes the number of records private. A
+        mechanism takes "half" only for ``neighbors="replace-one"`` and "drop" only for ``neighbors="add-remove"``.
 
     Attributes
     ----------
-    lower, upper, step, missing : float
+    lower, upper, step : float
+    missing : float, "half" or "drop"
+        The lower bound for "lower".
     size : int
         The number of points, at most 2**52.
 
@@ -102,7 +124,8 @@ class Grid(Points):
 
     Notes
     -----
-    Privacy: a grid spends none; the codes are private data. Cost: O(1); `encode` is O(n).
+    Privacy: a grid spends none; the codes are private data. Missing records: docs/proofs/missing.md. Cost: O(1);
+    `encode` is O(n).
     Source: the idea is the snapping of Mironov 2012, applied once, to the input (docs/proofs/grid.md).
 
     Examples
@@ -118,12 +141,14 @@ class Grid(Points):
     lower: float
     upper: float
     step: float
-    missing: float
+    missing: float | str
     size: int = field(init=False, compare=False, repr=False)
     first: int = field(init=False, compare=False, repr=False)  # the index of lower: lower == first * step
     _shift: int = field(init=False, compare=False, repr=False)
 
-    def __init__(self, lower: float, upper: float, step: float | None = None, missing: float | None = None) -> None:
+    def __init__(
+        self, lower: float, upper: float, step: float | None = None, missing: float | str | None = None
+    ) -> None:
         for name, bound in (("lower", lower), ("upper", upper)):
             _checks.real(name, bound)
         low_exact, high_exact = _checks.exact(lower), _checks.exact(upper)
@@ -142,12 +167,11 @@ class Grid(Points):
         if max(abs(first), abs(last)) * Fraction(width) > Fraction(_LARGEST):
             raise ValueError(f"bounds ({lower!r}, {upper!r}) widened to step {width!r} overflow: use narrower bounds")
         low, high = first * width, last * width
-        where = low if missing is None else min(max(_checks.real("missing", missing), low), high)
         for name, value in {
             "lower": low,
             "upper": high,
             "step": width,
-            "missing": where,
+            "missing": _policy(missing, low, high),
             "size": last - first + 1,
             "first": first,
             "_shift": math.frexp(width)[1] - 1,
@@ -165,9 +189,9 @@ class Grid(Points):
         Returns
         -------
         ndarray of int64, shape (n,)
-            Private data.
+            Private data. Without the missing records for ``missing="drop"``.
         """
-        x = _readable(values)
+        x = resolved(_readable(values), (self,))
         out = np.empty(x.shape[0], np.int64)
         _grid.encode(
             x,
@@ -175,7 +199,7 @@ class Grid(Points):
             lower=self.lower,
             upper=self.upper,
             step=self.step,
-            missing=self.missing,
+            missing=self.nan_value,
             first=self.first,
             shift=self._shift,
         )
@@ -192,7 +216,7 @@ class Grid(Points):
     @property
     def kernel(self) -> dict[str, float]:
         """The keyword arguments that describe the grid to the kernels of selection."""
-        return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.missing}
+        return {"lower": self.lower, "upper": self.upper, "step": self.step, "missing": self.nan_value}
 
     def evenly(self, values: NDArray[Any], out: NDArray[np.float64] | None = None) -> tuple[Grid, NDArray[Any]]:
         return self, values
@@ -226,14 +250,16 @@ class FloatGrid(Points):
         spaced.
     lower, upper : float
         Bounds in data units, ``lower < upper``, which are widened to points; infinite by default.
-    missing : float, optional
-        The value of NaN, None and unreadable cells. Default: `lower`.
+    missing : float, "lower", "half" or "drop", optional
+        The value of NaN, None and unreadable cells, as for `Grid`. Default: `lower`, which is about -1.8e308 without
+        bounds.
 
     Attributes
     ----------
     digits : int
-    resolution, lower, upper, missing : float
+    resolution, lower, upper : float
         `lower` and `upper` are finite: the ends are the least and the greatest point.
+    missing : float, "half" or "drop"
     size : int
         The number of points: 2**35 by default, about ``2**(digits + 11)`` for resolution 0.
 
@@ -268,7 +294,7 @@ class FloatGrid(Points):
     resolution: float
     lower: float
     upper: float
-    missing: float
+    missing: float | str
     size: int = field(init=False, compare=False, repr=False)
     first: int = field(init=False, compare=False, repr=False)  # the index of lower
     _unit: float = field(init=False, compare=False, repr=False)  # the distance of points near 0
@@ -280,7 +306,7 @@ class FloatGrid(Points):
         resolution: float = 2.0**-14,
         lower: float = -math.inf,
         upper: float = math.inf,
-        missing: float | None = None,
+        missing: float | str | None = None,
     ) -> None:
         digits = _checks.whole("digits", digits, least=1)
         if digits > _MOST_DIGITS:
@@ -300,8 +326,7 @@ class FloatGrid(Points):
         last += self._point(last) < high and last < most
         first, last = min(first, most - 1), max(last, 1 - most)
         self._set(first=first, size=last - first + 1, lower=self._point(first), upper=self._point(last))
-        where = self.lower if missing is None else min(max(_checks.real("missing", missing), self.lower), self.upper)
-        self._set(missing=where)
+        self._set(missing=_policy(missing, self.lower, self.upper))
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -331,7 +356,7 @@ class FloatGrid(Points):
             codes,
             lower=self.lower,
             upper=self.upper,
-            missing=self.missing,
+            missing=self.nan_value,
             resolution=max(self.resolution, _LEAST_NORMAL),
             unit=self._unit,
             origin=self._octave << 52,
@@ -342,7 +367,7 @@ class FloatGrid(Points):
 
     def encode(self, values: ArrayLike) -> NDArray[np.int64]:
         """The codes of the values, integers in [0, size), in order; see `Grid.encode`."""
-        return self._codes(_readable(values)).astype(np.int64)
+        return self._codes(resolved(_readable(values), (self,))).astype(np.int64)
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
         """The exact values of integer codes in [0, size)."""
@@ -364,7 +389,7 @@ class FloatGrid(Points):
     @property
     def kernel(self) -> dict[str, float]:
         """The keyword arguments that describe the grid to the kernels of selection, which round nothing for step 0."""
-        return {"lower": self.lower, "upper": self.upper, "step": 0.0, "missing": self.missing}
+        return {"lower": self.lower, "upper": self.upper, "step": 0.0, "missing": self.nan_value}
 
     @cached_property
     def _even(self) -> Grid:
@@ -400,6 +425,66 @@ _ORDER_ONLY = (
     "a FloatGrid is for quantiles, which need only the order of its points; other releases need evenly spaced points: "
     "give bounds=(lower, upper) or grid=Grid(...)"
 )
+
+
+def checked_policy(missing: Any) -> float | str | None:
+    """Check ``missing=``: a finite number, "lower", "half", "drop", or None for the default."""
+    if missing is None:
+        return None
+    if isinstance(missing, str):
+        return _checks.choice("missing", missing, ("lower", "half", "drop"))
+    return _checks.real("missing", missing)
+
+
+def _policy(missing: Any, lower: float, upper: float) -> float | str:
+    """The value of missing records within the bounds, "half" or "drop"."""
+    policy = checked_policy(missing)
+    if isinstance(policy, float):
+        return min(max(policy, lower), upper)
+    return lower if policy is None or policy == "lower" else policy
+
+
+def resolved(values: NDArray[Any], grids: Sequence[Points]) -> NDArray[Any]:
+    """The records of a chunk, of shape (m,) or (m, d), after "half" and "drop"; a row of them is one record.
+
+    For "half", NaN in an even record of the chunk becomes the lower bound of its column, in an odd one the upper bound;
+    for "drop", records with NaN in such a column are left out. `grids` has a grid for each column, or one for all.
+    """
+    if values.dtype.kind != "f" or not any(grid.resolves for grid in grids):
+        return values
+    columns = 1 if values.ndim == 1 else values.shape[1]
+    each = tuple(grids) * columns if len(grids) == 1 else grids
+    with np.errstate(all="ignore"):  # a signalling NaN
+        out = values.astype(np.float64)
+        kept = np.ones(len(out), bool)
+        for column, grid in zip(out.reshape(len(out), columns).T, each, strict=True):
+            if grid.missing == "drop":
+                kept &= ~np.isnan(column)
+            elif grid.missing == "half":
+                for part, end in (column[0::2], grid.lower), (column[1::2], grid.upper):
+                    np.copyto(part, end, where=np.isnan(part))
+    return out if kept.all() else out[kept]
+
+
+def check_missing(kind: str, grids: Sequence[Points], *, hides_n: bool) -> None:
+    """Raise a ValueError if the policy for missing records does not fit the guarantee of a kind of mechanism."""
+    policies = {grid.missing for grid in grids}
+    if "drop" in policies and not hides_n:
+        raise ValueError(
+            f"missing='drop' makes the number of records private: it needs neighbors='add-remove', not a public number "
+            f"of records, as in this {kind} release"
+        )
+    if "half" in policies and hides_n:
+        raise ValueError(
+            f"missing='half' needs neighbors='replace-one', not 'add-remove', as in this {kind} release: one record "
+            f"removed would change the parity of all later positions"
+        )
+
+
+def check_number(grid: Points) -> None:
+    """Raise a ValueError unless missing records have a value: for functions that map each record by itself."""
+    if grid.resolves:
+        raise ValueError(f"missing must be a number or 'lower' here, not {grid.missing!r}")
 
 
 def _readable(values: ArrayLike) -> NDArray[Any]:
@@ -444,15 +529,28 @@ def check_grid(grid: Any) -> None:
         raise TypeError(f"grid must be a dpfast.Grid, not {type(grid).__name__}")
 
 
-def grid_for(x: Any, bounds: Any, grid: Grid | None) -> Grid:
+def grid_for(x: Any, bounds: Any, grid: Grid | None, missing: float | str | None = None) -> Grid:
     """The given grid, or the grid with the given bounds; exactly one of the two must be given."""
     _checks.bounds_or_grid(bounds, grid)
-    return Grid(*_checks.pair("bounds", bounds), step=natural_step(x)) if grid is None else grid
+    if grid is None:
+        return Grid(*_checks.pair("bounds", bounds), step=natural_step(x), missing=missing)
+    made: Grid = grid_with(grid, missing)
+    return made
 
 
-def floats_for(x: Any) -> FloatGrid:
+def grid_with(grid: Any, missing: float | str | None) -> Any:
+    """A grid, or several, with another policy for missing records; None keeps that of each."""
+    if missing is None:
+        return grid
+    if isinstance(grid, Sequence):
+        return tuple(grid_with(part, missing) for part in grid)
+    check_points(grid)
+    return grid.with_missing(missing)
+
+
+def floats_for(x: Any, missing: float | str | None = None) -> FloatGrid:
     """The grid of a call without bounds: `FloatGrid()`, or its integers if x has an integer or boolean dtype."""
-    return unbounded(_containers.declares_integers(x))
+    return unbounded(_containers.declares_integers(x)).with_missing(missing)
 
 
 def unbounded(integers: bool) -> FloatGrid:

@@ -43,7 +43,8 @@ def by_group(
     mechanism : Mechanism
         The release for each group: floats, or arrays of one shape.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows
-        Private data, of the kind that the mechanism requires; never modified.
+        Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
+        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group.
     labels : array_like of int, shape (n,)
         The group of each record, 0..num_groups - 1, in any order. A record whose label is outside this range, masked or
         null is dropped. With private labels, a record whose label is not a whole number (NaN, None in a list, 0.5,
@@ -150,17 +151,25 @@ def _quantiles(
 ) -> NDArray[np.float64]:
     """Release quantiles by one kernel call per block; groups too large for an efficient sort are drawn one by one."""
     grid = mechanism.grid
+    if grid.missing == "drop":
+        labels, offsets = _without_missing(values, labels, offsets)
     if isinstance(grid, Grid) and values.dtype == np.float64 and values.flags.aligned:
         kernel: dict[str, Any] = {"lower": grid.lower, "upper": grid.upper, "step": grid.step, "first": grid.first}
-        missing = grid.missing
+        missing = grid.nan_value
     else:  # for other grids and dtypes, use codes as records on a grid from 0 with step 1
-        values, missing = grid.encode(values).astype(np.float64), 0.0
+        absent = np.isnan(values) if values.dtype.kind == "f" and grid.missing == "half" else None
+        values, missing = grid.with_missing(grid.nan_value).encode(values).astype(np.float64), 0.0
         kernel = {"lower": 0.0, "upper": float(grid.size - 1), "step": 1.0, "first": 0.0}
+        if absent is not None:
+            values[absent] = np.nan
+    half = grid.missing == "half"
     if labels is not None:
         records = np.empty(len(values))
-        _groups.by_label(labels, values, missing, offsets, records)
+        _groups.by_label(labels, values, np.nan if half else missing, offsets, records)
     else:
-        records = np.where(np.isnan(values), missing, values)
+        records = values.copy() if half else np.where(np.isnan(values), missing, values)
+    if half:
+        _fill_halves(records[: offsets[-1]], offsets, kernel["lower"], kernel["upper"])
     count = len(offsets) - 1
     codes, plan = np.empty(count, np.int64), mechanism.group_plan(offsets, _LARGEST)
     exact_grid = Grid(kernel["lower"], kernel["upper"], step=kernel["step"])
@@ -175,6 +184,23 @@ def _quantiles(
 
     _blocks(draw, count, rng, threads)
     return grid.decode(codes)
+
+
+def _without_missing(
+    values: NDArray[Any], labels: NDArray[np.int64] | None, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Labels that are invalid where records are missing, and empty offsets."""
+    if labels is None:
+        labels = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    kept = labels if values.dtype.kind != "f" else np.where(np.isnan(values), -1, labels)
+    return kept, np.zeros_like(offsets)
+
+
+def _fill_halves(records: NDArray[np.float64], offsets: NDArray[np.int64], lower: float, upper: float) -> None:
+    """Replace NaN by the lower bound at even positions in a group, by the upper one at odd positions."""
+    absent = np.flatnonzero(np.isnan(records))
+    starts = offsets[np.searchsorted(offsets, absent, side="right") - 1]
+    records[absent] = np.where((absent - starts) % 2, upper, lower)
 
 
 def _one_by_one(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
-from dpfast.grid import Grid, check_grid
+from dpfast.grid import Grid, check_grid, check_number
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
 
@@ -380,6 +380,7 @@ def _add(
 ) -> NDArray[np.float64]:
     """The rounded values plus noise of this scale, in data units."""
     check_grid(grid)
+    check_number(grid)
     steps = _checks.scale(scale, grid.step, name)
     _checks.threads(workers)
     bit_generator(rng)  # reject wrong parameters before reading data

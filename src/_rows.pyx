@@ -1,4 +1,4 @@
-"""Sums of rows of codes, by column, and the codes of rows in a ball; serves dpfast/domains.py.
+"""Sums of rows of codes, of their products and of gradients, and the codes of rows in a ball; serves dpfast/domains.py.
 
 The loops and the exactness of the codes are in ``rows.h``. The GIL is released.
 """
@@ -48,10 +48,32 @@ cdef extern from "rows.h" nogil:
     void rows_encode_ball(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *out)
 
 cdef extern from "moments.h" nogil:
-    Py_ssize_t moments_width(Py_ssize_t d)
-    Py_ssize_t moments_scratch(Py_ssize_t d)
-    void moments_sum(const rows_table *table, const rows_ball *ball, double *room, double *scratch, int64_t *words,
-                     const rows_sums *sums)
+    struct moments_labels:
+        select_keys keys
+        rows_ball ball
+
+    Py_ssize_t moments_width(Py_ssize_t codes)
+    Py_ssize_t moments_scratch(Py_ssize_t codes)
+    void moments_sum(const rows_table *table, const rows_ball *ball, const moments_labels *labels, double *room,
+                     double *scratch, int64_t *words, const rows_sums *sums)
+
+cdef extern from "glm.h" nogil:
+    enum glm_family:
+        pass
+
+    struct glm_step:
+        glm_family family
+        double bound
+        double scale
+        double most
+        Py_ssize_t length
+        Py_ssize_t width
+        const float *matrix
+        const double *theta
+
+    Py_ssize_t glm_scratch(Py_ssize_t d, Py_ssize_t width)
+    void glm_sum(const rows_table *table, const select_keys *y, const rows_ball *ball, const glm_step *step,
+                 double *room, double *scratch, const rows_sums *sums)
 
 
 cdef int _describe(rows_table *table, cnp.ndarray values) except -1:
@@ -174,15 +196,89 @@ def add_products(cnp.ndarray values not None, int64_t[:, ::1] sums not None, *, 
     """
     cdef rows_table table
     cdef rows_ball ball
-    cdef rows_sums totals
-    cdef Py_ssize_t count, width
-    cdef double *room
-    cdef int64_t *words
     _describe(&table, values)
-    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, table.d * (table.d + 3) // 2)
-    count, width = rows_room(&table), moments_width(table.d)
-    room = _scratch(count + moments_scratch(table.d) + width * width)
-    words = <int64_t *> (room + count + moments_scratch(table.d))
+    ball = _ball(center, inverse, radius, most, table.d)
+    _add_products(&table, &ball, NULL, sums)
+
+
+def add_labelled_products(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
+                          const double[::1] center not None, double inverse, double radius, double most,
+                          const double[::1] label_center not None, double label_inverse, double label_radius,
+                          double label_most):
+    """Add the same for records with labels, the codes v of d + 1 numbers: those of the row, then that of the label.
+
+    The label is in a ball of one column. All codes of a record are 0 if any of its numbers is not finite.
+
+    **Law**, **Assumes**, **Cost** and **Reference** as `add_products`, for both balls; docs/proofs/regression-sums.md.
+    """
+    cdef rows_table table
+    cdef rows_ball ball
+    cdef moments_labels label
+    _describe(&table, values)
+    if labels.ndim != 1 or cnp.PyArray_DIM(labels, 0) != table.n:
+        raise ValueError("labels must have an entry for each record")
+    describe(&label.keys, labels)
+    select_set_grid(&label.keys, -INFINITY, INFINITY, 1.0, NAN)
+    ball = _ball(center, inverse, radius, most, table.d)
+    label.ball = _ball(label_center, label_inverse, label_radius, label_most, 1)
+    _add_products(&table, &ball, &label, sums)
+
+
+cdef int _add_products(const rows_table *table, const rows_ball *ball, const moments_labels *labels,
+                       int64_t[:, ::1] sums) except -1:
+    cdef Py_ssize_t codes = table.d + (labels != NULL), count = rows_room(table), width = moments_width(codes)
+    cdef rows_sums totals = _sums(sums, codes * (codes + 3) // 2)
+    cdef double *room = _scratch(count + moments_scratch(codes) + width * width)
+    cdef int64_t *words = <int64_t *> (room + count + moments_scratch(codes))
     with nogil:
-        moments_sum(&table, &ball, room, room + count, words, &totals)
+        moments_sum(table, ball, labels, room, room + count, words, &totals)
+    free(room)
+    return 0
+
+
+def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
+                  const double[::1] center not None, double inverse, double radius, double most, int family,
+                  double bound, double scale, double clip, const float[:, ::1] matrix not None,
+                  const double[::1] theta not None):
+    """Add r z, z = round((v, 1) matrix) for the codes v of the records, in a ball, to `sums`, as for `add_grids`.
+
+    r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, moved into +-bound,
+    times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record whose label
+    is NaN has r = 0.
+
+    **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
+    `encode_ball`. **Assumes** as `encode_ball`; clip <= 2**40; `scale` a power of two; bound > 0; matrix and theta
+    finite, |z| < 2**100 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
+    as many products as the matrix has entries. **Reference** docs/proofs/glm.md.
+    """
+    cdef rows_table table
+    cdef select_keys keys
+    cdef rows_ball ball
+    cdef rows_sums totals
+    cdef glm_step step
+    cdef Py_ssize_t count, width, i, j, length = matrix.shape[1]
+    cdef double *room
+    cdef double *coefficients
+    cdef float *padded
+    _describe(&table, values)
+    describe(&keys, labels)
+    select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, length)
+    if cnp.PyArray_NDIM(labels) != 1 or keys.n != table.n:
+        raise ValueError("labels must have an entry for each record")
+    if matrix.shape[0] != table.d + 1 or not length:
+        raise ValueError("matrix must have a row for each column of values, and one more")
+    if theta.shape[0] != length:
+        raise ValueError("theta must have an entry for each column of the matrix")
+    width = length + length % 2
+    count = rows_room(&table) + glm_scratch(table.d, width)
+    room = _scratch(count + (table.d + 2) * width)
+    coefficients, padded = room + count, <float *> (room + count + width)
+    for j in range(width):
+        coefficients[j] = theta[j] if j < length else 0.0
+        for i in range(table.d + 1):
+            padded[i * width + j] = matrix[i, j] if j < length else 0.0
+    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, padded, coefficients)
+    with nogil:
+        glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
     free(room)

@@ -1,6 +1,6 @@
 /* Exact sums of the products of codes of rows in a ball, and of the codes. docs/proofs/covariance.md
  *
- * The codes of 32 rows, each followed by a 1 and zeros, are multiplied in tiles: doubles that add up 32 products, which
+ * The codes of 32 rows, each followed by that of its label, if it has one, a 1 and zeros, are multiplied in tiles: doubles that add up 32 products, which
  * stay in registers. Products of the 1 are the codes. A squared norm is at most 2^46, so 32 products add up to at most
  * 2^51, exactly, in any order, and those of 2^16 rows to 2^62.
  */
@@ -14,10 +14,16 @@
 #define MOMENTS_HIGH 4              /* a tile's rows and columns */
 #define MOMENTS_WIDE 8
 
-/* A row of the block: d codes, the 1, and zeros up to a multiple of the tile's columns. */
-static inline ptrdiff_t moments_width(ptrdiff_t d)
+/* The label of each record, and the ball of one column that it is in. */
+struct moments_labels {
+    struct select_keys keys;
+    struct rows_ball ball;
+};
+
+/* A row of the block: the codes, also that of the label, the 1, and zeros up to a multiple of the tile's columns. */
+static inline ptrdiff_t moments_width(ptrdiff_t codes)
 {
-    return (d / MOMENTS_WIDE + 1) * MOMENTS_WIDE;
+    return (codes / MOMENTS_WIDE + 1) * MOMENTS_WIDE;
 }
 
 /* words += the products of 4 columns from i on with 8 columns from j on. */
@@ -52,22 +58,51 @@ static void moments_encode(const double *x, ptrdiff_t stride, ptrdiff_t count, c
     rows_encode_group(x, stride, count, &ball, y, block, width, d);
 }
 
-/* Doubles of scratch: a row and the block. */
-static ptrdiff_t moments_scratch(ptrdiff_t d)
+static inline int moments_finite(const double *x, ptrdiff_t d)
 {
-    return d + MOMENTS_ROWS * moments_width(d);
+    double sum = 0.0;
+    for (ptrdiff_t j = 0; j < d; j++)
+        sum += 0.0 * x[j]; /* NaN for infinities, too */
+    return sum == 0.0;
 }
 
-/* Adds to the sums of d (d + 3) / 2 products, for each column those with it and the columns after it, then its codes. */
-static void moments_sum(const struct rows_table *table, const struct rows_ball *ball, double *room, double *scratch,
-                        int64_t *words, const struct rows_sums *sums)
+/* Puts the codes of `count` labels, from `start` on, into column d of the block; all codes of a record of which a number
+ * is not finite become 0. */
+static void moments_label(const double *x, ptrdiff_t stride, ptrdiff_t start, ptrdiff_t count,
+                          const struct moments_labels *labels, ptrdiff_t d, double *block, ptrdiff_t width)
 {
-    const ptrdiff_t most = rows_at_once(table), d = table->d, width = moments_width(d);
+    double keys[MOMENTS_ROWS], codes[MOMENTS_ROWS], y;
+    select_load(&labels->keys, start, count, keys);
+    rows_encode_group(keys, 1, count, &labels->ball, &y, codes, 1, 1);
+    for (ptrdiff_t r = 0; r < count; r++) {
+        double *row = block + r * width;
+        row[d] = codes[r];
+        if (row[0] == 0.0 && !moments_finite(x + r * stride, d)) /* its codes are 0 already */
+            row[d] = 0.0;
+        if (codes[r] == 0.0 && !moments_finite(keys + r, 1))
+            memset(row, 0, (size_t)d * sizeof *row);
+    }
+}
+
+/* Doubles of scratch: a row and the block. */
+static ptrdiff_t moments_scratch(ptrdiff_t codes)
+{
+    return codes + MOMENTS_ROWS * moments_width(codes);
+}
+
+/* Adds to the sums of the products of the codes of columns, and of the label, if there are labels: for each of them the
+ * products with it and those after it, then its codes. */
+static void moments_sum(const struct rows_table *table, const struct rows_ball *ball,
+                        const struct moments_labels *labels, double *room, double *scratch, int64_t *words,
+                        const struct rows_sums *sums)
+{
+    const ptrdiff_t most = rows_at_once(table), d = table->d, codes = d + (labels != NULL);
+    const ptrdiff_t width = moments_width(codes);
     const ptrdiff_t at_once = most < MOMENTS_ROWS ? most : most - most % MOMENTS_ROWS;
-    double *y = scratch, *block = y + d;
+    double *y = scratch, *block = y + codes;
     memset(block, 0, (size_t)(MOMENTS_ROWS * width) * sizeof *block);
     for (ptrdiff_t r = 0; r < MOMENTS_ROWS; r++)
-        block[r * width + d] = 1.0;
+        block[r * width + codes] = 1.0;
     for (ptrdiff_t start = 0; start < table->n;) {
         const ptrdiff_t end = table->n - start < MOMENTS_PIECE ? table->n : start + MOMENTS_PIECE;
         memset(words, 0, (size_t)(width * width) * sizeof *words);
@@ -78,16 +113,18 @@ static void moments_sum(const struct rows_table *table, const struct rows_ball *
             for (ptrdiff_t i = 0; i < loaded; i += MOMENTS_ROWS) {
                 const ptrdiff_t count = loaded - i < MOMENTS_ROWS ? loaded - i : MOMENTS_ROWS;
                 moments_encode(x + i * stride, stride, count, ball, d, y, block, width);
+                if (labels)
+                    moments_label(x + i * stride, stride, start + i, count, labels, d, block, width);
                 if (count < MOMENTS_ROWS) /* rows of zeros change no sum */
                     for (ptrdiff_t r = count; r < MOMENTS_ROWS; r++)
-                        memset(block + r * width, 0, (size_t)d * sizeof *block);
+                        memset(block + r * width, 0, (size_t)codes * sizeof *block);
                 moments_multiply(block, width, words);
             }
             start += loaded;
         }
         ptrdiff_t place = 0;
-        for (ptrdiff_t i = 0; i < d; i++)
-            for (ptrdiff_t j = i; j <= d; j++)
+        for (ptrdiff_t i = 0; i < codes; i++)
+            for (ptrdiff_t j = i; j <= codes; j++)
                 rows_add(sums, place++, words[i * width + j]);
     }
 }

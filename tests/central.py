@@ -8,6 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
+from dpfast.regression import DesignMoments, GradientSums
 from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
@@ -30,6 +31,15 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
     ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2, "measure": "uniform"}],
+    dpf.RegressionMoments: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "labels": domains.Ball(60.0, center=40.0)},
+        {
+            "domain": lambda grid: domains.Ball(grid.upper),
+            "labels": domains.Ball(99.0),
+            "delta": 1e-3,
+            "intercept": False,
+        },
+    ],
     dpf.SampleAndAggregate: [
         {"family": "exponential", "bounds": (0.01, 1.0), "blocks": 4},
         {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}, "blocks": 3},
@@ -45,6 +55,33 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.TheilSen: [
+        {"matchings": 3},
+        {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
+        {"standard_error": True, "epsilon": 900.0},
+    ],
+    DesignMoments: [
+        {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "delta": 1e-3},
+        {"domain": lambda grid: domains.Ball(grid.upper), "intercept": False},
+    ],
+    GradientSums: [
+        {
+            "model": "logistic",
+            "coefficients": (0.02, -0.5),
+            "transform": ((1.0, 0.5), (0.0, 20.0)),
+            "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
+            "clip": 20.0,
+            "delta": 1e-3,
+        },
+        {
+            "model": "huber",
+            "coefficients": (0.3,),
+            "transform": ((1.0,), (0.0,)),
+            "domain": lambda grid: domains.Ball(grid.upper),
+            "clip": 200.0,
+            "bound": 5.0,
+        },
+    ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
@@ -56,7 +93,11 @@ ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
     dpf.NoisySums,
+    dpf.RegressionMoments,
     dpf.SecondMoments,
+    dpf.TheilSen,
+    DesignMoments,
+    GradientSums,
     IndependentColumns,
     RangeFreeBoxes,
 )  # a record is a row

@@ -11,10 +11,8 @@ import contextlib
 import dataclasses
 import importlib.util
 import itertools
-import signal
 import statistics
 import time
-import warnings
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -25,6 +23,7 @@ from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
 from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
+from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
 from tests.reference.statistics import PARAMETERS as STATISTIC_PARAMETERS
@@ -44,7 +43,10 @@ NUMBERS_OF_RECORDS = [1, 2, 3, 4, 7, 29, 65, 500, 4097, 10_000, 10_000, 10_000] 
 def points(rng):
     """A grid of any kind."""
     if rng.random() < 0.2:
-        options = {"resolution": pick(rng, [0.0, 2.0**-14, *STEPS]), "missing": pick(rng, [None, 0.0, 1e308])}
+        options = {
+            "resolution": pick(rng, [0.0, 2.0**-14, *STEPS]),
+            "missing": pick(rng, [None, 0.0, 1e308, "half", "drop"]),
+        }
         ends = pick(rng, [{}, {}, {"lower": 0.0}, {"lower": -1e9, "upper": 3.0}, {"upper": 1e308}])
         return dpf.FloatGrid(pick(rng, [1, 2, 20, 25, 40]), **options, **ends)
     return grid(rng)
@@ -57,7 +59,11 @@ def grid(rng):
         first = pick(rng, [0, -(size // 2), 1 - size, 2**53 - size + 1, -(2**53)])
         with contextlib.suppress(ValueError):
             made = dpf.Grid(first * step, (first + size - 1) * step, step=step)
-            return made if rng.random() < 0.7 else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0]))
+            return (
+                made
+                if rng.random() < 0.7
+                else dataclasses.replace(made, missing=pick(rng, [made.upper, 0.0, "half", "drop"]))
+            )
 
 
 def statistic(rng):
@@ -97,13 +103,23 @@ def domain(rng):
             return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
 
 
+def label_ball(rng):
+    """A domain of labels of any size."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
+
+
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
     "grid": points,
     "domain": domain,
+    "labels": label_ball,
+    "intercept": lambda rng: pick(rng, [True, False]),
     "epsilon": lambda rng: pick(rng, EPSILONS),
     "delta": lambda rng: pick(rng, DELTAS),
+    "gdp": lambda rng: None,  # in place of epsilon
     "radius": lambda rng: pick(rng, [None, None, *LENGTHS]),
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
@@ -137,6 +153,15 @@ PARAMETERS = {
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
+    "slope_grid": points,
+    "intercept_grid": points,
+    "model": lambda rng: pick(rng, ["logistic", "poisson", "huber"]),
+    "coefficients": lambda rng: tuple(pick(rng, [(0.0, 0.0), (0.5, -3.0), (1e300, -1e300)])),
+    "clip": lambda rng: pick(rng, [1e-100, 0.3, 1.0, 1e6, 1e100]),
+    "bound": lambda rng: pick(rng, [None, 1e-9, 1.0, 1e9]),
+    "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
+    "standard_error": lambda rng: pick(rng, [True, False]),
+    "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
 }
 
@@ -244,7 +269,28 @@ def pairs(x):
     return x[:, :2], x[:, 2]
 
 
+def estimated(*arguments, **options):
+    """The numbers of an estimate."""
+    return tuple(dpf.interval(*arguments, **options))
+
+
+def shown(fit):
+    """The numbers of a fit and its intervals, in one array."""
+    return np.concatenate(
+        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
+    )
+
+
+def lines(x):
+    """Rows of two numbers as the records of a regression on one column."""
+    if isinstance(x, list):
+        return [row[0] for row in x], [row[1] for row in x]
+    return x[:, 0], x[:, 1]
+
+
 FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "polars.DataFrame"})
+
+
 # Functions that take records, the number of columns, and the forms that they do not take.
 FUNCTIONS = {
     "local.median": lambda x, source, epsilon: local.median(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
@@ -261,6 +307,10 @@ FUNCTIONS = {
     "local.glm, linear": lambda x, source, epsilon: local.glm(
         *pairs(x), epsilon=epsilon, model="linear", norm="linf", bound=3.0, intercept=True, rng=source
     ),
+    "theil_sen": lambda x, source, epsilon: dpf.theil_sen(*lines(x), epsilon=epsilon, rng=source),
+    "theil_sen, bounds": lambda x, source, epsilon: dpf.theil_sen(
+        *lines(x), slope_bounds=(-3.0, 3.0), intercept_bounds=(0.0, 99.0), epsilon=epsilon, matchings=1, rng=source
+    ),
     "mle, linear": lambda x, source, epsilon: dpf.mle(
         pairs(x), "linear", bounds={"intercept": (-9.0, 9.0), "x1": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
     ),
@@ -269,6 +319,26 @@ FUNCTIONS = {
     ),
     "mle, Poisson": lambda x, source, epsilon: dpf.mle(
         pairs(x), "poisson-regression", bounds={"x0": (-9.0, 9.0)}, epsilon=epsilon, blocks=2, rng=source
+    ),
+    "linear_regression": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), radius=3.0, label_bound=99.0, epsilon=epsilon, center=1e6, rng=source)
+    ),
+    "linear_regression, Gaussian": lambda x, source, epsilon: shown(
+        dpf.linear_regression(
+            *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
+        )
+    ),
+    "glm, logistic": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
+    ),
+    "glm, logistic, Gaussian": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), radius=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source)
+    ),
+    "glm, Poisson": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), model="poisson", radius=9.0, label_bound=99.0, epsilon=epsilon, delta=1e-6, rng=source)
+    ),
+    "glm, Huber": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, bound=2.0, epsilon=epsilon, rng=source)
     ),
     "robust_mean": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, rng=source
@@ -287,6 +357,20 @@ FUNCTIONS = {
         x, epsilon=epsilon, method="permute-and-flip", rng=source
     ),
     "bounds": lambda x, source, epsilon: dpf.bounds(x, epsilon=epsilon, rng=source),
+    "interval, no bounds": lambda x, source, epsilon: estimated("median", x, epsilon=epsilon, rng=source),
+    "interval of a quantile": lambda x, source, epsilon: estimated(
+        dpf.statistics.Quantile(0.9), x, bounds=(-1.0, 99.0), epsilon=epsilon, confidence=0.8, rng=source
+    ),
+    "interval of a mean": lambda x, source, epsilon: estimated(
+        "mean", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
+    ),
+    "interval of a std": lambda x, source, epsilon: estimated(
+        "std", x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
+    ),
+    "interval of a sum": lambda x, source, epsilon: estimated(
+        "sum", x, bounds=(-1.0, 99.0), epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "interval of a count": lambda x, source, epsilon: estimated("count", x, epsilon=epsilon, rng=source),
     "median, no bounds": lambda x, source, epsilon: dpf.median(x, epsilon=epsilon, rng=source),
     "quantile, no bounds": lambda x, source, epsilon: dpf.quantile(x, [0.1, 0.6], epsilon=epsilon, rng=source),
     "iqr, no bounds": lambda x, source, epsilon: dpf.iqr(x, epsilon=epsilon, rng=source),
@@ -330,18 +414,44 @@ def fitted(name, **options):
 
     def call(x, source, epsilon):
         made = getattr(__import__("dpfast.sklearn").sklearn, name)(epsilon=epsilon, random_state=1, **options)
-        learnt = vars(made.fit(*pairs(x)) if "classes" in options else made.fit(x))
+        learnt = vars(made.fit(*pairs(x)) if name.endswith("Regression") else made.fit(x))
         return sorted((key, kind_of(value)) for key, value in learnt.items() if key.endswith("_"))
 
     return call
 
 
+def by_options(name, *arguments, **options):
+    """One of the functions of the library, with bounds unless the options have others or the function has none."""
+    function, given = getattr(dpf, name), {"bounds": (-1.0, 99.0)} | options
+    given = {name: value for name, value in given.items() if value is not None}
+    return lambda x, source, epsilon: function(x, *arguments, epsilon=epsilon, rng=source, **given)
+
+
+LEFT_OUT = {"neighbors": "add-remove", "missing": "drop"}
+FUNCTIONS |= {
+    "mean, half of missing": by_options("mean", missing="half"),
+    "mean, private bounds, half of missing": by_options("mean", bounds="private", missing="half"),
+    "density, half of missing": by_options("density", missing="half"),
+    "robust_mean, half of missing": by_options("robust_mean", missing="half"),
+    "mean, missing left out": by_options("mean", **LEFT_OUT),
+    "median, no bounds, missing left out": by_options("median", bounds=None, **LEFT_OUT),
+    "histogram, missing left out": by_options("histogram", 7, **LEFT_OUT),
+    "sum of rows, missing left out": by_options("sum", **LEFT_OUT),
+    "count, missing left out": by_options("count", bounds=None, missing="drop"),
+}
 FUNCTIONS |= {name: by_name(name) for name in BY_NAME}
 ESTIMATORS = {
     "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler": fitted("PrivateStandardScaler", bounds=(-1.0, 99.0)),
+    "PrivateStandardScaler, ball": fitted("PrivateStandardScaler", radius=99.0, delta=1e-6),
+    "PrivatePCA": fitted("PrivatePCA", radius=99.0),
     "PrivateQuantileTransformer": fitted("PrivateQuantileTransformer", bounds=(-1.0, 99.0), n_quantiles=5),
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
-    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), blocks=2),
+    "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
+    "PrivateLogisticRegression": fitted("PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0)),
+    "PrivateLogisticRegression, blocks": fitted(
+        "PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), method="blocks", blocks=2
+    ),
     "PrivateLogisticRegression, local": fitted(
         "PrivateLogisticRegression", radius=1.0, classes=(0.0, 1.0), method="local"
     ),
@@ -349,9 +459,14 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "local.glm": 3, "local.glm, linear": 3}
+ROWS_OF |= {"linear_regression": 3, "linear_regression, Gaussian": 3}
 ROWS_OF |= {"mle, linear": 3, "mle, logistic": 3, "mle, Poisson": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
+ROWS_OF |= dict.fromkeys((name for name in FUNCTIONS if name.startswith("glm")), 3)
+ROWS_OF |= {"theil_sen": 2, "theil_sen, bounds": 2}
 # A regression takes pairs.
-NOT_TAKEN = {name: FRAMES for name in ROWS_OF if "glm" in name or "mle" in name or "Logistic" in name}
+_PAIRS = ("glm", "mle", "Regression", "linear", "theil")
+NOT_TAKEN = {name: FRAMES for name in ROWS_OF if any(part in name for part in _PAIRS)}
 
 
 def local_jobs(rng, n=None):
@@ -400,50 +515,6 @@ def missing():
 
 
 # ---- outcomes ----
-
-
-class TookTooLong(Exception):
-    """A call did not end."""
-
-
-@contextlib.contextmanager
-def ended_within(seconds):
-    """Raise an error in the main thread, between two steps of Python, after this much processor time."""
-
-    def stop(*_):
-        raise TookTooLong
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def kind_of(released):
-    """The type of a release, by all that is public about it."""
-    if released is None:
-        return "None"
-    if isinstance(released, list):
-        return "list", str(released), (), True
-    if isinstance(released, tuple):
-        return "tuple", str([kind_of(part) for part in released]), (), True
-    array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
-    finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
-    return type(released).__name__, array.dtype.str, array.shape, finite
-
-
-def outcome(job, records, seed=0, seconds=30.0):
-    """The type of the outcome of a call: of its value, or the exception and its message; warnings are exceptions."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            with ended_within(seconds):
-                return kind_of(job.run(records, PCG64(seed)))
-        except Exception as error:
-            return type(error).__name__, str(error)
 
 
 def forms_of(job):

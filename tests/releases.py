@@ -32,15 +32,22 @@ RELEASES = {
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
     "dpf.bounds": lambda: dpf.bounds(X, **E),
+    "dpf.interval": lambda: [
+        *(dpf.interval(name, X, **B) for name in ("median", "mean", "std", "sum")),
+        dpf.interval("median", X, **E),
+    ],
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
         dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
+    "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
+    "dpf.glm": lambda: dpf.glm(X[:, None], X > 50, radius=100.0, **E),
     "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
         lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
@@ -53,7 +60,7 @@ RELEASES = {
     "local.median_naive": lambda: local.median_naive(X, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
-TIMES = {"dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
+TIMES = {"dpf.interval": 5, "dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
 
 # These release nothing, or return a value that is documented as private.

@@ -198,6 +198,23 @@ def covariances(size) -> Iterator[Job]:
         yield Job(f"covariance, n = {power(n)}, d = {d}", lambda x=x, mechanism=mechanism: mechanism(x), floors)
 
 
+def linear_regressions(size) -> Iterator[Job]:
+    """A linear regression with its errors, against NumPy's least squares and against the product alone."""
+    for n, d in ((size(10**6), 20), (size(10**5), 100)):
+        x = np.random.default_rng(0).normal(size=(n, d))
+        y = x.sum(axis=1)
+        public = {"radius": 2 * math.sqrt(d), "label_bound": 3 * math.sqrt(d), "epsilon": data.EPSILON, "delta": 1e-6}
+        floors = (
+            Floor("np.linalg.lstsq", lambda x=x, y=y: np.linalg.lstsq(x, y, rcond=None), 1.0),
+            Floor("X.T @ X", lambda x=x: x.T @ x, 2.0),
+        )
+        yield Job(
+            f"linear regression, n = {power(n)}, d = {d}",
+            lambda x=x, y=y, public=public: dpf.linear_regression(x, y, **public),
+            floors,
+        )
+
+
 def selection(size) -> Iterator[Job]:
     """One exact selection from many candidates, and from a few, against Gumbel noise in NumPy, which is not exact."""
     rng = np.random.default_rng(1)
@@ -384,6 +401,7 @@ GROUPS = {
     "rows": rows,
     "robust": robust,
     "covariances": covariances,
+    "linear-regressions": linear_regressions,
     "local-vectors": local_vectors,
     "selection": selection,
     "m-estimates": m_estimates,

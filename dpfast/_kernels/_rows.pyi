@@ -15,6 +15,22 @@ def add_ball(
     radius: float,
     most: float,
 ) -> None: ...
+def add_gradients(
+    values: _Records,
+    labels: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+    family: int,
+    bound: float,
+    scale: float,
+    clip: float,
+    matrix: NDArray[np.float32],
+    theta: NDArray[np.float64],
+) -> None: ...
 def add_products(
     values: _Records,
     sums: NDArray[np.int64],
@@ -32,4 +48,18 @@ def encode_ball(
     inverse: float,
     radius: float,
     most: float,
+) -> None: ...
+def add_labelled_products(
+    values: _Records,
+    labels: _Records,
+    sums: NDArray[np.int64],
+    *,
+    center: NDArray[np.float64],
+    inverse: float,
+    radius: float,
+    most: float,
+    label_center: NDArray[np.float64],
+    label_inverse: float,
+    label_radius: float,
+    label_most: float,
 ) -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from dpfast.families.family import AdditiveFamily
 from dpfast.families.user import family_for
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Reading
@@ -116,7 +117,12 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     True
     """
 
-    ordered: ClassVar[bool] = True  # blocks are made by position
+    @property
+    def ordered(self) -> bool:
+        return True  # blocks are made by position
+
+    def _explained_missing(self) -> str:
+        return "Missing records, and records outside the support of the family, are left out of their public block"
 
     @property
     def privacy(self) -> Privacy:
@@ -259,6 +265,7 @@ def mle(
     shuffle: int | None = None,
     rng: RandomSource = None,
     workers: SupportsIndex = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release the maximum-likelihood estimate of the parameters of a family by sample and aggregate.
 
@@ -279,6 +286,8 @@ def mle(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data, -1 for one per core; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -319,4 +328,4 @@ def mle(
         margin=margin,
         shuffle=shuffle,
     )
-    return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]
+    return explained(mechanism, explain, x)(x, rng=rng, workers=workers)  # type: ignore[arg-type]

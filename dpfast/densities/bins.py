@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
-from dpfast.grid import Grid, Points, check_grid, grids_within, natural_step
+from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
 from dpfast.streaming import Chunks
 from dpfast.theory.densities import perturbed_bins
 
@@ -30,7 +30,7 @@ def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
 
 
 def table(
-    X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None
+    X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None, missing: float | str | None = None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
     """Return the records, of shape (n,) or (n, r) or in chunks, a grid for each column, and the number of dimensions.
 
@@ -40,6 +40,7 @@ def table(
     given = grids_within(bounds, natural_step(X)) if grid is None else grid
     if isinstance(given, Points):
         check_grid(given)
+    given = grid_with(given, missing)
     given = given if isinstance(given, Grid) else tuple(given)
     dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X

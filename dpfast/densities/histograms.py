@@ -19,9 +19,10 @@ from dpfast._kernels import _bins
 from dpfast.densities.bins import automatic_bins, table, whole_bins
 from dpfast.densities.cells import Cells
 from dpfast.densities.released import Histogram
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_missing
 from dpfast.laws import Law, NoisyIntegers, ZeroSumLaplace
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import up
@@ -57,6 +58,7 @@ class _OnCells(Mechanism):
         cells = Cells(grids, whole_bins(self.bins, len(grids)))
         object.__setattr__(self, "grid", grids[0] if len(grids) == 1 else grids)
         object.__setattr__(self, "bins", cells.bins[0] if len(grids) == 1 else cells.bins)
+        self.check_missing()
 
     @property
     def dimensions(self) -> int:
@@ -425,8 +427,10 @@ def histogram(
     roughness: float | None = None,
     delta: float = 0.0,
     noise: str = "auto",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Histogram:
     """Release a histogram of X, epsilon-differentially private for one replaced record.
 
@@ -434,7 +438,8 @@ def histogram(
     ----------
     X : array_like of shape (n,) or (n, r)
         Private data, r at most 4: any dtype, any stride, read-only or memory-mapped; never modified. Values outside
-        the bounds count at the bounds, NaN at ``grid.missing``. n >= 1 is public, unless `neighbors` is "add-remove".
+        the bounds count at the bounds, NaN at the lower bound unless `missing` says otherwise. n >= 1 is public, unless
+        `neighbors` is "add-remove".
     bins : int, sequence of ints, or "auto"
         One number for all axes, or one per axis. "auto" minimises `dpfast.theory.perturbed_mise` for n, epsilon and
         `roughness`: with c bins per axis, m = c**r cells, roughness R and noise variance v::
@@ -460,10 +465,17 @@ def histogram(
         In [0, 1). Positive: (epsilon, delta)-differentially private, with Gaussian noise where that has less variance.
     noise : {"auto", "discrete-laplace", "gaussian"}
         See `PerturbedHistogram`.
+    missing : float, "lower", "half" or "drop", optional
+        What NaN and None become in each column: this value, clamped to the bounds; the lower bound; the lower and the
+        upper bound in even and odd records (from 0, in X or in each chunk); or no record, for records with NaN in any
+        column, which needs ``neighbors="add-remove"``. Default: that of `grid`, else "lower". See
+        docs/guides/missing.md.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Number of threads that read the data.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -499,7 +511,8 @@ def histogram(
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
-    values, grids, _ = table(X, bounds, grid)
+    values, grids, _ = table(X, bounds, grid, missing)
+    check_missing("PerturbedHistogram", grids, hides_n=neighbors == "add-remove")
     if isinstance(bins, str):
         if neighbors == "add-remove":
             raise ValueError("bins='auto' requires a public n, but neighbors='add-remove' keeps n private")
@@ -513,5 +526,5 @@ def histogram(
         delta=delta,
         noise=noise,
     )
-    released: Histogram = mechanism(values, rng=rng, workers=workers)
+    released: Histogram = explained(mechanism, explain, values)(values, rng=rng, workers=workers)
     return released

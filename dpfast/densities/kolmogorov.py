@@ -99,6 +99,7 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def __post_init__(self) -> None:
         check_grid(self.grid)
+        self.check_missing()
         if self.k is not None:
             k = _checks.whole("k", self.k, least=1)
             if k > _MOST_RECORDS:

@@ -20,9 +20,10 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _bins, _series
 from dpfast._threads import each
 from dpfast.densities.basis import BITS, cosine_table, most_terms, phases, width_of
-from dpfast.grid import Grid, check_grid, grid_for
+from dpfast.grid import Grid, check_grid, check_missing, grid_for
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.streaming import Chunks, Counts
@@ -96,6 +97,7 @@ class SeriesCoefficients(Mechanism):
     def __post_init__(self) -> None:
         terms = _checks.whole("terms", self.terms, least=1)
         check_grid(self.grid)
+        self.check_missing()
         most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")
@@ -117,8 +119,8 @@ class SeriesCoefficients(Mechanism):
 
     @property
     def sensitivity(self) -> int:
-        """Bound on the l1 change of the integer sums by one record, in units of 2**-20. Public."""
-        return _sensitivity(self.terms, self.basis, self.nodes, BITS)
+        """Bound on the l1 change of the integer sums by one record, in units of 2**-20, at least 1. Public."""
+        return max(1, _sensitivity(self.terms, self.basis, self.nodes, BITS))
 
     @property
     def scale(self) -> Fraction:
@@ -494,8 +496,10 @@ def density(
     roughness: float = 1.0,
     basis: str = "cosine",
     grid: Grid | None = None,
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> SeriesDensity:
     """Release a density as an orthogonal series with private coefficients; it can be plotted, evaluated and sampled.
 
@@ -504,7 +508,8 @@ def density(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing.
+        Private data: floats, integers or booleans of any stride, never modified. NaN and None count as the lower bound
+        unless `missing` says otherwise.
     bounds : pair of float
         Public bounds in data units: values outside are clamped. Give either `bounds` or `grid`.
     epsilon : float
@@ -520,10 +525,14 @@ def density(
         The trigonometric basis is for periodic data.
     grid : Grid, optional
         Instead of `bounds`.
+    missing : float, "lower" or "half", optional
+        See `dpfast.median`; not "drop", as the number of records is public.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Number of threads that read the data, -1 for one per core; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -552,7 +561,8 @@ def density(
 record replaced (the number of records is public)>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
-    grid = grid_for(x, bounds, grid)
+    grid = grid_for(x, bounds, grid, missing)
+    check_missing("SeriesCoefficients", (grid,), hides_n=False)
     bit_generator(rng)  # reject an invalid rng before reading the data
     values = x if isinstance(x, Chunks) else _containers.vector("x", x)
     n = _checks.records(values.records() if isinstance(values, Chunks) else values.shape[0])
@@ -563,4 +573,5 @@ record replaced (the number of records is public)>
             n, epsilon=epsilon, smoothness=smoothness, roughness=roughness, basis=basis, most=most_terms(grid)
         )
     mechanism = SeriesCoefficients(terms, grid=grid, epsilon=epsilon, basis=basis)
-    return SeriesDensity(mechanism(values, rng=rng, workers=workers), grid, n, mechanism.privacy, basis)
+    coefficients = explained(mechanism, explain, values)(values, rng=rng, workers=workers)
+    return SeriesDensity(coefficients, grid, n, mechanism.privacy, basis)

@@ -122,6 +122,7 @@ def synthesize(
     grid: Grid | Sequence[Grid] | None = None,
     method: str = "perturbed",
     bins: int | Sequence[int] | str = "auto",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
 ) -> NDArray[np.float64]:
@@ -130,7 +131,8 @@ def synthesize(
     Parameters
     ----------
     X : array_like of shape (n,) or (n, r)
-        Private data, with r at most 4, as in `histogram`; n >= 1 is public.
+        Private data, with r at most 4, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless
+        `missing` says otherwise.
     k : int
         Number of synthetic records, at least 1.
     epsilon, bounds, grid
@@ -144,8 +146,8 @@ def synthesize(
         See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
         to each bound.
-    rng, workers
-        See `histogram`.
+    missing, rng, workers
+        See `histogram`; `missing` is not "drop", as the number of records is public.
 
     Returns
     -------
@@ -179,6 +181,6 @@ def synthesize(
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
-    values, grids, dimensions = table(X, bounds, grid)
+    values, grids, dimensions = table(X, bounds, grid, missing)
     records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from dpfast import _checks, _containers
+from dpfast import _checks
 from dpfast._kernels import _blocks, _fits
 from dpfast.families.family import LARGEST, NOTHING, Box, Theta, digamma_deficits, logarithms
 from dpfast.families.fitted import Estimates, Fitted, fragile
+from dpfast.streaming import Labelled
 
 _NODES = 80
 
@@ -83,14 +84,10 @@ class Regression(Fitted):
         return self.coefficients
 
     def records(self, x: Any) -> tuple[NDArray[Any], ...]:
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise TypeError(f"x must be a pair (X, y) of regressors and response for {type(self).__name__}")
-        design, response = _containers.matrix("X", x[0]), _containers.vector("y", x[1])
-        if design.shape[1] != len(self.columns):
-            raise ValueError(f"X must have {len(self.columns)} columns, not {design.shape[1]}")
-        if design.shape[0] != response.shape[0]:
-            raise ValueError(f"X and y must be equally long, not {design.shape[0]} and {response.shape[0]}")
-        return design, response
+        records = Labelled.pair(x)
+        if records.columns != len(self.columns):
+            raise ValueError(f"X must have {len(self.columns)} columns, not {records.columns}")
+        return records.rows, records.labels
 
     def kernel(self, corrected: bool) -> Callable[..., None]:
         return partial(_fits.regression, model=self.model, intercept=self.intercept, correct=corrected)

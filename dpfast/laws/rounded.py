@@ -38,6 +38,26 @@ class IntegerNoise(ABC):
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         """Fill `out` with exact draws, saturated at +-(2**63 - 1)."""
 
+    def cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(Z <= z) for integers z."""
+        tail = np.exp(self.log_tail(np.where(z < 0, -z, z + 1)))
+        return np.where(z < 0, tail, 1 - tail)
+
+    def magnitude(self, confidence: float) -> int:
+        """The least m with P(|Z| <= m) >= confidence, in (0, 1); a probability within 2**-40 of it counts as less."""
+        allowed = math.log((1 - confidence) / 2) - 2.0**-40
+
+        def beyond(m: int) -> bool:
+            return float(self.log_tail(np.array([m + 1.0]))[0]) > allowed
+
+        low, high = -1, 1
+        while beyond(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if beyond(middle) else (low, middle)
+        return high
+
     def draw(self, source: np.random.BitGenerator) -> int:
         """One exact draw: the same as `fill` makes for one entry."""
         out = np.empty(1, np.int64)

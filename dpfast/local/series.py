@@ -20,7 +20,7 @@ from dpfast import _checks, _containers
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
-from dpfast.grid import Grid, check_grid, grid_for
+from dpfast.grid import Grid, check_grid, check_number, grid_for
 from dpfast.local.hypercube import HypercubeLaw
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
@@ -114,6 +114,7 @@ class SeriesReports(ScalarRandomizer):
         terms, epsilon = _checks.whole("terms", self.terms, least=1), _checks.positive_down("epsilon", self.epsilon)
         coin(epsilon)
         check_grid(self.grid)
+        check_number(self.grid)
         most = most_terms(self.grid)
         if terms > most:
             raise ValueError(f"terms must be at most {most} on {self.grid.size} grid points, not {terms}")

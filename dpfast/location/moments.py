@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import count_of, mechanism_for
 from dpfast.random import RandomSource
 from dpfast.statistics import (
@@ -39,15 +40,18 @@ def mean(
     delta: float = 0.0,
     method: str = "global-sensitivity",
     neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release the mean of numbers or rows, (epsilon, delta)-differentially private for one replaced record.
 
     Parameters
     ----------
     x : array_like of shape (n,) or (n, d)
-        Numbers, or a record in each row; data frames, too.
+        Numbers, or a record in each row; data frames, too. NaN and None count as the lower bound unless `missing` says
+        otherwise.
     bounds : pair (lower, upper), or "private"
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
         `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with half of
@@ -66,7 +70,13 @@ def mean(
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
         mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
-    epsilon, rng, workers
+    missing : float, "lower", "half" or "drop", optional
+        What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
+        even and odd positions (from 0, of the record in x or in each chunk), together like the middle of the bounds; or
+        not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
+        of `grid`, else "lower". Not with a radius. The mean of a column with a quarter missing is far too low by the
+        default: see docs/guides/missing.md.
+    epsilon, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
         of grid points, 2**63 or more, for rows 2**61.
 
@@ -103,7 +113,9 @@ def mean(
     >>> dpf.mean(X, radius=100.0, center=[0.5, 5, 50], epsilon=1.0, delta=1e-6).shape
     (3,)
     """
-    return moment_of(Mean(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, rng, workers)
+    return moment_of(
+        Mean(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+    )
 
 
 def sum(
@@ -117,8 +129,10 @@ def sum(
     delta: float = 0.0,
     method: str = "global-sensitivity",
     neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release the sum of numbers or rows, (epsilon, delta)-differentially private for one replaced record.
 
@@ -130,8 +144,9 @@ def sum(
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
-    epsilon, bounds, grid, center, radius, delta, rng, workers
-        See `mean`, also for errors, privacy, cost and references.
+    epsilon, bounds, grid, center, radius, delta, missing, rng, workers, explain
+        See `mean`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing` says
+        otherwise; 0, within the bounds, or "drop" leave it out of the sum.
 
     Returns
     -------
@@ -145,7 +160,9 @@ def sum(
     >>> 143_000 < dpf.sum(days, bounds=(0, 30), epsilon=1.0) < 146_000
     True
     """
-    return moment_of(Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, rng, workers)
+    return moment_of(
+        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+    )
 
 
 def count(
@@ -153,24 +170,31 @@ def count(
     *,
     epsilon: float,
     within: tuple[float, float] | None = None,
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> int:
     """Release the number of records, epsilon-differentially private for one record added or removed.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, never modified: numbers, where missing ones count, too. n = 0 is allowed. Also `dpfast.Chunks`. To
-        count the records with a property of each record, select them first: ``x[x > limit]``.
+        Private data, never modified: numbers, where NaN and None count, too, unless `missing` is "drop". n = 0 is
+        allowed. Also `dpfast.Chunks`. To count the records with a property of each record, select them first:
+        ``x[x > limit]``.
     epsilon : float
         Positive.
     within : pair of float, optional
         Public. Count only x with lower <= x <= upper, compared as float64, which excludes NaN. Bounds may be infinite.
+    missing : float, "lower" or "drop", optional
+        "drop" counts the records that are not missing; the others, of which "lower" is the default, count all.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read chunks; the result does not depend on it.
+    explain : bool or callable
+        See `median`.
 
     Returns
     -------
@@ -201,7 +225,7 @@ def count(
     >>> 7_900 < dpf.count(ages, within=(18, float("inf")), epsilon=1.0) < 8_500
     True
     """
-    return int(count_of(within, epsilon)(x, rng=rng, workers=workers))
+    return int(explained(count_of(within, epsilon, missing), explain, x)(x, rng=rng, workers=workers))
 
 
 def variance(
@@ -212,8 +236,10 @@ def variance(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the population variance of x (NumPy's ddof=0), epsilon-differentially private for one replaced record.
 
@@ -222,8 +248,9 @@ def variance(
     x : array_like of shape (n,)
     method : {"global-sensitivity"}
         Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
-    epsilon, bounds, grid, delta, rng, workers
-        See `mean`, also for errors, privacy and references.
+    epsilon, bounds, grid, delta, missing, rng, workers, explain
+        See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
+        otherwise; not "drop", as the number of records is public.
 
     Returns
     -------
@@ -241,7 +268,8 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    return float(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def std(
@@ -252,16 +280,19 @@ def std(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "global-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the population standard deviation of x, the square root of a release of `variance`.
 
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `variance`, also for errors, privacy, cost and references.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `variance`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing`
+        says otherwise.
 
     Returns
     -------
@@ -275,4 +306,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    return math.sqrt(mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return math.sqrt(explained(mechanism, explain, x)(x, rng=rng, workers=workers))

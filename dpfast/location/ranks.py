@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid, Points
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import mechanism_for, range_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
@@ -41,8 +42,11 @@ def median(
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     measure: str | Sequence[int] = "auto",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the lower median of x, (epsilon, delta)-differentially private for one replaced record.
 
@@ -52,7 +56,8 @@ def median(
     ----------
     x : array_like of shape (n,)
         Private data: float64, float32, integers or booleans, any stride, read-only or memory-mapped; never modified.
-        NaN (and None in a list) goes to ``grid.missing``. n >= 1 is public. Also `dpfast.Chunks` of such arrays.
+        NaN and None count as the lower bound, without bounds as -1.8e308, unless `missing` says otherwise. n >= 1 is
+        public unless `neighbors` is "add-remove". Also `dpfast.Chunks` of such arrays.
     epsilon : float
         Positive.
     bounds : tuple of two floats, optional
@@ -70,10 +75,21 @@ def median(
         Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
         as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a
         `Grid`.
+    neighbors : {"replace-one", "add-remove"}
+        "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. For
+        one quantile by inverse sensitivity.
+    missing : float, "lower", "half" or "drop", optional
+        What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
+        even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record, which
+        makes the number of records private and so needs ``neighbors="add-remove"``. Default: that of `grid`, else
+        "lower". See docs/guides/missing.md.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data.
+    explain : bool or callable
+        True prints what the release does before it reads x: mechanism, guarantee, grid, missing values, expected error,
+        all from public numbers. A function receives the text instead.
 
     Returns
     -------
@@ -108,8 +124,8 @@ def median(
     >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
     True
     """
-    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, measure=measure)
-    value: float = mechanism(x, rng=rng, workers=workers)
+    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
+    value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value
 
 
@@ -124,8 +140,11 @@ def quantile(
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     measure: str | Sequence[int] = "auto",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float: ...
 
 
@@ -140,8 +159,11 @@ def quantile(
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     measure: str | Sequence[int] = "auto",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> NDArray[np.float64]: ...
 
 
@@ -155,8 +177,11 @@ def quantile(
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
     measure: str | Sequence[int] = "auto",
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> Any:
     """Release the order statistic of rank ``max(1, ceil(q * n))``, or several, (epsilon, delta)-differentially private.
 
@@ -169,8 +194,9 @@ def quantile(
         In [0, 1].
     epsilon : float
         Positive; for a sequence the total of all quantiles.
-    bounds, grid, delta, method, measure, rng, workers
-        See `median`, also for errors, cost and references.
+    bounds, grid, delta, method, measure, neighbors, missing, rng, workers, explain
+        See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
+        otherwise. Several quantiles are for "replace-one".
 
     Returns
     -------
@@ -192,8 +218,8 @@ def quantile(
     True
     """
     statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
-    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, measure=measure)
-    return mechanism(x, rng=rng, workers=workers)
+    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
+    return explained(mechanism, explain, x)(x, rng=rng, workers=workers)
 
 
 def trimmed_mean(
@@ -205,8 +231,10 @@ def trimmed_mean(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the mean without the floor(trim * n) smallest and largest records, epsilon-differentially private.
 
@@ -219,9 +247,10 @@ def trimmed_mean(
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
     bounds : tuple of two floats, or "private"
         See `mean`; bounds or a grid are needed.
-    epsilon, grid, delta, method, rng, workers
-        See `median`, also for errors, privacy and references. Raises a ValueError also if the number of records in the
-        mean times the number of grid points is 2**63 or more.
+    epsilon, grid, delta, method, missing, rng, workers, explain
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
+        otherwise; not "drop", as the number of records is public. Raises a ValueError also if the number of records in
+        the mean times the number of grid points is 2**63 or more.
 
     Returns
     -------
@@ -239,7 +268,8 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    return float(mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def winsorized_mean(
@@ -251,8 +281,10 @@ def winsorized_mean(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the Winsorized mean: floor(trim * n) records pulled in at each end, epsilon-differentially private.
 
@@ -263,8 +295,9 @@ def winsorized_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `trimmed_mean`, also for returns (g = n), errors, privacy, cost and references.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references. NaN counts
+        as the lower bound unless `missing` says otherwise.
 
     Examples
     --------
@@ -273,9 +306,8 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    return float(
-        mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
-    )
+    mechanism = mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def iqr(
@@ -286,8 +318,10 @@ def iqr(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the interquartile range, ``Quantile(0.75)`` minus ``Quantile(0.25)``, epsilon-differentially private.
 
@@ -296,8 +330,9 @@ def iqr(
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `median`, also for errors, privacy and references.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `median`, also for errors, privacy and references. NaN counts as the lower bound, without bounds as
+        -1.8e308, unless `missing` says otherwise; not "drop", as the number of records is public.
 
     Returns
     -------
@@ -318,10 +353,10 @@ def iqr(
     True
     """
     if bounds is None and not isinstance(grid, Grid) and method == "inverse-sensitivity":
-        return range_of(quantile(x, (0.25, 0.75), epsilon=epsilon, grid=grid, delta=delta, rng=rng, workers=workers))
-    return float(
-        mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers)
-    )
+        mechanism = mechanism_for((0.25, 0.75), x, bounds, grid, epsilon, delta, method, missing=missing)
+        return range_of(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
 
 
 def huber(
@@ -333,8 +368,10 @@ def huber(
     grid: Grid | None = None,
     delta: float = 0.0,
     method: str = "inverse-sensitivity",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release Huber's estimate of location with corner k, epsilon-differentially private.
 
@@ -345,8 +382,9 @@ def huber(
     x : array_like of shape (n,)
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
-    epsilon, bounds, grid, delta, method, rng, workers
-        See `trimmed_mean`, also for errors, privacy and references. The release is a point of the grid.
+    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+        See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
+        otherwise. The release is a point of the grid.
 
     Notes
     -----
@@ -359,4 +397,5 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    return float(mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method)(x, rng=rng, workers=workers))
+    mechanism = mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method, missing=missing)
+    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))

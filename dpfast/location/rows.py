@@ -8,8 +8,9 @@ import numpy as np
 
 from dpfast import _checks, _containers
 from dpfast.domains import Ball, Box, Domain
-from dpfast.grid import Grid, natural_step
+from dpfast.grid import Grid, grid_with, natural_step
 from dpfast.mechanisms import NoisySums
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
@@ -28,23 +29,25 @@ def moment_of(
     delta: float,
     method: str,
     neighbors: str,
+    missing: float | str | None,
     rng: RandomSource,
     workers: int,
+    explain: Explain,
 ) -> Any:
     """Release the mean or the sum of x: a float for numbers, an array for rows."""
     if center is not None and radius is None:
         raise TypeError("center is for radius=, the radius of a ball")
     records, d = _read(x, radius)
     if d is None:
-        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors)
-        return float(mechanism(records, rng=rng, workers=workers))
+        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing)
+        return float(explained(mechanism, explain, records)(records, rng=rng, workers=workers))
     if method != "global-sensitivity":
         raise ValueError(f"method must be 'global-sensitivity' for rows, not {method!r}")
-    domain = _domain(x, d, bounds, grid, center, radius)
+    domain = _domain(x, d, bounds, grid, center, radius, missing)
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     noise = better_noise(domain, d, epsilon, delta)
     sums = NoisySums(statistic, domain=domain, epsilon=epsilon, delta=delta, neighbors=neighbors, noise=noise)
-    return sums(records, rng=rng, workers=workers)
+    return explained(sums, explain, records)(records, rng=rng, workers=workers)
 
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
@@ -64,12 +67,14 @@ def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
     return x, None
 
 
-def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any) -> Domain:
+def _domain(x: Any, d: int, bounds: Any, grid: Any, center: Any, radius: Any, missing: Any) -> Domain:
     """The ball or the box of d columns."""
     if radius is None:
         _checks.bounds_or_grid(bounds, grid)
-        domain: Domain = Box(_grids(bounds, natural_step(x), d) if grid is None else grid)
+        domain: Domain = Box(grid_with(_grids(bounds, natural_step(x), d) if grid is None else grid, missing))
     elif bounds is None and grid is None:
+        if missing is not None:
+            raise TypeError("missing is for bounds= or grid=: in a ball, a row with NaN or an infinity is the center")
         domain = Ball(radius, center=0.0 if center is None else center)
     else:
         raise TypeError("give radius= for a ball, or bounds= or grid= for a box, not both")

@@ -2,10 +2,13 @@
 
 from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
+from dpfast.mechanisms.estimates import interval
 from dpfast.mechanisms.globally import GlobalSensitivity
+from dpfast.mechanisms.intervals import Estimate
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
@@ -14,10 +17,12 @@ from dpfast.mechanisms.sums import NoisySums
 
 __all__ = [
     "Covariance",
+    "Estimate",
     "GlobalSensitivity",
     "InverseSensitivity",
     "MEstimator",
     "Mechanism",
+    "NoisyProducts",
     "NoisySums",
     "Quantiles",
     "SecondMoments",
@@ -26,6 +31,7 @@ __all__ = [
     "StatisticMechanism",
     "bounds",
     "covariance",
+    "interval",
     "m_estimate",
     "select",
 ]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpfast import _checks, _containers
 from dpfast.grid import FloatGrid, Grid, Points, integers_within
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -34,8 +35,10 @@ def bounds(
     *,
     epsilon: float,
     coverage: float = 0.99,
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> tuple[float, float]:
     """Release bounds between which about a share `coverage` of the records lies, epsilon-differentially private.
 
@@ -45,16 +48,21 @@ def bounds(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data, as for `median`, or `dpfast.Chunks`. n epsilon (1 - coverage) must be at least 120: with less, the
-        bounds may be random floats up to 1e100.
+        Private data, as for `median`, or `dpfast.Chunks`. NaN counts as -1e100 unless `missing` says otherwise. n
+        epsilon (1 - coverage) must be at least 120: with less, the bounds may be random floats up to 1e100.
     epsilon : float
         Positive.
     coverage : float
         In (0, 1): the same share of the others is below as above.
+    missing : float, "lower" or "half", optional
+        The value of NaN and None, by default "lower", -1e100; for "half" -1e100 or 1e100 at alternating positions. If
+        more than (1 - coverage) / 2 of the records are missing, the bounds are useless with these: give a number.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data.
+    explain : bool or callable
+        True prints what the release does, from public numbers only; a function receives the text.
 
     Returns
     -------
@@ -80,8 +88,8 @@ def bounds(
     (0.0, 180000.0)
     """
     share = _checks.between("coverage", coverage, 0, 1)
-    mechanism = Quantiles(_levels((1 - share) / 2), grid=_grid_for(x), epsilon=epsilon)
-    low, high = mechanism(x, rng=rng, workers=workers).tolist()
+    mechanism = Quantiles(_levels((1 - share) / 2), grid=_grid_for(x).with_missing(missing), epsilon=epsilon)
+    low, high = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return rounded_outward(low, high)
 
 
@@ -111,10 +119,16 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
 
 
 def within_private_bounds(
-    statistic: Statistic, method: Callable[..., Mechanism], *, step: float | None, epsilon: float, **options: Any
+    statistic: Statistic,
+    method: Callable[..., Mechanism],
+    *,
+    step: float | None,
+    epsilon: float,
+    missing: float | str | None = None,
+    **options: Any,
 ) -> Mechanism:
     """The mechanism of ``bounds="private"``: a statistic by a class of mechanisms, on a grid that it finds itself."""
-    return _PrivatelyBounded(statistic, method, step, epsilon, tuple(options.items()))
+    return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()))
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,6 +144,7 @@ class _PrivatelyBounded(Mechanism):
     method: Callable[..., Mechanism]
     step: float | None
     epsilon: float
+    missing: float | str | None = None
     options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
@@ -145,7 +160,11 @@ class _PrivatelyBounded(Mechanism):
     @property
     def _largest(self) -> Mechanism:
         """The mechanism on as many points as any bounds give, whose checks and guarantee do not depend on data."""
-        return self._on(Grid(0, _MOST_POINTS - 1, step=1))
+        return self._on(Grid(0, _MOST_POINTS - 1, step=1, missing=self.missing))
+
+    @property
+    def ordered(self) -> bool:
+        return self._largest.ordered
 
     @property
     def privacy(self) -> Privacy:
@@ -159,6 +178,15 @@ class _PrivatelyBounded(Mechanism):
     def __repr__(self) -> str:
         return f"<release of the {self.statistic} within bounds found privately: {self.privacy}>"
 
+    def _explained_missing(self) -> str:
+        policy = "lower" if self.missing is None else self.missing
+        if isinstance(policy, float):
+            return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
+        return (
+            f"Missing records (NaN, None, null) count as {policy!r} of +-1e100 while bounds are found, then of these "
+            f"bounds: give a number if they are many"
+        )
+
     def check_records(self, n: int) -> int:
         if n < (least := math.ceil(_RECORDS_BEYOND / _MOST_BEYOND / self._half)):
             raise ValueError(
@@ -171,9 +199,9 @@ class _PrivatelyBounded(Mechanism):
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
         n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
-        grid = _FLOATS if self.step is None else _INTEGERS
+        grid = (_FLOATS if self.step is None else _INTEGERS).with_missing(self.missing)
         finding = Quantiles(_levels(_RECORDS_BEYOND / self._half / n), grid=grid, epsilon=self._half)
         low, high = finding(values, rng=source, workers=workers).tolist()
         lower, upper = rounded_outward(low - (high - low), high + (high - low))
         step = self.step if upper - lower < _MOST_POINTS else None
-        return self._on(Grid(lower, upper, step=step))(values, rng=source, workers=workers)
+        return self._on(Grid(lower, upper, step=step, missing=self.missing))(values, rng=source, workers=workers)

@@ -3,85 +3,30 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
-from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
-from dpfast._divergences import gaussian_mu_down
-from dpfast.domains import LIMB, Ball
-from dpfast.laws import NoisyIntegers, RoundedGaussians, VectorNoise, WishartDifference
-from dpfast.mechanisms.mechanism import Mechanism
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.domains import Ball
+from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms.products import NoisyProducts, Values
 from dpfast.random import RandomSource
-from dpfast.rounding import root_up, up
-from dpfast.streaming import Chunks, ProductSums, RowProducts
-
-_MOST = 2**61  # of a sum in release codes
-_MOST_SCALE = 2.0**56
-_DIGITS = 22  # of the largest squared norm in release codes
-_GREATEST = 2.0**140  # in a release, in squared steps: products of two means of up to 2**61, for 2**17 columns
-
-Values = NDArray[np.float64]
+from dpfast.streaming import Chunks
 
 
 @dataclass(frozen=True, repr=False)
-class _NoisyProducts(Mechanism):
-    """A mechanism that adds noise to the sum of the products v v' of the codes of rows, and to the sum of the codes.
-
-    Both sums are vectors of the entries of one symmetric matrix, the sum of a a' for a = (v, 1), in the order of
-    `numpy.triu_indices` without the last entry, which is n. Release codes are products in units of a power of two.
-    """
-
-    domain: Ball = field(kw_only=True)
-    epsilon: float = field(kw_only=True)
-    delta: float = field(kw_only=True, default=0.0)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, Ball):
-            raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
-        object.__setattr__(self, "domain", self.domain.for_products())
-        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
-        _checks.finite_scale(_GREATEST * self.domain.step * self.domain.step)
-        self._check_columns(self.domain.columns or 1)
-
-    @property
-    @abstractmethod
-    def with_sums(self) -> bool:
-        """Whether the sums of the codes are released with the products."""
-
-    @abstractmethod
-    def _release(self, moments: Values, d: int) -> Values:
-        """The release, from the means of a a', or of v v' without sums, in steps."""
-
-    @property
-    def privacy(self) -> Privacy:
-        return Privacy(self.epsilon, self.delta)
-
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),) if self.mu else ())
-
-    @property
-    def mu(self) -> float | None:
-        """The guarantee in Gaussian differential privacy; None if delta is 0."""
-        return gaussian_mu_down(self.epsilon, self.delta) if self.delta else None
-
-    @property
-    def dimensions(self) -> int:
-        return 2
+class _RowMoments(NoisyProducts):
+    """The products of the codes of rows without labels."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} release of rows in a {self.domain}: {self.privacy}>"
 
-    # ---- noise, public ----
+    def _explained_missing(self) -> str:
+        return "A row with NaN or an infinity counts as the center of the ball"
 
     def weight(self, d: int) -> int:
         """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
@@ -91,112 +36,12 @@ class _NoisyProducts(Mechanism):
         """
         return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * d)))) if self.with_sums else 0
 
-    def shift(self, n: int) -> int:
-        """The release code of a product is the product divided by this power of two, and rounded."""
-        most = self.domain.most
-        return max(0, most.bit_length() - _DIGITS, (n * most).bit_length() - 60)
-
-    def scales(self, n: int, d: int) -> list[float]:
-        """The scales of the noise on all entries: standard deviations for delta > 0, else those of `WishartDifference`.
-
-        A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `most` + c**2. The
-        Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
-        release codes adds at most 1 to each entry, hence at most d to the one norm and d**1.5 to the other.
-        """
-        c, shift = self.weight(d), self.shift(n)
-        size = Fraction(self.domain.most + c**2, 2**shift)
-        if self.mu:
-            scale = (size + (math.isqrt(d**2 // 2) + 1 if shift else 0)) / Fraction(self.mu)
-            diagonal = root_up(2 * scale**2)
-        else:
-            scale = (size + (Fraction(math.isqrt(d**3) + 1, 2) if shift else 0)) / Fraction(self.epsilon)
-            diagonal = up(scale)
-        row, column = self._entries(d)
-        ends = up(scale * 2**shift / c) if c else 0.0
-        scales: list[float] = np.where(column == d, ends, np.where(row == column, diagonal, up(scale))).tolist()
-        return scales
-
-    def noise_deviation(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
-        """The standard deviations of the noise on the entries of the mean of a a', a = (x - center, 1).
-
-        In data units, before rounding. The noise on different entries is uncorrelated.
-
-        Parameters
-        ----------
-        n : int
-            The number of records, at least 1.
-        dimension : int, optional
-            d; required if the domain is for any number of columns.
-
-        Returns
-        -------
-        ndarray of shape (d + 1, d + 1), or (d, d) for `Covariance` with ``centered=False``
-        """
-        n, d = _checks.whole("n", n, least=1), self.domain.columns_of(dimension)
-        self._check_columns(d)
-        row, column = self._entries(d)
-        scales = np.array(self.scales(n, d))
-        if not self.mu:
-            side = d + self.with_sums
-            scales *= np.sqrt(np.where(row == column, 4, 2) * (side + 1))
-        step = self.domain.step
-        deviations = self._matrix(scales * np.where(column == d, 1.0, 2.0 ** self.shift(n) * step) * step / n, d)
-        deviations[d:, d:] = 0.0
-        return deviations
-
-    def _entries(self, d: int) -> NDArray[np.int64]:
-        """The rows and columns of the entries."""
-        entries = np.stack(np.triu_indices(d + 1))[:, :-1]
-        return entries if self.with_sums else entries[:, entries[1] < d]
-
-    def _noise(self, n: int, d: int) -> VectorNoise:
-        scales = self.scales(n, d)
-        return RoundedGaussians(scales) if self.mu else WishartDifference(d + self.with_sums, scales)
-
-    def _check_columns(self, d: int) -> None:
-        if max(*self.scales(1, d), *self.scales(_MOST // self.domain.reach, d)) > _MOST_SCALE:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} and delta={self.delta!r} need noise of more than 2**56: use larger ones"
-            )
-
-    # ---- the release ----
-
-    def check_records(self, n: int) -> int:
-        if super().check_records(n) * self.domain.reach >= _MOST:
-            raise ValueError(f"n times the steps in the radius must be below 2**61, not {n * self.domain.reach}")
-        return n
-
-    def reading(self) -> RowProducts:
-        return RowProducts(self.domain, self._check_columns)
-
-    def law_of(self, summary: ProductSums) -> NoisyIntegers:
-        n, d = summary.n, summary.dimension
-        return NoisyIntegers(
-            self._codes(summary), noise=self._noise(n, d), most=_MOST, decode=partial(self._decode, n=n, d=d)
-        )
-
-    def _codes(self, summary: ProductSums) -> NDArray[np.int64]:
-        d, shift = summary.dimension, self.shift(summary.n)
-        (high, low), column = summary.sums, np.triu_indices(d + 1)[1][:-1]
-        rounded = (high << (LIMB - shift)) + ((low + (1 << shift >> 1)) >> shift)
-        codes = np.where(column == d, (high << LIMB) + low, rounded)
-        return np.asarray(codes if self.with_sums else codes[column < d])
-
-    def _decode(self, codes: NDArray[np.int64], *, n: int, d: int) -> Values:
-        column = self._entries(d)[1]
-        means = codes * (np.where(column == d, 1.0, 2.0 ** self.shift(n)) / n)
-        return self._release(self._matrix(means, d), d)
-
-    def _matrix(self, entries: Values, d: int) -> Values:
-        """The symmetric matrices of these entries, with 1 in the last place of those with sums."""
-        row, column = self._entries(d)
-        matrix = np.ones((*entries.shape[:-1], d + self.with_sums, d + self.with_sums))
-        matrix[..., row, column] = matrix[..., column, row] = entries
-        return matrix
+    def _weights(self, d: int) -> tuple[Fraction, ...]:
+        return Fraction(1), Fraction(self.weight(d))
 
 
 @dataclass(frozen=True, repr=False)
-class SecondMoments(_NoisyProducts):
+class SecondMoments(_RowMoments):
     """Release the mean of the rows around a public center and the mean of their products, as one symmetric matrix.
 
     Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is
@@ -212,6 +57,8 @@ class SecondMoments(_NoisyProducts):
         Positive; rounded down to a double.
     delta : float
         0 for a pure guarantee, by the difference of two Wishart matrices; positive for Gaussian noise. Rounded down.
+    gdp : float, optional
+        In place of epsilon and delta: the mu of Gaussian differential privacy, for Gaussian noise. Rounded down.
 
     Raises
     ------
@@ -247,17 +94,12 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
     ((4, 4), True)
     """
 
-    @property
-    def with_sums(self) -> bool:
-        return True
-
     def _release(self, moments: Values, d: int) -> Values:
-        units = np.append(np.full(d, self.domain.step), 1.0)
-        return np.asarray(moments * units * units[:, None])
+        return np.asarray(moments * self._units(d) * self._units(d)[:, None])
 
 
 @dataclass(frozen=True, repr=False)
-class Covariance(_NoisyProducts):
+class Covariance(_RowMoments):
     """Release the covariance matrix of the rows, NumPy's ``ddof=0``, or their second moments around a public center.
 
     Pure epsilon- or (epsilon, delta)-differential privacy under one replaced record (row); the number of records is
@@ -265,7 +107,7 @@ class Covariance(_NoisyProducts):
 
     Parameters
     ----------
-    domain, epsilon, delta
+    domain, epsilon, delta, gdp
         See `SecondMoments`, also for errors, privacy, cost and references.
     centered : bool
         Whether around the mean of the rows, which is released with the products and subtracted. False: around the
@@ -319,6 +161,7 @@ def covariance(
     step: float | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> NDArray[np.float64]:
     """Release the covariance matrix of rows, (epsilon, delta)-differentially private for one replaced row.
 
@@ -347,6 +190,8 @@ def covariance(
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -381,5 +226,5 @@ def covariance(
     """
     ball = Ball(radius, center=center, step=step)
     mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
-    release: NDArray[np.float64] = mechanism(X, rng=rng, workers=workers)
+    release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,7 @@ class GlobalSensitivity(StatisticMechanism):
         _checks.choice("noise", self.noise, _NOISES)
         if self.hides_n and not isinstance(self.statistic, (Mean, UnboundedStatistic)):
             raise ValueError(f"neighbors must be 'replace-one' for the {self.statistic}, not 'add-remove'")
+        self.check_missing()
         if isinstance(self.statistic, Count) and not self.hides_n:
             raise ValueError("neighbors must be 'add-remove' for the count, which is public under 'replace-one'")
         if self._on_pairs:
@@ -237,6 +238,100 @@ class GlobalSensitivity(StatisticMechanism):
         centred = np.where(n > 0, np.clip(total / np.maximum(n, 1), -h, h), 0.0)
         means = (self.grid.first + (h + centred) / 2) * self.grid.step
         return means if means.ndim else float(means)
+
+    def _explained_missing(self) -> str:
+        if isinstance(self.statistic, Count):
+            left_out = self.resolves or self.statistic.within is not None
+            return f"Missing records (NaN, None, null) are {'not ' if left_out else ''}counted"
+        return super()._explained_missing()
+
+    def _explained_error(self, n: int | None) -> str:
+        if self._on_pairs or not (n or self.hides_n):
+            return super()._explained_error(n)
+        unit = self._total.unit(self.grid) if self.hides_n else self._unit(n or 1)
+        records = "" if self.hides_n else f" for n = {n}"
+        return (
+            f"Expected error, besides that of sampling: noise of scale {float(self.scale(n or 1)) * unit:.3g}{records}"
+        )
+
+    def _unit(self, n: int) -> float:
+        """The distance of neighbouring releases for n records."""
+        if isinstance(self.statistic, (Mean, Sum)):
+            return self.grid.step / (n if isinstance(self.statistic, Mean) else 1)
+        return self.statistic.value(self.grid, n, 1)
+
+    def noise_interval(
+        self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
+    ) -> tuple[float, float]:
+        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+
+        It covers what the noise alone can have done, for any records: the statistic of the records clamped and rounded
+        to the grid is inside with at least this probability. It is a function of public numbers and the release, and
+        costs no privacy. `dpfast.interval` also covers the sampling error.
+
+        Parameters
+        ----------
+        release : float
+            A release of this mechanism.
+        confidence : float
+            In (0, 1).
+        n : int
+            The number of records, at least 1, where it is public; not for "add-remove".
+
+        Returns
+        -------
+        low, high : float
+            Within the range of releases. At an end of 2**61 steps, for a private number of records, the exact sum may
+            be further out.
+
+        Raises
+        ------
+        TypeError
+            A missing n, an n that is private, or a mean with "add-remove": the quotient of two noisy numbers.
+        ValueError
+            A parameter out of range.
+
+        Notes
+        -----
+        For a center c in release codes, noise Z and the least m with ``P(|Z| <= m) >= confidence``, the release
+        ``clamp(c + Z)`` is within m of c with at least this probability. The ends are widened by the rounding of the
+        statistic to a code and, where codes are finer than doubles, of the release to a double
+        (docs/proofs/intervals.md).
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> count = dpf.GlobalSensitivity(
+        ...     dpf.statistics.Count(), grid=dpf.Grid(0, 1), epsilon=0.5, neighbors="add-remove"
+        ... )
+        >>> count.noise_interval(1234.0)
+        (1228.0, 1240.0)
+        >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
+        >>> mean.noise_interval(45.0, 0.9, n=1000)
+        (44.77, 45.23)
+        """
+        if self._on_pairs:
+            raise TypeError("no noise interval is known for a mean with neighbors='add-remove'")
+        if (n is None) is not self.hides_n:
+            raise TypeError("n is private: leave it out" if self.hides_n else "n is public: give the number of records")
+        value, share = _checks.real("release", release), _checks.between("confidence", confidence, 0, 1)
+        count = 2 if n is None else self.check_records(_checks.whole("n", n, least=1))
+        (origin, unit), last, half = self._codes(count)
+        code = (Fraction(value) - origin) / unit
+        doubt = Fraction(math.ulp(value)) / 2 / unit  # the release is a rounded double
+        center, reach = (Fraction(round(code)), half) if doubt < Fraction(1, 4) else (code, half + doubt)
+        reach += self._noise(count).magnitude(share)
+        low, high = (min(max(end, Fraction()), Fraction(last)) for end in (center - reach, center + reach))
+        return float(origin + low * unit), float(origin + high * unit)
+
+    def _codes(self, n: int) -> tuple[tuple[Fraction, Fraction], int, Fraction]:
+        """The value of code 0 and the step of the codes, the last code, and the error of rounding to a code."""
+        statistic, grid = self.statistic, self.grid
+        if not self.hides_n:
+            rounded = statistic.coarseness(grid, n) > 1
+            return statistic.scale_of_codes(grid, n), statistic.last(grid, n), Fraction(int(rounded), 2)
+        (first, last), unit = self._total.range(grid), Fraction(self._total.unit(grid))
+        return (first * unit, unit), last - first, Fraction()
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:

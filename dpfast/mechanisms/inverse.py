@@ -136,6 +136,7 @@ class InverseSensitivity(StatisticMechanism):
         object.__setattr__(self, "radius", _checks.nonnegative("radius", self.radius))
         if self.radius and isinstance(self.grid, FloatGrid):
             raise ValueError(f"radius must be 0 on a FloatGrid, not {self.radius!r}")
+        self.check_missing()
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
         object.__setattr__(self, "measure", _measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
@@ -211,7 +212,8 @@ class InverseSensitivity(StatisticMechanism):
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
-        if isinstance(statistic, OrderStatistic) and not (self.hides_n or isinstance(x, Chunks)):
+        direct = isinstance(statistic, OrderStatistic) and not (self.hides_n or self.resolves)
+        if direct and not isinstance(x, Chunks):
             threads, values = _checks.threads(workers), _containers.vector("x", x)
             n = _checks.records(values.shape[0])
             even, window = grid.evenly(self._window(values, threads))
@@ -263,6 +265,18 @@ class InverseSensitivity(StatisticMechanism):
             depth=depth,
         )
 
+    def _explained_error(self, n: int | None) -> str:
+        statistic, grid = self.statistic, self.grid
+        if not isinstance(statistic, OrderStatistic) or self._one_sided:
+            return super()._explained_error(n)
+        ranks = 2 / self.epsilon * (max(statistic.level, 1 - statistic.level) if self.hides_n else 1)
+        text = f"Expected error, besides that of sampling: about {ranks:.3g} ranks"
+        if not isinstance(grid, FloatGrid):
+            return text
+        tail = min(statistic.level, 1 - statistic.level)
+        reached = "" if n is None else f", and is {n * self.epsilon * tail:.3g}"
+        return f"{text}, if n epsilon min(q, 1 - q) is at least 50, as a release on floats requires{reached}"
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         if self.hides_n:
@@ -298,7 +312,8 @@ class InverseSensitivity(StatisticMechanism):
     def _with_public_n(self) -> InverseSensitivity:
         """The "replace-one" mechanism with the same error to within a rank: its weight per rank is the same."""
         q = _level(self.statistic)
-        return replace(self, epsilon=float(Fraction(self._rate) / max(q, 1 - q)), neighbors="replace-one")
+        epsilon, grid = float(Fraction(self._rate) / max(q, 1 - q)), self.grid.with_missing("lower")
+        return replace(self, epsilon=epsilon, grid=grid, neighbors="replace-one")
 
     def _stretch(self, n: int) -> tuple[int, int]:
         """The first and last rank needed if n is private; outside 1..n one rank on each side is enough."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast.grid import Points, check_missing, resolved
 from dpfast.laws import Law
 from dpfast.mechanisms.prediction import Predicted
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refused
 from dpfast.streaming import Chunks, Reading, State
+
+_RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 
 
 class Mechanism(Predicted, Carrier, ABC):
@@ -29,14 +33,13 @@ class Mechanism(Predicted, Carrier, ABC):
         Class attribute: whether it is called with records, of which the guarantee protects one. False for scores: one
         record may change all of them.
     ordered : bool
-        Class attribute: whether the law depends on the order of the records. Neighbours then differ in one entry, with
-        all others in the same places.
+        Whether the law depends on the order of the records, as it does for a grid with ``missing="half"``. Neighbours
+        then differ in one entry, with all others in the same places.
     releases_numbers : bool
         Class attribute: whether a release is a float or an array, rather than an object that holds several arrays.
     """
 
     reads_records: ClassVar[bool] = True
-    ordered: ClassVar[bool] = False
     releases_numbers: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -61,6 +64,40 @@ class Mechanism(Predicted, Carrier, ABC):
     def privacy_map(self, d_in: SupportsIndex) -> Privacy:
         """The guarantee for `d_in` changed records (group privacy), rounded up; epsilon = 0 for 0 records."""
         return self.privacy.group_up(_checks.whole("d_in", d_in))
+
+    @property
+    def points(self) -> tuple[Points, ...]:
+        """The public grids of the records, `grids` or `grid`: one for each column, a single one for all, or none."""
+        for given in (getattr(self, "grids", None), getattr(self, "grid", None)):
+            grids = (given,) if isinstance(given, Points) else given
+            if isinstance(grids, (tuple, list)) and grids and all(isinstance(grid, Points) for grid in grids):
+                return tuple(grids)
+        return ()
+
+    @cached_property
+    def resolves(self) -> bool:
+        """Whether missing records are replaced by position, or left out, before they are read."""
+        return any(grid.resolves for grid in self.points)
+
+    @property
+    def ordered(self) -> bool:
+        return any(grid.missing == "half" for grid in self.points)
+
+    def check_missing(self) -> None:
+        """Raise a ValueError if a grid's policy for missing records does not fit the guarantee.
+
+        Constructors call it, and every reading of records.
+        """
+        if self.resolves:
+            check_missing(type(self).__name__, self.points, hides_n=self.hides_n)
+
+    def resolved(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield the records of a chunk, from `Reading.records`, with missing ones resolved, in pieces if any can be."""
+        if not self.resolves:
+            yield values
+            return
+        for start in range(0, max(len(values), 1), _RESOLVED):
+            yield resolved(values[start : start + _RESOLVED], self.points)
 
     def reading(self) -> Reading:
         """Return an empty `dpfast.streaming.Reading`, which makes the summary of the records that `law_of` takes.
@@ -96,9 +133,14 @@ class Mechanism(Predicted, Carrier, ABC):
         threads = _checks.threads(workers)
         if isinstance(x, Chunks):
             return self.start().read(x, workers=workers).summary()
+        self.check_missing()
         reading = self.reading()
         values = reading.records(x)
         self.check_records(len(values))
+        if self.resolves:
+            if len(values) > _RESOLVED:
+                return self.start().read([values], workers=workers).summary()
+            [values] = self.resolved(values)
         return reading.of(values, threads)
 
     @charged
@@ -144,6 +186,53 @@ class Mechanism(Predicted, Carrier, ABC):
         values: Any = made.value(made.sample(shape, rng=rng))
         return values if shape is None else np.asarray(values, dtype=np.float64)
 
+    def explanation(self, n: int | None = None) -> str:
+        """A short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
+
+        Parameters
+        ----------
+        n : int, optional
+            The number of records, if it is public.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> grid = dpf.Grid(0, 100, step=1, missing=50)
+        >>> print(dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=0.5).explanation(1000))
+        GlobalSensitivity release of the mean of records on 101 points from 0.0 to 100.0, step 1.0: epsilon = 0.5 \
+(pure differential privacy) for one record replaced (the number of records is public).
+        Missing records (NaN, None, null) count as 50.
+        Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
+        """
+        parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(n))
+        return "\n".join(f"{part}." for part in parts if part)
+
+    def _explained_missing(self) -> str:
+        """What missing records become."""
+        what = [_missing_in(grid) for grid in dict.fromkeys(self.points)]
+        return f"Missing records (NaN, None, null) {', '.join(dict.fromkeys(what))}" if what else ""
+
+    def _explained_error(self, n: int | None) -> str:
+        """What is known of the expected error from public numbers."""
+        return "The error depends on the data: the mechanism's error(n, ...) predicts it from public assumptions"
+
+    def noise_interval(
+        self, release: float, confidence: float = 0.95, *, n: SupportsIndex | None = None
+    ) -> tuple[float, float]:
+        """The values of the exact statistic for which the noise leads to this release with probability `confidence`.
+
+        `GlobalSensitivity` documents it; the noise of other mechanisms has no public scale.
+
+        Raises
+        ------
+        TypeError
+            If the spread of the release depends on the data: `dpfast.interval` makes an estimate with an interval.
+        """
+        raise TypeError(
+            f"the spread of a {type(self).__name__} release depends on the data: dpfast.interval releases a statistic "
+            f"together with an interval"
+        )
+
     def start(self) -> State:
         """Return the empty state of a stream, for data in chunks or on several machines.
 
@@ -167,3 +256,12 @@ class Mechanism(Predicted, Carrier, ABC):
     def hides_n(self) -> bool:
         """Whether the number of records is private."""
         return self.privacy.neighbors == "add-remove"
+
+
+def _missing_in(grid: Points) -> str:
+    """What missing records become on a grid."""
+    if grid.missing == "drop":
+        return "are left out"
+    if grid.missing == "half":
+        return f"count as {grid.lower:.9g} at even positions and as {grid.upper:.9g} at odd ones"
+    return f"count as {grid.missing:.9g}" + (", the lower bound" if grid.missing == grid.lower else "")

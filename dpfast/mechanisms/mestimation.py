@@ -17,6 +17,7 @@ from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -123,6 +124,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         epsilon = _checks.positive_down("epsilon", epsilon)
         for name, value in {"psi": psi, "grid": grid, "epsilon": epsilon, "prior": prior}.items():
             object.__setattr__(self, name, value)
+        self.check_missing()
         center, width = prior.codes(grid) if isinstance(prior, Cauchy) else (0, 0)
         points = edges(center, width, grid.size - 1) if width else np.empty(0, np.int64)
         for name, value in {"_table": psi.table(grid), "_edges": points, "_center": center, "_width": width}.items():
@@ -316,8 +318,10 @@ def m_estimate(
     grid: Grid | None = None,
     step: float | None = None,
     prior: str | Cauchy = "uniform",
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> float:
     """Release the M-estimate of x, where ``sum(psi(theta - x))`` crosses 0, epsilon-differentially private.
 
@@ -326,8 +330,9 @@ def m_estimate(
     Parameters
     ----------
     x : array_like of shape (n,)
-        Private data: floats, integers or booleans of any stride, never modified; NaN goes to ``grid.missing``. n >= 1
-        is public. Also `dpfast.Chunks`, with all codes kept in memory.
+        Private data: floats, integers or booleans of any stride, never modified. NaN and None count as the lower bound,
+        with `step` as the center of the prior, unless `missing` says otherwise. n >= 1 is public. Also `dpfast.Chunks`,
+        with all codes kept in memory.
     psi : dpfast.psi.Psi or callable
         See `MEstimator`.
     epsilon : float
@@ -339,12 +344,16 @@ def m_estimate(
     step : float
         Instead of both, for estimation without bounds under a Cauchy prior. theta and the clamped records are among the
         2**52 - 1 multiples of `step` (a power of two) nearest to the prior's center. A step of 1e-6 reaches 2e9 on each
-        side, and less than ``width / (2**51 step)`` of the prior is beyond. NaN goes to the center.
+        side, and less than ``width / (2**51 step)`` of the prior is beyond.
     prior : {"uniform"} or dpfast.prior.Cauchy
+    missing : float, "lower" or "half", optional
+        See `dpfast.median`; not "drop", as the number of records is public.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the data.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -379,10 +388,11 @@ def m_estimate(
     if sum(option is not None for option in (bounds, grid, step)) != 1:
         raise TypeError("give one of bounds=(lower, upper), grid=Grid(...), or step=... with a Cauchy prior")
     if step is None:
-        grid = grid_for(x, bounds, grid)
+        grid = grid_for(x, bounds, grid, missing)
     elif isinstance(prior, Cauchy):
-        grid = prior.grid(step)
+        grid = prior.grid(step).with_missing(missing)
     else:
         raise TypeError("step=... without bounds needs prior=dpf.prior.Cauchy(center, width)")
-    value: float = MEstimator(psi, grid=grid, epsilon=epsilon, prior=prior)(x, rng=rng, workers=workers)
+    mechanism = MEstimator(psi, grid=grid, epsilon=epsilon, prior=prior)
+    value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value

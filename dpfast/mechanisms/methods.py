@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
-from dpfast.grid import Grid, Points, floats_for, natural_step
+from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
 from dpfast.mechanisms.bounds import within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -55,12 +55,15 @@ def mechanism_for(
     delta: float,
     method: str,
     neighbors: str = "replace-one",
+    missing: float | str | None = None,
     measure: str | Sequence[int] = "auto",
 ) -> Mechanism:
     """The mechanism that releases a statistic of x by the given method.
 
     Quantiles by inverse sensitivity need neither bounds nor a grid.
     """
+    _checks.choice("neighbors", neighbors, ("replace-one", "add-remove"))
+    missing = checked_policy(missing)
     methods = _methods(type(statistic))
     if method not in methods:
         raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
@@ -71,8 +74,12 @@ def mechanism_for(
     measure = _measures.checked(measure)
     if measure != "auto" and methods[method] not in (InverseSensitivity, Quantiles):
         raise ValueError(f"measure must be 'auto' for method={method!r}, not {measure!r}")
+    if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
+        what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
+        raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")
     if bounds is None and grid is None and method == "inverse-sensitivity" and _needs_order_only(statistic):
-        return _unbounded(methods[method], statistic, floats_for(x), epsilon, _given("measure", measure, "auto"))
+        options = (*_given("neighbors", neighbors, "replace-one"), *_given("measure", measure, "auto"))
+        return _unbounded(methods[method], statistic, floats_for(x, missing), epsilon, options)
     _checks.bounds_or_grid(bounds, grid)
     options = (
         *_given("delta", delta, 0.0),
@@ -80,13 +87,13 @@ def mechanism_for(
         *_given("measure", measure, "auto"),
     )
     if isinstance(bounds, str):
-        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options)
+        return _privately_bounded(methods[method], statistic, bounds, natural_step(x), epsilon, options, missing)
     if bounds is None:
-        return methods[method](statistic, grid=grid, epsilon=epsilon, **dict(options))
+        return methods[method](statistic, grid=grid_with(grid, missing), epsilon=epsilon, **dict(options))
     lower, upper = _checks.pair("bounds", bounds)
     if methods[method] is InverseSensitivity and not sums_epsilons():  # in the key of the cache
         options = (*options, ("selection", "exponential"))
-    return _bounded(methods[method], statistic, lower, upper, natural_step(x), epsilon, options)
+    return _bounded(methods[method], statistic, lower, upper, natural_step(x), missing, epsilon, options)
 
 
 def _needs_order_only(statistic: Statistic | tuple[float, ...]) -> bool:
@@ -106,6 +113,7 @@ def _privately_bounded(
     step: float | None,
     epsilon: float,
     options: tuple[tuple[str, Any], ...],
+    missing: float | str | None,
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
@@ -113,19 +121,23 @@ def _privately_bounded(
         raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
         raise ValueError("quantiles by inverse sensitivity need no bounds: leave out bounds='private'")
-    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, **dict(options))
+    return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **dict(options))
 
 
-def count_of(within: Any, epsilon: float) -> Mechanism:
+def count_of(within: Any, epsilon: float, missing: Any) -> Mechanism:
     """The mechanism that releases the number of records, for one record added or removed."""
+    drops = checked_policy(missing) == "drop"
+    if missing == "half":
+        raise ValueError("missing must be a number or 'lower', to count missing records, or 'drop', not 'half'")
     if within is not None:  # check before the cache, in which 1 and True are equal keys
         within = _checks.interval("within", within)
-    return _count(within, _checks.positive_down("epsilon", epsilon))
+    return _count(within, _checks.positive_down("epsilon", epsilon), drops)
 
 
 @lru_cache(maxsize=256)
-def _count(within: tuple[float, float] | None, epsilon: float) -> Mechanism:
-    return GlobalSensitivity(Count(within), grid=_UNUSED, epsilon=epsilon, neighbors="add-remove")
+def _count(within: tuple[float, float] | None, epsilon: float, drops: bool) -> Mechanism:
+    grid = _UNUSED.with_missing("drop" if drops else None)
+    return GlobalSensitivity(Count(within), grid=grid, epsilon=epsilon, neighbors="add-remove")
 
 
 def _given(name: str, value: Any, default: Any) -> tuple[tuple[str, Any], ...]:
@@ -151,7 +163,9 @@ def _bounded(
     lower: float,
     upper: float,
     step: float | None,
+    missing: float | str | None,
     epsilon: float,
     options: tuple[tuple[str, Any], ...],
 ) -> Mechanism:
-    return mechanism(statistic, grid=Grid(lower, upper, step=step), epsilon=epsilon, **dict(options))
+    grid = Grid(lower, upper, step=step, missing=missing)
+    return mechanism(statistic, grid=grid, epsilon=epsilon, **dict(options))

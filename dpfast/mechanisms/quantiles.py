@@ -98,6 +98,7 @@ differential privacy) for one record replaced (the number of records is public)>
     def __post_init__(self) -> None:
         qs = _checks.fractions("qs", self.qs)
         check_points(self.grid)
+        self.check_missing()
         if self.stages not in (None, 1, 2):
             raise ValueError(f"stages must be None, 1 or 2, not {self.stages!r}")
         object.__setattr__(self, "qs", qs)
@@ -162,6 +163,10 @@ differential privacy) for one record replaced (the number of records is public)>
         ranks, places = np.unique([Quantile(q).rank(n) for q in self.qs], return_inverse=True)
         stages = _Stages.of(len(ranks), n, self.grid.size - 1, self.epsilon, self.stages, self.base_measure)
         return ranks, places.reshape(-1), stages
+
+    def _explained_error(self, n: int | None) -> str:
+        ranks = 1.9 * math.sqrt(len(set(self.qs)) + 1) / self.epsilon
+        return f"Expected error, besides that of sampling: about {ranks:.3g} ranks, with enough records"
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _gaps
-from dpfast.grid import Grid, check_grid
+from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, calibrated, privacy_down, valid_region
@@ -72,6 +72,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     3.0
     """
     _check_kinds(statistic, grid)
+    check_number(grid)
     beta = _checks.real("beta", beta)
     if not beta >= LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r}")
@@ -232,6 +233,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         beta, scale = calibrated(epsilon, delta, noise, self.beta, averages=_averages(self.statistic))
         for name, value in {"epsilon": epsilon, "delta": delta, "noise": noise, "beta": beta, "scale": scale}.items():
             object.__setattr__(self, name, value)
+        self.check_missing()
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
         self._check_scale(1)
 

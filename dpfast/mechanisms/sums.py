@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
 from dpfast.domains import Ball, Box, Domain
+from dpfast.grid import Points
 from dpfast.laws import (
     DiscreteLaplace,
     Independent,
@@ -115,6 +116,7 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
             object.__setattr__(self, "noise", better_noise(self.domain, self.domain.columns, self.epsilon, self.delta))
         if self.noise == "gaussian" and not self.delta:
             raise ValueError("delta must be positive for Gaussian noise, not 0.0")
+        self.check_missing()
         if self.hides_n:
             self._check_private_n()
         self._check_columns(self.domain.columns or 1)
@@ -272,6 +274,15 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         if isinstance(self.statistic, Sum):
             _checks.finite_scale(n * self.domain.magnitude)
         return n
+
+    @property
+    def points(self) -> tuple[Points, ...]:
+        return self.domain.grids if isinstance(self.domain, Box) else ()
+
+    def _explained_missing(self) -> str:
+        if isinstance(self.domain, Box):
+            return super()._explained_missing()
+        return "A row with NaN or an infinity counts as the center of the ball"
 
     def reading(self) -> RowSums:
         return RowSums(self.domain, self._check_columns)

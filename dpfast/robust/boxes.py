@@ -100,8 +100,9 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
 
     def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
-        if isinstance(X, Chunks):
-            return np.asarray(self.start().read(X, workers=workers).release(rng=source))
+        if isinstance(X, Chunks) or self.resolves:
+            pieces = X if isinstance(X, Chunks) else [self._matrix(X)]
+            return np.asarray(self.start().read(pieces, workers=workers).release(rng=source))
         threads, records = _checks.threads(workers), self._matrix(X)
         n, d = records.shape
         levels = self._levels(self.check_records(n), d)

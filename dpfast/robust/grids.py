@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.grid import Grid
+from dpfast.grid import Grid, check_number
 from dpfast.robust.columns import CoordinateWise
 from dpfast.statistics import Huber, Median, RankStatistic, Summary
 from dpfast.streaming import Columns, Integers, Reading
@@ -30,6 +30,10 @@ class OnGrids(CoordinateWise):
                 raise TypeError("grid must be a dpfast.Grid, or one for each column")
             object.__setattr__(self, "grid", grids)
         self._check_dimensions()
+        self.check_missing()
+        if self.transform is not None:
+            for grid in self.grids:
+                check_number(grid)
 
     @property
     def grids(self) -> tuple[Grid, ...]:

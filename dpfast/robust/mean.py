@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast.grid import Grid, grids_within, natural_step
+from dpfast.grid import Grid, grid_with, grids_within, natural_step
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.random import RandomSource
 from dpfast.robust.boxes import NestedBoxes
 from dpfast.robust.columns import CoordinateWise
@@ -35,16 +36,18 @@ def robust_mean(
     method: str = "auto",
     step: float | None = None,
     width: float | None = None,
+    missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
+    explain: Explain = False,
 ) -> NDArray[np.float64] | None:
     """Release the location of records in d dimensions, (epsilon, delta)-differentially private for one replaced record.
 
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Private data, a record in each row: floats, integers or booleans of any strides, never modified. NaN goes to
-        ``grid.missing`` (to 0 without bounds). n >= 1 and d >= 1 are public.
+        Private data, a record in each row: floats, integers or booleans of any strides, never modified. NaN counts as
+        the lower bound (without bounds as 0) unless `missing` says otherwise. n >= 1 and d >= 1 are public.
     epsilon : float
         Positive, for all coordinates together.
     bounds : pair of floats, or d pairs
@@ -72,10 +75,16 @@ def robust_mean(
     step, width : float
         Instead of bounds: the granularity, a power of two, and a guess of the spread of the middle of the data in each
         coordinate. The test passes if most of the records are close together on the scale of `width`.
+    missing : float, "lower" or "half", optional
+        With bounds, what NaN and None become in each column: this value, clamped to the bounds; the lower bound; the
+        lower and the upper bound in even and odd rows (from 0, in X or in each chunk; not with a `transform`, which
+        `missing` follows). Not "drop", as the number of records is public. Default: that of `grid`, else "lower".
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
         Threads that read the columns; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
 
     Returns
     -------
@@ -126,19 +135,22 @@ def robust_mean(
                 "give bounds=(lower, upper) or grid=Grid(...), public bounds on the values; or, without bounds, "
                 "delta > 0, step and width"
             )
+        if missing is not None:
+            raise TypeError("missing is for bounds= or grid=: without bounds NaN counts as 0")
         mechanism = RangeFreeBoxes(statistic, step=step, width=width, delta=delta, **options)
     else:
         if step is not None or width is not None:
             raise TypeError("step and width are for releases without bounds: give a grid for the step")
         if bounds is not None and grid is not None:
             raise TypeError("give either bounds=(lower, upper) or grid=Grid(...), not both")
-        options["grid"] = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
+        given = grids_within(bounds, natural_step(X) if transform is None else None) if grid is None else grid
+        options["grid"] = grid_with(given, missing)
         mechanism = NestedBoxes(statistic, **options)
         if method == "columns" or (method == "auto" and delta):
             X, d = _with_dimension(X)
             columns = IndependentColumns(statistic, dimension=d, delta=delta, **options)
             mechanism = columns if method == "columns" or columns.favoured else mechanism
-    release: NDArray[np.float64] | None = mechanism(X, rng=rng, workers=workers)
+    release: NDArray[np.float64] | None = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release
 
 

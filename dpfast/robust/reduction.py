@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpfast import _callbacks, _checks, _containers
-from dpfast.grid import Grid, check_grid
+from dpfast.grid import Grid, check_grid, check_number
 from dpfast.mechanisms import Selection
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import EXACT, refused, spending
@@ -71,6 +71,7 @@ def score(
     if not isinstance(estimator, RankStatistic):
         raise TypeError(f"estimator must have an attack range, like Median(), not {estimator!r}")
     check_grid(grid)
+    check_number(grid)
     _checks.real("theta", theta)
     _checks.nonnegative("radius", radius)
     threads = _checks.threads(workers)

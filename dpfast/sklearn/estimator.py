@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from dpfast import _checks, _containers
+from dpfast.domains import Ball, Box
 from dpfast.grid import Grid, Points
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.mechanisms import Mechanism, Quantiles
@@ -32,7 +33,10 @@ class PrivateEstimator(Carrier, BaseEstimator):
     """
 
     bounds: Any
+    radius: float | None
+    center: Any
     epsilon: float
+    delta: float = 0.0
     random_state: Any
     privacy_: Privacy
 
@@ -56,7 +60,7 @@ class PrivateEstimator(Carrier, BaseEstimator):
 
     def _privacy(self) -> Privacy:
         """The guarantee of a `fit` with the current parameters."""
-        return Privacy(_checks.positive_down("epsilon", self.epsilon))
+        return Privacy(_checks.positive_down("epsilon", self.epsilon), _checks.delta_down(self.delta))
 
     def _rows(self, X: ArrayLike, y: Any = "no_validation", *, reset: bool) -> NDArray[Any]:
         """The records: no error, dtype or shape depends on their values. `y` is only compared with None."""
@@ -82,6 +86,23 @@ class PrivateEstimator(Carrier, BaseEstimator):
         """The points on which the quantiles of each of d columns are released."""
         return self._grids(d)
 
+    def _ball(self, d: int) -> Ball:
+        """The ball of the rows, of d columns."""
+        if self.radius is None:
+            raise ValueError("radius must be given: it is public, chosen without access to the data")
+        center = 0.0 if self.center is None else self.center
+        ball = Ball(self.radius, center=center if np.ndim(center) else (center,) * d)
+        ball.check_columns(d)
+        return ball
+
+    def _domain(self, d: int) -> Box | Ball:
+        """The box or the ball of the rows, of d columns."""
+        if self.radius is not None and self.bounds is None:
+            return self._ball(d)
+        if self.radius is not None or self.center is not None:
+            raise TypeError("give bounds= for a box, or radius= and center= for a ball, not both")
+        return Box(tuple(self._grids(d)))
+
     def _each(self, count: int, part: str, read: Callable[[Any], Any]) -> list[Any]:
         """Apply `read` to the bounds of each of `count` parts."""
         if self.bounds is None:
@@ -99,6 +120,13 @@ class PrivateEstimator(Carrier, BaseEstimator):
         mechanisms = [Quantiles(qs, grid=grid, epsilon=self._share(d)) for grid in self._points(d)]
         with self._paid(mechanisms):
             return np.column_stack([mechanism(values[:, j], rng=rng) for j, mechanism in enumerate(mechanisms)])
+
+    def _released(self, mechanism: Mechanism, records: Any) -> NDArray[np.float64]:
+        """Charge and make one release of the mechanism."""
+        rng = self._rng()
+        with self._paid([mechanism]):
+            release: NDArray[np.float64] = mechanism(records, rng=rng)
+        return release
 
     def _paid(self, mechanisms: Sequence[Mechanism | LocalMechanism]) -> AbstractContextManager[None]:
         """Charge a whole fit at once: one release of each mechanism, all with the same profile."""

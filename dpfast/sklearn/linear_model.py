@@ -1,4 +1,4 @@
-"""Private logistic regression."""
+"""Private linear and logistic regression."""
 
 from __future__ import annotations
 
@@ -8,52 +8,167 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
-from dpfast import _checks
+from dpfast import _checks, _containers
 from dpfast.aggregate import SampleAndAggregate
+from dpfast.domains import Ball
 from dpfast.families.regression import LogisticRegression
 from dpfast.local.regression import GradientDescent
 from dpfast.privacy import Privacy
+from dpfast.regression import Descent, Fit, RegressionMoments
 from dpfast.sklearn.estimator import PrivateEstimator, checked_classes, class_codes
+from dpfast.spending import spending
+
+Values = NDArray[np.float64]
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
+    """Linear regression from one private release of sums of products.
+
+    (epsilon, delta)-differentially private for one replaced row and label; the number of rows is public.
+
+    Parameters
+    ----------
+    radius : float
+        Public bound on the distance of a row from the center, in the l2 norm; rows farther away are moved to it.
+        Standardise columns of different scales first.
+    label_bound : float
+        Public bound on the distance of a label from `label_center`; labels farther away are moved to it.
+    center, label_center : float or d floats, float
+        Public: guesses of the mean of the rows and of the labels.
+    epsilon : float
+        Positive; budget of the whole fit.
+    delta : float
+        0 for a pure guarantee. Positive: Gaussian noise, which is less from about ten columns on.
+    fit_intercept : bool
+        False: the fit goes through the centers, with less noise.
+    random_state : int, RandomState or numpy.random.Generator, optional
+        Makes the fit reproducible, hence not private. Default: the secure generator.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+    intercept_ : float
+    standard_errors_ : ndarray of shape (d,)
+        Of the coefficients: of sampling and of the noise together.
+    fit_ : dpfast.regression.Fit
+        The release, with confidence intervals.
+    privacy_ : Privacy
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Privacy: one release of `dpfast.RegressionMoments`; the fit is post-processing. There is no ``sample_weight``:
+    weights would increase the influence of a row.
+    Missing: a row with NaN or an infinity, in the row or the label, counts as a row and a label at the centers.
+    Cost: one pass over X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast.sklearn import PrivateLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (50_000, 2))
+    >>> y = 3 + X @ [1, -2] + rng.normal(size=50_000)
+    >>> model = PrivateLinearRegression(radius=1.5, label_bound=6.0, label_center=3.0, epsilon=1.0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1, -2]).max() < 0.1), bool(abs(model.intercept_ - 3) < 0.1)
+    (True, True)
+    >>> bool(model.score(X, y) > 0.6)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        radius: float | None = None,
+        label_bound: float | None = None,
+        center: Any = 0.0,
+        label_center: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.radius = radius
+        self.label_bound = label_bound
+        self.center = center
+        self.label_center = label_center
+        self.epsilon = epsilon
+        self.delta = delta
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any) -> Self:
+        """Release the regression, for X, (n, d), and y, (n,), of any numeric dtype; spends the budget once."""
+        privacy, intercept = self._privacy(), _checks.flag("fit_intercept", self.fit_intercept)
+        if self.label_bound is None:
+            raise ValueError("label_bound must be given: it is public, chosen without access to the data")
+        labels_in = Ball(self.label_bound, center=self.label_center)
+        values = self._rows(X, y, reset=True)
+        labels = column_or_1d(_containers.numbers("y", y), warn=True)
+        check_consistent_length(values, labels)
+        mechanism = RegressionMoments(
+            domain=self._ball(values.shape[1]),
+            labels=labels_in,
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            intercept=intercept,
+        )
+        self.fit_ = mechanism.fit(self._released(mechanism, (values, labels)), len(values))
+        self.coef_, self.intercept_ = self.fit_.coefficients, self.fit_.intercept
+        self.standard_errors_, self.privacy_ = self.fit_.standard_errors, mechanism.privacy
+        return self
+
+    def predict(self, X: ArrayLike) -> Values:
+        """Predict the label of each row; NaN for a row with NaN."""
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        with np.errstate(all="ignore"):  # a row may contain infinities
+            return np.asarray(rows @ self.coef_ + self.intercept_)
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
-    """Logistic regression for two classes: a private mean of many small fits, or private gradient descent.
+    """Logistic regression for two classes: by private sums of gradients, a private mean of many fits, or local reports.
 
-    Epsilon-differentially private for one replaced row and label; the number of rows is public. With
+    (epsilon, delta)-differentially private for one replaced row and label; the number of rows is public. With
     ``method="local"`` the guarantee is local: each row's own report is private.
 
     Parameters
     ----------
     classes : pair of numbers or of strings
         Public, since the set of labels in `y` would depend on the records. Other labels count as missing (Notes).
-    bounds : pair of floats, or one of them for each coefficient, that of the intercept last
-        Public, for "aggregate": ranges of the coefficients. Noise is proportional to their width; but see `combine`.
     radius : float
-        Public, for "local": bound on the norm of rows. Longer ones are projected ("l2") or clamped ("linf").
+        Public bound on the norm of rows, for "sums" around `center`. Longer ones are projected; for "local" with norm
+        "linf" they are clamped. Standardise columns of different scales first.
+    center : float or d floats
+        Public, for "sums": a guess of the mean of the rows.
+    bounds : pair of floats, or one of them for each coefficient, that of the intercept last
+        Public, for "blocks": ranges of the coefficients. Noise is proportional to their width; but see `combine`.
     epsilon : float
-        Positive; budget of the whole fit. "aggregate" gives each coefficient an equal share.
-    method : {"aggregate", "local"}
-        `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. For the choice see
-        docs/guides/sklearn.md.
+        Positive; budget of the whole fit. "blocks" gives each coefficient an equal share.
+    delta : float
+        For "sums": 0 for a pure guarantee; positive for Gaussian noise, which has less error.
+    method : {"auto", "sums", "blocks", "local"}
+        `dpfast.glm`, `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. "auto":
+        "sums" if `radius` is given, else "blocks". For the choice see docs/guides/sklearn.md.
     fit_intercept : bool
     blocks, combine : int or "auto", str
-        For "aggregate", see `dpfast.SampleAndAggregate`. "auto" requires 40 rows, and 20 more for each coefficient;
+        For "blocks", see `dpfast.SampleAndAggregate`. "auto" requires 40 rows, and 20 more for each coefficient;
         with many more rows, ``combine="winsorized"`` reduces the effect of wide bounds.
     spread : float or sequence of float
-        Public, for "aggregate" with blocks="auto" or combine="winsorized": assumed standard deviations of the columns.
+        Public, for "blocks" with blocks="auto" or combine="winsorized": assumed standard deviations of the columns.
     norm, bound : {"l2", "linf"}, float
         For "local", see `dpfast.local.GradientDescent`. Coefficients times the radius are confined to a ball of radius
         `bound`, 5 by default.
     shuffle : int, optional
-        Public seed of a permutation of the rows. Blocks and steps are formed by position, so sorted rows (by label, for
-        example) would impair them. None: keep the order.
+        Public seed of a permutation of the rows for "blocks" and "local". Blocks and steps are formed by position, so
+        sorted rows (by label, for example) would impair them. None: keep the order.
     random_state : int, RandomState or numpy.random.Generator, optional
         Makes the fit reproducible, hence not private. Default: the secure generator.
 
@@ -63,26 +178,30 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         The classes in ascending order; the probability of the second increases with `decision_function`.
     coef_ : ndarray of shape (1, d)
     intercept_ : ndarray of shape (1,)
-        0 without `fit_intercept`.
+        0 without `fit_intercept`, unless "sums" has a `center`.
+    fit_ : dpfast.regression.Fit, or None
+        The release of "sums", with standard errors and confidence intervals.
     privacy_ : Privacy
         With neighbors "local" for "local".
     n_features_in_, feature_names_in_
 
     Notes
     -----
-    Privacy: one release of the mechanism of `method`, with its proof (docs/proofs/sample-and-aggregate.md,
-    docs/proofs/local-glm.md). It is charged to the active `dpfast.Ledger`; "local" requires a ledger for "local".
-    There is no ``sample_weight``: weights would increase the influence of a row. Errors do not depend on labels: there
-    may be one class, or more than two.
-    Missing: "aggregate" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one
-    that is a list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros,
-    with "linf" a NaN counts as 0.
+    Privacy: all releases of a fit are charged together, once, to the active `dpfast.Ledger`; "local" requires a ledger
+    for "local" (docs/proofs/glm.md, docs/proofs/sample-and-aggregate.md, docs/proofs/local-glm.md). There is no
+    ``sample_weight``: weights would increase the influence of a row. Errors do not depend on labels: there may be one
+    class, or more than two.
+    Missing: for "sums" a row with NaN or an infinity counts as the center, and a missing label adds 0 to gradients.
+    "blocks" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one that is a
+    list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros, with "linf"
+    a NaN counts as 0.
     `predict` returns ``classes_[0]`` for a row with NaN.
-    Accuracy: "aggregate" adds noise of standard deviation ``sqrt((p + 1) (p + 2) / 3) width / (k epsilon)`` to each of
-    p coefficients, for k blocks: at most ``n / (20 + 10 p)`` with "auto", so that blocks are large enough for a small
+    Accuracy: "blocks" adds noise of standard deviation ``sqrt((p + 1) (p + 2) / 3) width / (k epsilon)`` to each of p
+    coefficients, for k blocks: at most ``n / (20 + 10 p)`` with "auto", so that blocks are large enough for a small
     bias. "local" is as accurate as about ``n tanh(epsilon / 2)**2 / (2 pi d)`` rows without privacy, for slopes near 0.
     There is no penalty on the coefficients.
-    Cost: "aggregate" takes a few Newton steps over each block; "local" draws d normals for each row.
+    Cost: "sums" reads the rows at most 18 times; "blocks" takes a few Newton steps over each block; "local" draws d
+    normals for each row.
 
     References
     ----------
@@ -95,8 +214,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50_000, 2))
     >>> y = np.where(rng.random(50_000) < 1 / (1 + np.exp(-X @ [2, -1])), "yes", "no")
-    >>> model = PrivateLogisticRegression(classes=("no", "yes"), bounds=(-4, 4), epsilon=1.0).fit(X, y)
-    >>> bool(np.abs(model.coef_ - [2, -1]).max() < 1)
+    >>> model = PrivateLogisticRegression(classes=("no", "yes"), radius=3.0, epsilon=1.0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [2, -1]).max() < 0.5)
     True
     >>> bool(model.score(X, y) > 0.7)
     True
@@ -106,10 +225,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         self,
         *,
         classes: Any = None,
-        bounds: Any = None,
         radius: float | None = None,
+        center: Any = None,
+        bounds: Any = None,
         epsilon: float = 1.0,
-        method: str = "aggregate",
+        delta: float = 0.0,
+        method: str = "auto",
         fit_intercept: bool = True,
         blocks: int | str = "auto",
         combine: str = "mean",
@@ -120,9 +241,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         random_state: Any = None,
     ) -> None:
         self.classes = classes
-        self.bounds = bounds
         self.radius = radius
+        self.center = center
+        self.bounds = bounds
         self.epsilon = epsilon
+        self.delta = delta
         self.method = method
         self.fit_intercept = fit_intercept
         self.blocks = blocks
@@ -142,27 +265,44 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         one = super()._privacy()
         return Privacy(one.epsilon, neighbors="local") if self.method == "local" else one
 
+    def _method(self) -> str:
+        """The method, where "auto" is replaced."""
+        if self.method == "auto":
+            return "blocks" if self.radius is None and self.bounds is not None else "sums"
+        return _checks.choice("method", self.method, ("auto", *_METHODS))
+
     def fit(self, X: ArrayLike, y: Any) -> Self:
-        """Release the coefficients, for X, (n, d), of any numeric dtype and labels y, (n,); spends epsilon once.
+        """Release the coefficients, for X, (n, d), of any numeric dtype and labels y, (n,); spends the budget once.
 
         Labels have a numeric dtype if the classes are numbers, and are text or objects if the classes are strings.
         """
+        method = self._method()
         classes, privacy = checked_classes(self.classes), self._privacy()
-        fit = {"aggregate": self._aggregate, "local": self._descend}[
-            _checks.choice("method", self.method, ("aggregate", "local"))
-        ]
+        if method != "sums" and _checks.delta_down(self.delta):
+            raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {self.delta!r}")
         intercept = _checks.flag("fit_intercept", self.fit_intercept)
         values = self._rows(X, y, reset=True)
         labels = column_or_1d(class_codes(y, classes), warn=True)
         check_consistent_length(values, labels)
-        theta = fit(values, labels, intercept)
-        self.coef_ = theta[None, : values.shape[1]]
-        self.intercept_ = theta[values.shape[1] :] if intercept else np.zeros(1)
+        self.fit_: Fit | None = None
+        self.coef_, self.intercept_ = getattr(self, _METHODS[method])(values, labels, intercept)
         self.classes_, self.privacy_ = classes, privacy
         return self
 
-    def _aggregate(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
-        """The slopes, and the intercept if there is one."""
+    def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
+        """The slopes and the intercept of noisy gradient steps."""
+        n, d = X.shape
+        ball, privacy, rng = self._ball(d), self._privacy(), self._rng()
+        descent = Descent(n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)
+        label = f"{type(self).__name__}: <logistic regression of rows in a {ball}: {privacy}>"
+        with spending(descent.privacy_profile, label=label, of=self):
+            while descent.mechanism is not None:
+                descent.advance(descent.mechanism((X, y), rng=rng))
+        self.fit_ = descent.result
+        return self.fit_.coefficients[None], np.array([self.fit_.intercept])
+
+    def _blocks(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
+        """The slopes and the intercept of a mean of many fits."""
         family = LogisticRegression(columns=X.shape[1], intercept=intercept, spread=self.spread)
         names = (*family.columns, "intercept") if intercept else family.columns
         ranges = self._each(len(names), "coefficient", partial(_checks.pair, "bounds"))
@@ -174,13 +314,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
             combine=self.combine,
             shuffle=self.shuffle,
         )
-        rng = self._rng()
-        with self._paid([mechanism]):
-            theta: NDArray[np.float64] = np.atleast_1d(mechanism((X, y), rng=rng))
-        return theta
+        return _split(np.atleast_1d(self._released(mechanism, (X, y))), X.shape[1])
 
-    def _descend(self, X: NDArray[Any], y: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
-        """The slopes, and the intercept if there is one."""
+    def _descend(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
+        """The slopes and the intercept of one pass of local gradient descent."""
         if self.radius is None:
             raise ValueError("radius must be given: it is public, chosen without access to the data")
         protocol = GradientDescent(
@@ -191,9 +328,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
             X, y = X[order], y[order]
         rng = self._rng()
         with self._paid([protocol]):
-            return protocol(X, y, rng=rng)
+            return _split(protocol(X, y, rng=rng), X.shape[1])
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike) -> Values:
         """Log odds of ``classes_[1]`` for each row."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
@@ -205,12 +342,20 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Values:
         """Probabilities of the classes for each row, (n, 2)."""
         t = self.decision_function(X)
         return np.column_stack([expit(-t), expit(t)])
 
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: ArrayLike) -> Values:
         """Log probabilities of the classes for each row, (n, 2)."""
         t = self.decision_function(X)
         return np.column_stack([log_expit(-t), log_expit(t)])
+
+
+_METHODS = {"sums": "_sums", "blocks": "_blocks", "local": "_descend"}
+
+
+def _split(theta: Values, d: int) -> tuple[Values, Values]:
+    """The slopes, (1, d), and the intercept, (1,), of d coefficients and perhaps an intercept."""
+    return theta[None, :d], theta[d:] if len(theta) > d else np.zeros(1)

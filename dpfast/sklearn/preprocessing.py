@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -15,13 +16,47 @@ from sklearn.utils.validation import (
 
 from dpfast import _checks
 from dpfast.grid import Grid, Points, unbounded
+from dpfast.mechanisms import NoisySums
 from dpfast.sklearn.estimator import PrivateEstimator
-from dpfast.statistics import InterquartileRange
+from dpfast.sklearn.moments import ColumnMoments
+from dpfast.statistics import InterquartileRange, Mean
 
 _EDGE = 1e-7  # normal scores are clipped at this quantile and its mirror image, as in scikit-learn
 
 
-class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator, ABC):
+    """Base class of the scalers: subtract a shift and divide by a scale, in each column."""
+
+    scale_: NDArray[np.float64] | None
+
+    @abstractmethod
+    def _shift(self) -> NDArray[np.float64] | None:
+        """What `transform` subtracts from each column."""
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Centre and scale the rows; X is not modified."""
+        check_is_fitted(self)
+        out = self._rows(X, reset=False).astype(np.float64)
+        with np.errstate(all="ignore"):  # a row may be far outside the bounds
+            if (shift := self._shift()) is not None:
+                out -= shift
+            if self.scale_ is not None:
+                out /= self.scale_
+        return out
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Undo `transform`."""
+        check_is_fitted(self)
+        out = self._rows(X, reset=False).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if self.scale_ is not None:
+                out *= self.scale_
+            if (shift := self._shift()) is not None:
+                out += shift
+        return out
+
+
+class PrivateRobustScaler(_Scaler):
     """Subtract a private median and divide by a private interquartile range, in each column.
 
     Epsilon-differentially private for one replaced row; the number of rows is public.
@@ -102,33 +137,110 @@ class PrivateRobustScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     def _points(self, d: int) -> Sequence[Points]:
         return [unbounded(False)] * d if self.bounds is None else self._grids(d)
 
+    def _shift(self) -> NDArray[np.float64] | None:
+        return self.center_
+
     def _spread(self, quantiles: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             spread = np.minimum(quantiles[1] - quantiles[0], np.finfo(np.float64).max)
         spread[spread == 0] = 1.0
         return np.asarray(spread / (ndtri(high) - ndtri(low)) if self.unit_variance else spread)
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Centre and scale the rows; X is not modified."""
-        check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
-        with np.errstate(all="ignore"):  # a row may be far outside the bounds
-            if self.center_ is not None:
-                out -= self.center_
-            if self.scale_ is not None:
-                out /= self.scale_
-        return out
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Undo `transform`."""
-        check_is_fitted(self)
-        out = self._rows(X, reset=False).astype(np.float64)
-        with np.errstate(all="ignore"):
-            if self.scale_ is not None:
-                out *= self.scale_
-            if self.center_ is not None:
-                out += self.center_
-        return out
+class PrivateStandardScaler(_Scaler):
+    """Subtract a private mean and divide by a private standard deviation, in each column.
+
+    (epsilon, delta)-differentially private for one replaced row; the number of rows is public. `PrivateRobustScaler`
+    has less error if the bounds are many standard deviations wide, and needs none if there are enough rows.
+
+    Parameters
+    ----------
+    bounds : pair of floats or Grid, or one of them for each column
+        Public. Values outside are clamped; a missing value counts as the lower bound, or as that of a Grid.
+    radius, center : float, float or d floats
+        Public, in place of `bounds`: a ball that contains the rows, in the l2 norm. A row outside is moved to its
+        nearest point; a row with NaN or an infinity counts as the center, 0 by default.
+    epsilon : float
+        Positive; budget of the whole fit.
+    delta : float
+        0 for a pure guarantee. Positive: Gaussian noise if that is less, for many columns or a ball.
+    with_mean, with_std : bool
+        See ``sklearn.preprocessing.StandardScaler``. If only the mean is used, only the mean is released.
+    random_state : int, RandomState or numpy.random.Generator, optional
+        Makes the fit reproducible, hence not private. Default: the secure generator.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,), or None
+    var_, scale_ : ndarrays of shape (d,), or None
+        The variance and its square root. A variance below the standard deviation of its noise counts as that, so a
+        constant column does not get the scale 1, but one that depends on the bounds, n and epsilon.
+    n_samples_seen_ : int
+    privacy_ : Privacy
+        With delta = 0 if the noise is pure.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    Privacy: one release of `dpfast.NoisySums`, of all columns and their squares. `transform` is not a release: it shows
+    the rows that it is given.
+    Accuracy: for bounds, the noise on the mean has a standard deviation of about 1.2 d width / (n epsilon), and that on
+    the variance of about 0.3 d width**2 / (n epsilon) for columns with their mean in the middle of the bounds, up to 4
+    times that near a bound. Cost: one pass over X and its squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast.sklearn import PrivateStandardScaler
+    >>> X = np.random.default_rng(0).normal([50, 5], [10, 1], (10_000, 2))
+    >>> scaler = PrivateStandardScaler(bounds=[(0, 100), (0, 10)], epsilon=1.0).fit(X)
+    >>> bool(np.abs(scaler.mean_ - [50, 5]).max() < 1), bool(np.abs(scaler.scale_ / [10, 1] - 1).max() < 0.1)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        radius: float | None = None,
+        center: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        with_mean: bool = True,
+        with_std: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.radius = radius
+        self.center = center
+        self.epsilon = epsilon
+        self.delta = delta
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Release the moments of X, (n, d), of any numeric dtype; spends the budget once. `y` is ignored."""
+        privacy = self._privacy()
+        with_mean, with_std = (_checks.flag(name, getattr(self, name)) for name in ("with_mean", "with_std"))
+        values = self._rows(X, reset=True)
+        n, d = values.shape
+        domain = self._domain(d)
+        mean = scale = None
+        if with_std:
+            moments = ColumnMoments(domain, d, privacy.epsilon, privacy.delta)
+            mean, scale = moments.read(self._released(moments.mechanism, moments.rows(values)), n)
+            privacy = moments.mechanism.privacy
+        elif with_mean:
+            mechanism = NoisySums(Mean(), domain=domain, epsilon=privacy.epsilon, delta=privacy.delta)
+            mean, privacy = self._released(mechanism, values), mechanism.privacy
+        self.mean_, self.var_ = mean, None if scale is None else scale**2
+        self.scale_ = None if scale is None else np.where(scale > 0, scale, 1.0)
+        self.n_samples_seen_, self.privacy_ = n, privacy
+        return self
+
+    def _shift(self) -> NDArray[np.float64] | None:
+        return self.mean_ if self.with_mean else None
 
 
 class PrivateQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):

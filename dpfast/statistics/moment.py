@@ -54,6 +54,12 @@ class MomentStatistic(Statistic):
         """A lower bound of the sensitivity in release codes, for every n for which it is not 0; 1 by default."""
         return 1
 
+    def scale_of_codes(self, grid: Grid, n: int) -> tuple[Fraction, Fraction]:
+        """The value of release code 0, and the difference of the values of two consecutive codes."""
+        last = self.last(grid, n)
+        origin = Fraction(self.value(grid, n, 0))
+        return origin, (Fraction(self.value(grid, n, last)) - origin) / last if last else Fraction(1)
+
 
 class UnboundedStatistic(MomentStatistic):
     """A statistic that does not need n: an integer total to which each record adds a bounded amount."""
@@ -111,6 +117,9 @@ class Mean(TrimmedSum, MomentStatistic):
     def steps(self, grid: Grid) -> int:
         return grid.size - 1
 
+    def scale_of_codes(self, grid: Grid, n: int) -> tuple[Fraction, Fraction]:
+        return Fraction(grid.lower), Fraction(grid.step) / n
+
 
 @dataclass(frozen=True)
 class Sum(UnboundedStatistic):
@@ -138,6 +147,9 @@ class Sum(UnboundedStatistic):
 
     def steps(self, grid: Grid) -> int:
         return grid.size - 1
+
+    def scale_of_codes(self, grid: Grid, n: int) -> tuple[Fraction, Fraction]:
+        return n * Fraction(grid.lower), Fraction(grid.step)
 
     def total(self, grid: Grid, n: int, codes: int) -> int:
         return n * grid.first + codes
@@ -247,6 +259,9 @@ class Variance(MomentStatistic):
 
     def steps(self, grid: Grid) -> int:
         return min((grid.size - 1) ** 2, _MOST_STEPS)
+
+    def scale_of_codes(self, grid: Grid, n: int) -> tuple[Fraction, Fraction]:
+        return Fraction(), self.coarseness(grid, n) * (Fraction(grid.step) / n) ** 2
 
     def last(self, grid: Grid, n: int) -> int:
         unit = self.coarseness(grid, n)

@@ -10,7 +10,11 @@ A mechanism uses one of a few *readings* of the data, whose summary determines i
 - `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
 - `Columns`: one of these for each column;
 - `RowSums`: exact sums, by column, of the codes of rows in a public domain (`dpfast.domains`);
-- `RowProducts`: exact sums of the products of the codes in each row.
+- `RowProducts`: exact sums of the products of the codes in each row;
+- `LabelledProducts`: the same for rows with labels.
+
+A record is a number, a row, or a row with a label. Records with labels, or a chunk of them, are a pair (X, y) or a
+matrix whose last column has the labels; `Labelled` holds both parts.
 
 `Mechanism.reading` makes the reading, and `Mechanism.law_of` makes the law from its summary, for arrays (`Reading.of`)
 and for streams (`State`). A summary is exact and consists of integers (except `Values` of an array). It does not depend
@@ -20,9 +24,10 @@ the same generator.
 
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
+from dpfast.streaming.labelled import Labelled
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
-from dpfast.streaming.rows import ProductSums, RowProducts, RowSums, VectorSums
+from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
 from dpfast.streaming.state import State, Streamed
 from dpfast.streaming.wire import Integers
 
@@ -35,6 +40,8 @@ __all__ = [
     "Columns",
     "Counts",
     "Integers",
+    "Labelled",
+    "LabelledProducts",
     "Order",
     "Ordered",
     "ProductSums",

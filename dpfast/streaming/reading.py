@@ -31,12 +31,12 @@ class Reading(ABC):
     passes = 1
 
     @abstractmethod
-    def records(self, x: Any) -> Array:
-        """Return a chunk as numbers; checks only its shape and dtype."""
+    def records(self, x: Any) -> Any:
+        """Return a chunk as numbers, an array or `Labelled`; checks only its shape and dtype."""
 
     @abstractmethod
-    def add(self, values: Array, threads: int) -> None:
-        """Add the records of a chunk."""
+    def add(self, values: Any, threads: int) -> None:
+        """Add the records of a chunk, as returned by `records`."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
@@ -50,10 +50,10 @@ class Reading(ABC):
     def summary(self, n: int) -> Any:
         """Return the summary for the law, after the last pass over n records."""
 
-    def of(self, values: Array, threads: int = 1) -> Any:
-        """Return the summary of all records, in one array as returned by `records`. Call it once, on an empty reading.
+    def of(self, values: Any, threads: int = 1) -> Any:
+        """Return the summary of all records, in one piece as returned by `records`. Call it once, on an empty reading.
 
-        Makes all passes over the array; a subclass may override it by a faster way to the same summary.
+        Makes all passes over the records; a subclass may override it by a faster way to the same summary.
         """
         for number in range(self.passes):
             if number:

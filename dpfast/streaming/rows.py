@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpfast import _containers
 from dpfast.domains import LIMB, Ball, Domain, carry
+from dpfast.streaming.labelled import Labelled
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, Integers, read_array, read_items
 
@@ -69,19 +71,24 @@ class RowSums(Reading):
         self._sums = np.zeros((2, self._size(d)), np.int64)
         return self._sums
 
-    def records(self, x: Any) -> Array:
-        rows = self._domain.records(x)
+    def records(self, x: Any) -> Any:
+        rows = _containers.matrix("X", x)
+        self._check_rows(rows)
+        return rows
+
+    def _check_rows(self, rows: Array) -> None:
+        """Check the number of columns of a chunk."""
+        self._domain.check_columns(rows.shape[1])
         self._check(rows.shape[1])
         if self._sums is not None and self._sums.shape[1] != self._size(rows.shape[1]):
             columns = self._columns(self._sums.shape[1])
             raise ValueError(f"chunks must have {columns} columns like the first one, not {rows.shape[1]}")
-        return rows
 
-    def add(self, values: Array, threads: int) -> None:
+    def add(self, values: Any, threads: int) -> None:
         sums = self._begin(values.shape[1]) if self._sums is None else self._sums
         self._accumulate(values, sums, threads)
 
-    def of(self, values: Array, threads: int = 1) -> Any:
+    def of(self, values: Any, threads: int = 1) -> Any:
         self.add(values, threads)
         return self.summary(len(values))
 
@@ -122,13 +129,13 @@ class RowSums(Reading):
 
 
 class ProductSums(NamedTuple):
-    """n, d, and the exact sums of the products of codes and of the codes of n rows of d columns, as in `VectorSums`.
+    """n, the number of codes of a record, and the exact sums of products of two codes and of codes, as in `VectorSums`.
 
     Their order is that of `Ball.add_products`.
     """
 
     n: int
-    dimension: int
+    codes: int
     sums: Integers
 
 
@@ -153,13 +160,53 @@ class RowProducts(RowSums):
 
     def _columns(self, size: int) -> int:
         columns = (math.isqrt(8 * size + 9) - 3) // 2
-        if self._size(columns) != size:
+        if columns * (columns + 3) // 2 != size:
             raise ValueError(DAMAGED)
         return columns
 
     def _accumulate(self, rows: Array, sums: Integers, threads: int) -> None:
         self._domain.add_products(rows, sums, threads)
 
+    def _codes(self, size: int) -> int:
+        """The number of codes of a record for `size` sums."""
+        return self._columns(size)
+
     def summary(self, n: int) -> ProductSums:
         sums = self._known()
-        return ProductSums(n, self._columns(sums.shape[1]), sums)
+        return ProductSums(n, self._codes(sums.shape[1]), sums)
+
+
+class LabelledProducts(RowProducts):
+    """The same for records with labels, whose codes are those of the row, then that of the label.
+
+    Parameters
+    ----------
+    domain, labels : Ball
+        Of the rows, and of the labels as rows of one column; both as `Ball.for_products` returns.
+    check : callable
+        As for `RowSums`.
+    """
+
+    def __init__(self, domain: Ball, labels: Ball, check: Callable[[int], None]) -> None:
+        self._labels = labels
+        super().__init__(domain, check)
+
+    def _size(self, d: int) -> int:
+        return super()._size(d + 1)
+
+    def _codes(self, size: int) -> int:
+        return super()._columns(size)
+
+    def _columns(self, size: int) -> int:
+        if (codes := super()._columns(size)) < 2:
+            raise ValueError(DAMAGED)
+        return codes - 1
+
+    def records(self, x: Any) -> Labelled:
+        records = Labelled.of(x)
+        self._check_rows(records.rows)
+        return records
+
+    def add(self, values: Labelled, threads: int) -> None:
+        sums = self._begin(values.columns) if self._sums is None else self._sums
+        self._domain.add_labelled_products(values.rows, values.labels, self._labels, sums, threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from dpfast import _checks
@@ -13,7 +13,7 @@ from dpfast.spending import EXACT, LAW, Ticket, refused, spending
 if TYPE_CHECKING:
     from dpfast.laws import Law
     from dpfast.privacy import PrivacyProfile
-from dpfast.streaming.reading import Reading
+from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, fingerprint, opened, read_whole, sealed
 
 # ---- states ----
@@ -32,6 +32,10 @@ class Streamed(Protocol):
     def law_of(self, summary: Any) -> Law: ...
 
     def check_records(self, n: int) -> int: ...
+
+    def check_missing(self) -> None: ...
+
+    def resolved(self, values: Array) -> Iterator[Array]: ...
 
     def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
@@ -52,8 +56,8 @@ class State:
     number : int
         The current pass, from 1.
     n : int
-        The number of records read in the current pass (for `Count`, of counted records). It is public if and only if
-        the mechanism's number of records is public.
+        The number of records read in the current pass (for `Count`, of counted records; for ``missing="drop"``, of
+        those that are not missing). It is public if and only if the mechanism's number of records is public.
 
     Notes
     -----
@@ -62,7 +66,8 @@ class State:
     All passes must read the same records. A different number of records raises a ValueError. The same number of
     different records raises no error: the counts of the first pass are kept, surplus records in a cell of codes are
     dropped, missing ones get the least code of the cell, and sums are clamped to their possible range. The guarantee
-    does not hold in this case: it requires passes over the same records.
+    does not hold in this case: it requires passes over the same records. For ``missing="half"``, the position of a
+    missing record is that in its chunk: chunks must then be the same in all passes, whatever state reads them.
     A state is not thread-safe; `workers` are.
 
     Examples
@@ -82,6 +87,7 @@ class State:
     """
 
     def __init__(self, mechanism: Streamed) -> None:
+        mechanism.check_missing()
         self.mechanism = mechanism
         self.number, self.n = 1, 0
         self._reading = mechanism.reading()
@@ -106,10 +112,10 @@ class State:
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         threads = _checks.threads(workers)
-        values = self._reading.records(chunk)
-        if len(values) or values.ndim > 1:
-            self._reading.add(values, threads)
-        self.n += len(values)
+        for values in self.mechanism.resolved(self._reading.records(chunk)):
+            if len(values) or values.ndim > 1:
+                self._reading.add(values, threads)
+            self.n += len(values)
 
     def read(self, chunks: Iterable[Any], *, workers: int = 1) -> State:
         """Read chunks in the current and all following passes; return the state itself, ready for `release`."""

@@ -182,6 +182,45 @@ def test_gzip_blank_cells_and_standard_input(capsys, tmp_path, monkeypatch):
     assert json.loads(out)["n"] == 300
 
 
+def test_policies_of_missing_cells(capsys, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("pay\n" + "7\n\nx\n" * 100)
+
+    def report(*arguments):
+        code, out, err = run(capsys, *arguments, "--epsilon", 50, "--json", "--seed", 1)
+        assert code == 0, err
+        return json.loads(out)
+
+    bounds = ("--bounds", 0, 10)
+    half = report("mean", path, *bounds, "--missing", "half")
+    assert half["value"] == pytest.approx((7 + 10 * 0.5 + 0 * 0.5 + 5) / 3, abs=0.1)
+    assert half["missing"] == "half"
+    assert "count as 0 at even positions and as 10 at odd ones (--missing)" in half["reading"]
+    assert report("mean", path, *bounds, "--missing", "lower")["value"] == pytest.approx(7 / 3, abs=0.1)
+    drop = ("--missing", "drop", "--neighbors", "add-remove")
+    for command in ("mean", "median"):
+        left = report(command, path, *bounds, *drop)
+        assert left["value"] == pytest.approx(7, abs=0.2)
+        assert (left["n"], left["missing"], left["neighbors"]) == (None, "drop", "add-remove")
+        assert "are left out (--missing)" in left["reading"]
+    bars = report("histogram", path, *bounds, *drop, "--bins", 2)
+    assert (bars["n"], sum(bars["counts"])) == (None, 100)
+    _, out, _ = run(capsys, "median", path, *bounds, *drop, "--epsilon", 1)
+    assert "(records, read in " in out
+    assert "300" not in out
+    _, out, _ = run(capsys, "histogram", path, *bounds, *drop, "--epsilon", 1, "--bins", 2)
+    assert "(records in 2 bins; " in out
+    path.write_text("pay\n")  # no records are as good as any number of them
+    assert report("mean", path, *bounds, *drop)["n"] is None
+    for command in ("mean", "quantiles", "histogram"):
+        code, _, err = run(capsys, command, path, *bounds, "--missing", "drop", "--epsilon", 1)
+        assert code == 2
+        assert "missing='drop' makes the number of records private" in err
+    code, _, err = run(capsys, "mean", path, *bounds, "--missing", "none", "--epsilon", 1)
+    assert code == 2
+    assert "--missing: must be a number, lower, half or drop, not 'none'" in err
+
+
 def test_n_does_not_depend_on_missing_cells(capsys, tmp_path):
     """Neighbours: one record of the only column is a number or a blank."""
     reports = []

@@ -89,3 +89,55 @@ def test_verify_rejects(options, message, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "statistic"),
+    [
+        ("median", [], "median"),
+        ("mean", [], "mean"),
+        ("quantiles", ["-q", "0.9"], dpf.statistics.Quantile(0.9)),
+    ],
+)
+def test_interval(command, more, statistic, tmp_path, capsys, monkeypatch):
+    x = np.random.default_rng(1).integers(0, 100, 2000).astype(float)
+    path = tmp_path / "column.csv"
+    path.write_text("age\n" + "\n".join(map(str, x)))
+    arguments = [command, str(path), "--bounds", "0", "100", "--epsilon", "1", "--seed", "7", *more]
+    for given, confidence in (["--interval"], 0.95), (["--interval", "0.8"], 0.8):
+        expected = dpf.interval(
+            statistic, x, bounds=(0, 100), epsilon=1.0, confidence=confidence, rng=Generator(PCG64(7))
+        )
+        assert main([*arguments, *given, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert [report[key] for key in ("value", "low", "high", "confidence", "n", "epsilon")] == [
+            *expected,
+            confidence,
+            2000,
+            1.0,
+        ]
+        assert main([*arguments, *given]) == 0
+        between = f"{100 * confidence:.10g} % interval {expected.low:.12g} to {expected.high:.12g}"
+        assert f" = {expected.value:.12g}, {between}  (2,000 records; epsilon = 1 " in capsys.readouterr().out
+    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    assert main([*arguments, "--interval", "0.8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["high"] == expected.high
+
+
+def test_interval_without_bounds_and_bad_intervals(tmp_path, capsys):
+    path = tmp_path / "column.csv"
+    path.write_text("age\n" + "\n".join(map(str, np.random.default_rng(1).normal(50, 9, 3000))))
+    assert main(["median", str(path), "--epsilon", "1", "--seed", "1", "--interval", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert 45 < report["low"] < 50 < report["high"] < 55
+    public = [str(path), "--bounds", "0", "100", "--epsilon", "1"]
+    for command, message in (
+        (["median", *public, "--interval", "95"], "confidence must be strictly between 0 and 1"),
+        (["median", *public, "--interval", "--delta", "1e-6"], "--interval takes neither --delta nor --method"),
+        (["mean", *public, "--interval", "--neighbors", "add-remove"], "a public number of records"),
+        (["quantiles", *public, "--interval"], "--interval is for a single quantile"),
+    ):
+        assert main(command) == 2
+        assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["iqr", *public, "--interval"])

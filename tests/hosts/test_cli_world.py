@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast import cli
+from dpfast.cli import densities, main, records
 
 PUBLIC = ["--bounds", "0", "100", "--epsilon", "1"]
 COMMANDS = ["median", "mean", "trimmed-mean", "iqr", "quantiles", "histogram", "synthesize", "mle"]
@@ -29,7 +29,7 @@ def arguments(command, file, tmp_path, column="age"):
 
 def run(capsys, given):
     try:
-        code = cli.main(given)
+        code = main(given)
     except SystemExit as stop:
         code = stop.code
     return code, *capsys.readouterr()
@@ -268,7 +268,7 @@ def test_outputs_on_a_full_disk(file, capsys):
 
 @pytest.mark.parametrize("command", ["synthesize", "histogram"])
 def test_an_output_that_cannot_be_opened_is_not_charged(command, file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cli, command if command == "histogram" else "synthesize", _only_once(getattr(cli, command)))
+    monkeypatch.setattr(densities, command, _only_once(getattr(densities, command)))
     if command == "histogram":
         pytest.importorskip("matplotlib")
         more = ["--plot", str(tmp_path / "nowhere" / "x.png")]
@@ -335,13 +335,13 @@ def test_an_output_name_that_the_terminal_cannot_show(file, tmp_path):
 
 
 def test_reading_and_releasing_are_timed_apart(file, tmp_path, capsys, monkeypatch):
-    reads = cli.open_column
+    reads = records.open_column
 
     def slow(*args, **options):
         time.sleep(0.3)
         return reads(*args, **options)
 
-    monkeypatch.setattr(cli, "open_column", slow)
+    monkeypatch.setattr(records, "open_column", slow)
     for command in ("median", "mean", "quantiles"):
         _, out, _ = run(capsys, arguments(command, file, tmp_path))
         [read] = re.findall(r"500 records, read in ([\d.]+) ms, released in [\d.]+ ms; ", out)

@@ -80,6 +80,30 @@ def test_columns_of_a_frame():
     assert same(dpf.dask.release(boxes, collection, rng=PCG(1)), boxes(records(boxes), rng=PCG(1)))
 
 
+def test_records_with_labels():
+    """Pairs of arrays, of a frame and a series, and a frame whose last column has the labels."""
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    domain, labels = dpf.domains.Ball(100.0), dpf.domains.Ball(50.0)
+    mechanism = dpf.RegressionMoments(domain=domain, labels=labels, epsilon=1.0, delta=1e-6)
+    X, y = np.stack([RECORDS, RECORDS[::-1]], axis=1), np.roll(RECORDS, 1)
+    table = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    frame = frames.from_pandas(table, npartitions=3)
+    expected = mechanism((X, y), rng=PCG(1))
+    with dask.config.set(scheduler="threads"):
+        for given in (
+            (da.from_array(X, chunks=(70, 1)), da.from_array(y, chunks=70)),
+            (frame[["a", "b"]], frame["y"]),
+            frame,
+            [dask.delayed((X[:9], y[:9])), dask.delayed((X[9:], y[9:]))],
+        ):
+            assert np.array_equal(dpf.dask.release(mechanism, given, rng=PCG(1)), expected)
+        with pytest.raises(ValueError, match="X and y must have the same chunks of rows, not 8 and 5 chunks"):
+            dpf.dask.release(mechanism, (da.from_array(X, chunks=(70, 1)), da.from_array(y, chunks=100)))
+        with pytest.raises(ValueError, match="equally long"):
+            dpf.dask.release(mechanism, (da.from_array(X, chunks=(250, 2)), da.from_array(y, chunks=((200, 300),))))
+
+
 def test_processes():
     mechanism, chunks = MECHANISMS[0], [dask.delayed(RECORDS[:200]), dask.delayed(RECORDS[200:])]
     with dask.config.set(scheduler="processes", num_workers=2):

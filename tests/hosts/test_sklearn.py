@@ -21,9 +21,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpfast.sklearn import (
     PrivateHistogramDensity,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
+    PrivatePCA,
     PrivateQuantileTransformer,
     PrivateRobustScaler,
+    PrivateStandardScaler,
 )
 
 ESTIMATORS = [PrivateRobustScaler, PrivateQuantileTransformer, PrivateHistogramDensity]
@@ -32,6 +35,7 @@ X = np.random.default_rng(0).normal([50, 5, -3], [10, 1, 2], (5000, 3))
 BOUNDS = [(0, 100), (0, 10), dpf.Grid(-20, 20, missing=-3.0)]
 
 OBJECTS = "what an array of objects holds would decide whether it can be read: an exception that depends on data"
+MISSING = "whether a label is missing is private: an error for one would tell"
 LABELS = "which labels occur is private: "
 NOT_APPLICABLE = {
     "check_classifiers_classes": LABELS + "they are the parameter `classes`, where the check wants those of each y",
@@ -41,11 +45,14 @@ NOT_APPLICABLE = {
 }
 TOO_FEW = {"check_classifiers_one_label": "signs along ten random directions may not tell that all labels are equal"}
 
-AGGREGATE = {"classes": (0, 1), "bounds": (-10, 10)}
+SUMS = {"classes": (0, 1), "radius": 10.0}
+BLOCKS = {"classes": (0, 1), "method": "blocks", "bounds": (-10, 10)}
 LOCAL = {"classes": (0, 1), "method": "local", "radius": 2.0}
 
 
 def _expected_failures(estimator):
+    if isinstance(estimator, PrivateLinearRegression):
+        return {"check_dtype_object": OBJECTS, "check_supervised_y_no_nan": MISSING}
     if not isinstance(estimator, PrivateLogisticRegression):
         return {"check_dtype_object": OBJECTS}
     directions = estimator.method == "local" and estimator.norm == "l2"
@@ -59,8 +66,16 @@ def _expected_failures(estimator):
         PrivateQuantileTransformer(**OPTIONS),
         PrivateQuantileTransformer(output_distribution="normal", **OPTIONS),
         PrivateHistogramDensity(**OPTIONS),
-        PrivateLogisticRegression(blocks=1, epsilon=1000.0, random_state=0, **AGGREGATE),
-        PrivateLogisticRegression(blocks=1, epsilon=1e9, **AGGREGATE),
+        PrivateStandardScaler(**OPTIONS),
+        PrivateStandardScaler(delta=1e-6, radius=100.0, center=1.0),
+        PrivatePCA(radius=100.0, epsilon=1000.0, random_state=0),
+        PrivatePCA(1, radius=100.0, delta=1e-6, centered=False, whiten=True),
+        PrivateLinearRegression(radius=10.0, label_bound=10.0, epsilon=1000.0, random_state=0),
+        PrivateLinearRegression(radius=10.0, label_bound=10.0, epsilon=1e9, delta=1e-6),
+        PrivateLogisticRegression(epsilon=1000.0, random_state=0, **SUMS),
+        PrivateLogisticRegression(epsilon=1e9, delta=1e-6, **SUMS),
+        PrivateLogisticRegression(blocks=1, epsilon=1000.0, random_state=0, **BLOCKS),
+        PrivateLogisticRegression(blocks=1, epsilon=1e9, **BLOCKS),
         PrivateLogisticRegression(epsilon=20.0, random_state=0, **LOCAL),
         PrivateLogisticRegression(epsilon=20.0, random_state=0, norm="linf", **LOCAL),
     ],

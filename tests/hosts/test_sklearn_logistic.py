@@ -1,4 +1,4 @@
-"""Private logistic regression as an estimator of scikit-learn, aggregated and local."""
+"""Private logistic regression as an estimator of scikit-learn: by sums, by blocks, and local."""
 
 import math
 import pickle
@@ -11,16 +11,19 @@ from numpy.random import PCG64, Generator
 import dpfast as dpf
 
 pytest.importorskip("sklearn")
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from dpfast import families, local
 from dpfast.sklearn import PrivateLogisticRegression, PrivateRobustScaler
 from tests.statistical import ALPHA
 
-AGGREGATE = {"classes": (0, 1), "bounds": (-10, 10)}
+SUMS = {"classes": (0, 1), "radius": 4.0}
+BLOCKS = {"classes": (0, 1), "method": "blocks", "bounds": (-10, 10)}
 LOCAL = {"classes": (0, 1), "method": "local", "radius": 2.0}
 
 
@@ -38,8 +41,8 @@ def _learnt(model):
     return model.coef_.tobytes() + model.intercept_.tobytes()
 
 
-@pytest.mark.parametrize("options", [AGGREGATE, LOCAL], ids=["aggregate", "local"])
-class TestBothLogistic:
+@pytest.mark.parametrize("options", [SUMS, BLOCKS, LOCAL], ids=["sums", "blocks", "local"])
+class TestEveryLogistic:
     def test_spends_epsilon_once(self, options):
         neighbors = "local" if options is LOCAL else "replace-one"
         ledger = dpf.Ledger(1.0, neighbors=neighbors)
@@ -87,7 +90,6 @@ class TestBothLogistic:
             ({"method": "exact"}, ValueError, "method"),
             ({"fit_intercept": 1}, TypeError, "fit_intercept must be True or False"),
             ({"epsilon": 0}, ValueError, "epsilon must be positive"),
-            ({"shuffle": -1}, ValueError, "shuffle must be at least 0"),
             ({"random_state": "x"}, (TypeError, ValueError), "SeedSequence"),
         ],
     )
@@ -126,7 +128,14 @@ class TestBothLogistic:
                 model = PrivateLogisticRegression(fit_intercept=intercept, **options).fit(rows, labels)
                 assert np.isfinite(np.append(model.coef_, model.intercept_)).all()
                 assert model.predict_proba(broken).shape == (2000, 2)
-                shown.add(str({name: (type(v), getattr(v, "shape", v)) for name, v in sorted(vars(model).items())}))
+                shown.add(
+                    str(
+                        {
+                            name: (type(v), getattr(v, "shape", None if name == "fit_" else v))
+                            for name, v in sorted(vars(model).items())
+                        }
+                    )
+                )
         assert len(shown) == 1
 
     def test_labels(self, options):
@@ -204,18 +213,106 @@ class TestBothLogistic:
         assert np.array_equal(rows, ROWS)
         assert np.array_equal(labels, TARGETS)
 
-    def test_rows_that_are_sorted_by_label(self, options):
-        rows, labels = _model(100_000, seed=1)
-        order = np.argsort(labels)
-        wrong = []
-        for shuffle in (3, None):
-            model = PrivateLogisticRegression(epsilon=8.0, shuffle=shuffle, random_state=1, **options)
-            model.fit(rows[order], labels[order])
-            wrong.append(np.abs([*model.coef_[0] - [2, -1], model.intercept_[0] - 0.5]).max())
-        assert wrong[0] < 0.9 < wrong[1]
+
+@pytest.mark.parametrize("options", [BLOCKS, LOCAL], ids=["blocks", "local"])
+def test_rows_that_are_sorted_by_label(options):
+    rows, labels = _model(100_000, seed=1)
+    order = np.argsort(labels)
+    wrong = []
+    for shuffle in (3, None):
+        model = PrivateLogisticRegression(epsilon=8.0, shuffle=shuffle, random_state=1, **options)
+        model.fit(rows[order], labels[order])
+        wrong.append(np.abs([*model.coef_[0] - [2, -1], model.intercept_[0] - 0.5]).max())
+    assert wrong[0] < 0.9 < wrong[1]
 
 
-class TestAggregate:
+@pytest.mark.parametrize("options", [BLOCKS, LOCAL], ids=["blocks", "local"])
+def test_wrong_shuffle(options):
+    with pytest.raises(ValueError, match="shuffle must be at least 0"):
+        PrivateLogisticRegression(shuffle=-1, **options).fit(ROWS, TARGETS)
+
+
+class TestSums:
+    @pytest.mark.parametrize("given", [{}, {"delta": 1e-6}, {"center": [0.5, 0.0]}, {"fit_intercept": False}], ids=str)
+    def test_is_the_building_block(self, given):
+        model = PrivateLogisticRegression(random_state=Generator(PCG64(5)), **SUMS, **given).fit(ROWS, TARGETS)
+        options = {{"fit_intercept": "intercept"}.get(name, name): value for name, value in given.items()}
+        fit = dpf.glm(ROWS, TARGETS, radius=4.0, epsilon=1.0, rng=Generator(PCG64(5)), **options)
+        assert model.coef_.tolist() == [fit.coefficients.tolist()]
+        assert model.intercept_.tolist() == [fit.intercept]
+        assert model.fit_.standard_errors.tolist() == fit.standard_errors.tolist()
+        assert model.privacy_ == fit.privacy == dpf.Privacy(1.0, given.get("delta", 0.0))
+        assert model.predict_proba(ROWS)[:, 1] == pytest.approx(fit.probability(ROWS))
+
+    def test_is_the_default_where_a_radius_is_given(self):
+        def learnt(**given):
+            return _learnt(PrivateLogisticRegression(classes=(0, 1), random_state=1, **given).fit(ROWS, TARGETS))
+
+        assert learnt(radius=4.0) == learnt(radius=4.0, bounds=(-3, 3)) == learnt(radius=4.0, method="sums")
+        assert learnt(bounds=(-3, 3)) == learnt(bounds=(-3, 3), method="blocks")
+
+    def test_all_steps_are_one_charge(self):
+        ledger = dpf.Ledger(2.0, 1e-5, composition="renyi")
+        with ledger:
+            for _ in range(3):  # a sum of 3 by addition
+                PrivateLogisticRegression(delta=1e-6, **SUMS).fit(ROWS, TARGETS)
+        mu = ledger.charges[0].profile.mu
+        assert (
+            mu
+            == dpf.NoisySums(
+                dpf.statistics.Mean(), domain=dpf.domains.Ball(1.0), epsilon=1.0, delta=1e-6, noise="gaussian"
+            ).mu
+        )
+        assert len(ledger.charges) == 3
+        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <logistic regression")
+
+    @pytest.mark.parametrize("backend", ["threading"])
+    def test_a_search_charges_the_ledger_for_every_fit(self, backend):
+        ledger = dpf.Ledger(100.0)
+        with ledger, parallel_config(backend, n_jobs=2):
+            search = GridSearchCV(PrivateLogisticRegression(**SUMS), {"radius": [3.0, 4.0]}, cv=3).fit(ROWS, TARGETS)
+        assert ledger.spent.epsilon == 7.0
+        search.best_estimator_.fit(ROWS, TARGETS)  # carries the ledger, also outside
+        assert ledger.spent.epsilon == 8.0
+
+    @pytest.mark.parametrize(
+        ("wrong", "error", "message"),
+        [
+            ({"radius": None}, ValueError, "radius must be given"),
+            ({"radius": 0}, ValueError, "radius must be positive"),
+            ({"center": [0.0]}, ValueError, "X must have 1 columns"),
+            ({"delta": 1.0}, ValueError, "delta"),
+            ({"method": "blocks", "bounds": (-1, 1), "delta": 1e-6}, ValueError, "delta must be 0 for method='blocks'"),
+            ({"method": "local", "delta": 1e-6}, ValueError, "delta must be 0 for method='local'"),
+        ],
+    )
+    def test_wrong_parameters(self, wrong, error, message):
+        ledger = dpf.Ledger(1.0)
+        with ledger, pytest.raises(error, match=message):
+            PrivateLogisticRegression(**{**SUMS, **wrong}).fit(ROWS, TARGETS)
+        assert ledger.charges == ()
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_near_the_fit_without_privacy(self, delta):
+        """Where blocks lose 8 points."""
+        rows, labels = _model(10_000, d=10, seed=4)
+        held, truth = _model(50_000, d=10, seed=5)
+        exact = LogisticRegression(C=math.inf).fit(rows, labels).score(held, truth)
+        model = PrivateLogisticRegression(classes=(0, 1), radius=math.sqrt(10) + 1, delta=delta, random_state=1)
+        assert exact - 0.005 < model.fit(rows, labels).score(held, truth)
+        assert model.set_params(epsilon=0.001).fit(rows, labels).score(held, truth) < exact - 0.01
+        model.set_params(method="blocks", bounds=(-3, 3), epsilon=1.0, delta=0.0)
+        assert model.fit(rows, labels).score(held, truth) < exact - 0.01
+
+    def test_one_row_more_columns_than_rows_and_separable_classes(self):
+        rng = np.random.default_rng(0)
+        for rows in (ROWS[:1], rng.normal(size=(5, 30)), np.column_stack([TARGETS, TARGETS]), 1e12 * ROWS):
+            labels = TARGETS[: len(rows)]
+            model = PrivateLogisticRegression(classes=(0, 1), radius=float(np.abs(rows).max() + 1)).fit(rows, labels)
+            assert np.isfinite(model.predict_proba(rows)).all()
+
+
+class TestBlocks:
     @pytest.mark.parametrize(
         "options",
         [
@@ -227,13 +324,13 @@ class TestAggregate:
         ids=str,
     )
     def test_is_the_building_block(self, options):
-        model = PrivateLogisticRegression(random_state=Generator(PCG64(5)), **{**AGGREGATE, **options})
+        model = PrivateLogisticRegression(random_state=Generator(PCG64(5)), **{**BLOCKS, **options})
         model.fit(ROWS, TARGETS)
         family = families.LogisticRegression(
             ("x", "y"), intercept=options.get("fit_intercept", True), spread=options.get("spread", 1.0)
         )
         names = [name for name in ("x", "y", "intercept") if name in family.names]
-        pairs = options.get("bounds", [AGGREGATE["bounds"]] * 3)
+        pairs = options.get("bounds", [BLOCKS["bounds"]] * 3)
         released = dpf.mle(
             (ROWS, TARGETS),
             family,
@@ -249,7 +346,7 @@ class TestAggregate:
             assert model.intercept_.tolist() == [0.0]
 
     def test_one_coefficient(self):
-        model = PrivateLogisticRegression(fit_intercept=False, **AGGREGATE).fit(ROWS[:, :1], TARGETS)
+        model = PrivateLogisticRegression(fit_intercept=False, **BLOCKS).fit(ROWS[:, :1], TARGETS)
         assert (model.coef_.shape, model.intercept_.tolist()) == ((1, 1), [0.0])
 
     @pytest.mark.parametrize(
@@ -267,12 +364,12 @@ class TestAggregate:
     )
     def test_wrong_parameters(self, wrong, error, message):
         with pytest.raises(error, match=message):
-            PrivateLogisticRegression(**{**AGGREGATE, **wrong}).fit(ROWS, TARGETS)
+            PrivateLogisticRegression(**{**BLOCKS, **wrong}).fit(ROWS, TARGETS)
 
     def test_two_blocks_are_needed(self):
         with pytest.raises(ValueError, match="at least 100 records, two blocks of 50, not 99"):
-            PrivateLogisticRegression(**AGGREGATE).fit(ROWS[:99], TARGETS[:99])
-        PrivateLogisticRegression(**AGGREGATE).fit(ROWS[:100], TARGETS[:100])
+            PrivateLogisticRegression(**BLOCKS).fit(ROWS[:99], TARGETS[:99])
+        PrivateLogisticRegression(**BLOCKS).fit(ROWS[:100], TARGETS[:100])
 
     def test_accuracy(self):
         n, truth = 200_000, {"x0": 2.0, "x1": -1.0, "intercept": 0.5}

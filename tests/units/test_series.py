@@ -98,6 +98,12 @@ class TestSensitivity:
         for terms in (1, 2, 4, 8):
             assert terms << 20 < reference.sensitivity(terms, "cosine", 32, 20)
 
+    def test_of_a_constant_is_one(self):
+        """On two points, the first function of the trigonometric basis has the same value."""
+        m = SeriesCoefficients(1, grid=Grid(0, 1, step=1), epsilon=1.0, basis="trigonometric")
+        assert (m.sensitivity, m.scale) == (1, 1)
+        assert np.isfinite(m([0, 1, 1])).all()
+
     @EVERY
     @pytest.mark.parametrize("terms", [1, 2, 3, 4, 7, 8, 20, 40])
     def test_is_the_continuous_one(self, terms, basis):

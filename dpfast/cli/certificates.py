@@ -1,0 +1,64 @@
+"""The command that certifies a mechanism."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from dpfast import audit, local
+from dpfast.cli.numbers import SINGLE
+from dpfast.cli.records import grid_of
+from dpfast.mechanisms.methods import mechanism_for
+from dpfast.statistics import (
+    Quantile,
+    Sum,
+    Variance,
+    WinsorizedMean,
+)
+
+# The statistics that `verify` accepts; some have no command of their own.
+CERTIFIED = {
+    **SINGLE,
+    "quantile": ("quantile", lambda arguments: Quantile(arguments.q), "inverse-sensitivity"),
+    "sum": ("sum", lambda arguments: Sum(), "global-sensitivity"),
+    "variance": ("variance", lambda arguments: Variance(), "global-sensitivity"),
+    "winsorized-mean": ("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
+}
+
+# The local randomisers that `verify` accepts: one category per value, three coordinates, one frequency.
+LOCAL: dict[str, Callable[[argparse.Namespace, str], Any]] = {
+    "local-binary": lambda arguments, _: local.Binary(arguments.epsilon),
+    "local-categorical": lambda arguments, method: local.Categorical(arguments.values, arguments.epsilon, method),
+    "local-interval": lambda arguments, method: local.Interval(
+        arguments.epsilon, bounds=tuple(arguments.bounds), method=method
+    ),
+    "local-hypercube": lambda arguments, method: local.Hypercube(3, arguments.epsilon, method=method),
+    "local-density": lambda arguments, method: local.SeriesReports(
+        2, arguments.epsilon, grid=grid_of(arguments), method=method
+    ),
+}
+
+
+def verify(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Certify a mechanism on every small dataset."""
+    mechanism: Any
+    if arguments.mechanism in LOCAL:
+        mechanism = LOCAL[arguments.mechanism](arguments, arguments.method or "auto")
+    else:
+        _, make, default = CERTIFIED[arguments.mechanism]
+        method = default if arguments.method is None else arguments.method
+        grid, statistic = grid_of(arguments), make(arguments)
+        mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
+    certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
+    return {
+        "mechanism": arguments.mechanism,
+        "claimed_epsilon": certificate.claim.epsilon,
+        "claimed_delta": certificate.claim.delta,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "pairs": certificate.pairs,
+        "worst": certificate.worst,
+        "holds": certificate.holds,
+        "text": f"{mechanism!r}\n{certificate}",
+    }

@@ -1,0 +1,103 @@
+"""The commands of histograms and synthetic records."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpfast import _checks
+from dpfast.cli.output import check_writable, writing
+from dpfast.cli.records import column_grid, context, read, rng_of
+from dpfast.densities import Histogram, histogram, synthesize
+from dpfast.privacy import Privacy
+from dpfast.streaming import Chunks
+from dpfast.tables import TableError
+
+
+def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release a histogram of a column."""
+    grid, rng = column_grid(arguments), rng_of(arguments)
+    options = {"bins": arguments.bins, "epsilon": arguments.epsilon, "delta": arguments.delta}
+    options["neighbors"] = arguments.neighbors
+    save = _saver(arguments.plot) if arguments.plot else None
+    histogram([grid.lower], grid=grid, **options)  # reject a bad parameter before a long read
+    x = read(arguments)
+    if arguments.plot:
+        check_writable(arguments.plot)
+    released = histogram(x, grid=grid, rng=rng, **options)
+    if save:
+        save(released)
+    return {
+        "statistic": "histogram",
+        "column": arguments.column,
+        "edges": released.edges.tolist(),
+        "counts": released.counts.tolist(),
+        "density": released.density.tolist(),
+        "noise_dominates": released.noise_dominates,
+        **context(released.privacy, grid, released.n, arguments),
+        "text": _bars(released),
+    }
+
+
+_MOST_LINES, _BAR = 40, 50
+
+
+def _bars(released: Histogram) -> str:
+    """One line for each bin, or for several bins with their noisy counts added."""
+    weights, edges = released.weights, released.edges
+    starts = range(0, weights.size, -(-weights.size // _MOST_LINES))
+    sums = [int(weights[i : i + starts.step].sum()) for i in starts]
+    most = max(sums)
+    ends = [edges[min(i + starts.step, weights.size)] for i in starts]
+    rows = [
+        f"{edges[i]:>12.6g} .. {end:<12.6g}{total:>12,} {'#' * round(_BAR * total / most)}"
+        for i, end, total in zip(starts, ends, sums, strict=True)
+    ]
+    warning = ["the noise exceeds the error of a uniform density: use fewer bins"] if released.noise_dominates else []
+    records = "records" if released.n is None else f"{released.n:,} records"
+    return "\n".join([*rows, *warning, f"({records} in {weights.size} bins; {released.privacy})"])
+
+
+def _saver(path: str) -> Callable[[Histogram], None]:
+    """Return a function that plots a histogram to a file."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise TableError("a plot requires matplotlib: pip install 'dpfast[plot]'") from None
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    if Path(path).suffix[1:] not in figure.canvas.get_supported_filetypes():
+        raise TableError(f"cannot plot to {path}: use .png, .svg or .pdf")
+
+    def save(released: Histogram) -> None:
+        released.plot(figure.subplots())
+        with writing(path):
+            figure.savefig(path)
+
+    return save
+
+
+def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Write synthetic records to a file."""
+    grid, rng, k = column_grid(arguments), rng_of(arguments), _checks.whole("k", arguments.k, least=1)
+    options = {"grid": grid, "epsilon": arguments.epsilon, "method": arguments.method, "bins": arguments.bins}
+    synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
+    x = read(arguments)
+    check_writable(arguments.output)
+    records = synthesize(x, k, **options, rng=rng)
+    n = x.records() if isinstance(x, Chunks) else x.size
+    with writing(arguments.output), Path(arguments.output).open("w", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])
+        file.writelines(f"{value!r}\n" for value in records.tolist())
+    privacy = Privacy(_checks.positive_down("epsilon", arguments.epsilon))
+    return {
+        "statistic": "synthesize",
+        "column": arguments.column,
+        "k": k,
+        "method": arguments.method,
+        "output": arguments.output,
+        **context(privacy, grid, n, arguments),
+        "text": f"{k:,} synthetic records in {arguments.output}  (from {n:,} records; {privacy})",
+    }

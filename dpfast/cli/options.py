@@ -1,0 +1,120 @@
+"""The options of the commands."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from dpfast import _checks
+from dpfast.cli.output import show, warn
+
+_TYPES = ("number", "integer")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser with one-line errors that reads -1e6 as a number, not as an option."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.IGNORECASE)
+
+    def error(self, message: str) -> NoReturn:
+        warn(f"{self.prog}: error: {message}")
+        raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if sys.stdout is not None:  # help on request
+            show(message, spent=False)
+
+
+def exact(text: str) -> Fraction:
+    """The exact value of a decimal or a ratio."""
+    try:
+        return _checks.rational("", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).strip()) from None
+
+
+def _reader(make: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return make(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
+
+    return read
+
+
+number, whole = _reader(float, "a number"), _reader(int, "an integer")
+policy = _reader(
+    lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
+)
+bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
+
+
+def named_range(text: str) -> tuple[str, tuple[float, float]]:
+    """The name and the bounds in NAME=LOWER,UPPER."""
+    try:
+        name, ends = text.split("=")
+        lower, upper = map(float, ends.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be NAME=LOWER,UPPER, as in scale=0.1,50, not {text!r}") from None
+    return name, (lower, upper)
+
+
+def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None:
+    """Add the options of a column and its grid."""
+    add_file(parser)
+    hint = "public" if bounded else "public; not needed if n epsilon min(q, 1 - q) >= 50 for each quantile"
+    parser.add_argument("--bounds", type=number, nargs=2, required=bounded, metavar=("LOWER", "UPPER"), help=hint)
+    parser.add_argument("--step", type=number, help="granularity, a power of two; default 1 for integers, else fine")
+    parser.add_argument(
+        "--type", choices=_TYPES, help="type of the column, public: number (default) or integer; not needed for Parquet"
+    )
+    parser.add_argument(
+        "--missing",
+        type=policy,
+        metavar="VALUE",
+        help="what empty or non-numeric cells count as: a number; lower, the lower bound (default); half, each bound "
+        "by turns; drop, not as records, with --neighbors add-remove",
+    )
+
+
+def add_neighbors(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the neighbours, for commands of which a mechanism can hide the number of records."""
+    parser.add_argument(
+        "--neighbors",
+        choices=("replace-one", "add-remove"),
+        default="replace-one",
+        help="add-remove keeps the number of records private (default replace-one)",
+    )
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a file and a budget."""
+    parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
+    parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
+    parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
+    parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
+
+
+def add_interval(parser: argparse.ArgumentParser) -> None:
+    """Add the option of an interval."""
+    parser.add_argument(
+        "--interval",
+        type=number,
+        nargs="?",
+        const=0.95,
+        metavar="CONFIDENCE",
+        help="also release an interval for the population value, of one statistic (default 0.95)",
+    )
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all commands that release."""
+    parser.add_argument("--seed", type=whole, help="reproducible, hence not private")
+    parser.add_argument("--json", action="store_true", help="print JSON")

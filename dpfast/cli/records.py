@@ -1,0 +1,120 @@
+"""The column of a command: its grid, its records and a release of them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast.grid import Grid, Points, unbounded
+from dpfast.mechanisms import Mechanism
+from dpfast.privacy import Privacy
+from dpfast.streaming import Chunks
+from dpfast.tables import open_column, schema_type
+
+UNREAD = "empty or non-numeric cells"  # stated in each answer, whatever the cells contain
+
+
+def rng_of(arguments: argparse.Namespace) -> np.random.Generator | None:
+    """The generator of a seed, or None."""
+    return None if arguments.seed is None else np.random.default_rng(_checks.whole("seed", arguments.seed))
+
+
+def grid_of(arguments: argparse.Namespace) -> Grid:
+    """The grid of bounds and step."""
+    return Grid(arguments.bounds[0], arguments.bounds[1], step=arguments.step)
+
+
+def column_grid(arguments: argparse.Namespace) -> Grid:
+    """The grid of a column, with step 1 if it is declared as integer; sets `type` and `missing`."""
+    lower, upper = arguments.bounds
+    grid = Grid(lower, upper, step=arguments.step, missing=arguments.missing)  # raises before the file is opened
+    declared = schema_type(arguments.file, arguments.column)
+    arguments.type = arguments.type or declared or "number"
+    if arguments.step is None and arguments.type == "integer":
+        grid = Grid(lower, upper, step=1.0, missing=arguments.missing)
+    arguments.missing = grid.missing
+    return grid
+
+
+def column_points(arguments: argparse.Namespace) -> Points:
+    """`column_grid`, or without --bounds the grid of floats for the type of the column; sets `type` and `missing`."""
+    if arguments.bounds is not None:
+        return column_grid(arguments)
+    if arguments.step is not None:
+        raise ValueError("--step needs --bounds")
+    arguments.type = arguments.type or schema_type(arguments.file, arguments.column) or "number"
+    grid = replace(unbounded(arguments.type == "integer"), missing=arguments.missing)
+    arguments.missing = grid.missing
+    return grid
+
+
+def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
+    """The records of a column, or the chunks of a long one."""
+    x = open_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
+    if not isinstance(x, Chunks) and not hides_n(arguments):
+        _checks.records(x.size)
+    return x
+
+
+def hides_n(arguments: argparse.Namespace) -> bool:
+    """Whether the number of records is private."""
+    return getattr(arguments, "neighbors", None) == "add-remove"
+
+
+def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Released:
+    """Release a statistic of the column; also return the number of records, if it is public, and the run times."""
+    start = time.perf_counter()
+    x = read(arguments)
+    if isinstance(x, Chunks):
+        state = mechanism.start().read(x)
+        middle = time.perf_counter()
+        value, n = state.release(rng=rng), state.n
+    else:
+        middle = time.perf_counter()
+        value, n = mechanism(x, rng=rng), x.size
+    end = time.perf_counter()
+    records = "records" if hides_n(arguments) else f"{n:,} records"
+    story = f"{records}, read in {_duration(middle - start)}, released in {_duration(end - middle)}"
+    return Released(value, None if hides_n(arguments) else n, story)
+
+
+class Released(NamedTuple):
+    """A release, the number of records if it is public, and the run times."""
+
+    value: Any
+    n: int | None
+    story: str
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
+
+
+def context(privacy: Privacy, grid: Points, n: int | None, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The public facts of a release that every report states."""
+    return {
+        "n": n,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "neighbors": privacy.neighbors,
+        "step": grid.step if isinstance(grid, Grid) else None,
+        "type": arguments.type,
+        "missing": arguments.missing,
+        "reading": f"read as type {arguments.type}; {UNREAD} {_become(grid)} (--missing)",
+        "private": arguments.seed is None,
+    }
+
+
+def _become(grid: Points) -> str:
+    """What unread cells become."""
+    if grid.missing == "drop":
+        return "are left out"
+    if grid.missing == "half":
+        return f"count as {grid.lower:.12g} at even positions and as {grid.upper:.12g} at odd ones"
+    return f"count as {grid.missing:.12g}"

@@ -1,0 +1,152 @@
+"""A private estimate with an interval, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpfast import _checks
+from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
+from dpfast.mechanisms.intervals import Estimate, interval_for
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.random import RandomSource
+from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
+from dpfast.streaming import Chunks
+
+_NAMED: dict[str, Callable[[], Statistic]] = {
+    "count": Count,
+    "mean": Mean,
+    "median": Median,
+    "std": Variance,
+    "sum": Sum,
+    "variance": Variance,
+}
+_UNUSED = Grid(0, 1, step=1)  # a count uses no grid
+
+
+def interval(
+    statistic: str | Statistic,
+    x: ArrayLike | Chunks,
+    *,
+    epsilon: float,
+    bounds: tuple[float, float] | None = None,
+    grid: Points | None = None,
+    confidence: float = 0.95,
+    neighbors: str | None = None,
+    missing: float | str | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Estimate:
+    """Release an estimate with an interval that contains the population value with probability `confidence`.
+
+    Epsilon-differentially private for one replaced record (a count: one added or removed): epsilon is spent once, for
+    the estimate and the interval. The interval is a function of public numbers and private releases only. It includes
+    the sampling error of independent records and the noise.
+
+    Parameters
+    ----------
+    statistic : str or object of dpfast.statistics
+        "median", "mean", "variance", "std", "sum" or "count"; `Median()`, `Quantile(q)`, `Mean()`, `Variance()`,
+        `Sum()` or `Count(within)`. The interval is for
+
+        - a median or quantile: the quantile of the population, for any population;
+        - a mean: that of the population, clamped to the bounds;
+        - a variance or std: that of the population, clamped to the bounds, for any population; wide;
+        - a sum or count: that of these records (clamped to the bounds), not of a population: it covers the noise.
+
+    x : array_like of shape (n,)
+        Private data, as for `median`; also `dpfast.Chunks`, which are read several times for a quantile.
+    epsilon : float
+        Positive.
+    bounds : pair of float
+        Public bounds. Quantiles need none if n epsilon min(q, 1 - q) is at least 100; a count takes none.
+    grid : Grid, or for quantiles FloatGrid
+        Instead of `bounds`.
+    confidence : float
+        In (0, 1).
+    neighbors : {"replace-one", "add-remove"}, optional
+        "add-remove" for a count (its default), and for a sum on request.
+    missing : float, "lower", "half" or "drop", optional
+        What a missing record becomes, as for `median`; the interval is for the population after this. "drop" only for
+        "add-remove".
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data.
+
+    Returns
+    -------
+    Estimate
+        With attributes `value`, `low`, `high`, `confidence` and `privacy`. It unpacks into ``value, low, high``.
+
+    Raises
+    ------
+    TypeError
+        A statistic without an interval, such as a trimmed mean; missing bounds; data that are not numbers.
+    ValueError
+        A parameter out of range; x empty or of a wrong shape.
+
+    Notes
+    -----
+    Quantiles: two fifths of epsilon release the quantile and a candidate for each end by `Quantiles`, two fifths count
+    the records beyond the candidates, and a fifth is kept for further candidates, for ends that the counts do not
+    confirm. An end without a confirmed candidate is that of the grid: with few records the interval is the whole grid,
+    and for a `FloatGrid` all floats. The quantile is that of the population rounded to the grid.
+    Means: three fifths of epsilon release the mean and two fifths the variance. The interval is that of a normal
+    variable plus the noise, widened for skewness; its coverage is measured (docs/guides/intervals.md), not proved.
+    Cost: two or three times that of a quantile, that of a variance for a mean.
+
+    References
+    ----------
+    docs/proofs/intervals.md; Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> pay = np.random.default_rng(0).lognormal(10.5, 0.6, 100_000)
+    >>> median = dpf.interval("median", pay, epsilon=1.0)
+    >>> median.low <= np.exp(10.5) <= median.high and median.high - median.low < 600
+    True
+    >>> value, low, high = dpf.interval("mean", pay, bounds=(0, 500_000), epsilon=1.0)
+    >>> low <= value <= high and high - low < 600
+    True
+    """
+    made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
+    estimate: Estimate = made(x, rng=rng, workers=workers)
+    return estimate
+
+
+def _mechanism(
+    statistic: str | Statistic,
+    x: Any,
+    bounds: tuple[float, float] | None,
+    grid: Points | None,
+    epsilon: float,
+    confidence: float,
+    neighbors: str | None,
+    missing: float | str | None,
+) -> Mechanism:
+    root = statistic == "std"
+    if isinstance(statistic, str):
+        statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
+    missing = checked_policy(missing)
+    given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
+    if isinstance(statistic, Count):
+        if bounds is not None or grid is not None:
+            raise TypeError("a count takes neither bounds nor a grid")
+        if missing == "half":
+            raise ValueError("missing must be a number, 'lower' or 'drop' for a count, not 'half'")
+        unused = _UNUSED.with_missing("drop" if missing == "drop" else None)
+        return interval_for(statistic, unused, epsilon, confidence, given, root=root)
+    if given != "replace-one" and not isinstance(statistic, Sum):
+        raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {given!r}")
+    if isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None:
+        return interval_for(statistic, floats_for(x, missing), epsilon, confidence, given, root=root)
+    points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+    return interval_for(statistic, points, epsilon, confidence, given, root=root)
+
+
+def _default(statistic: Statistic) -> str:
+    return "add-remove" if isinstance(statistic, Count) else "replace-one"

@@ -1,0 +1,507 @@
+"""Estimates with an interval for the population value, from one private release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import binom
+
+from dpfast import _checks, _containers
+from dpfast.grid import Grid, Points, check_grid, check_points
+from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
+from dpfast.mechanisms.assumptions import normal_plus_noise_error
+from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource, bit_generator
+from dpfast.rounding import down, up
+from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
+from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """A private estimate with an interval. It unpacks into ``value, low, high``.
+
+    Attributes
+    ----------
+    value, low, high : float
+        ``low <= value <= high``.
+    confidence : float
+        The probability with which the interval contains the value that it is for (`dpfast.interval`).
+    privacy : Privacy
+        The guarantee of all three numbers together.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> estimate = dpf.Estimate(43412.25, 43100.5, 43730.0, 0.95, dpf.Privacy(1.0))
+    >>> estimate
+    43,412 (95 % interval 43,100 to 43,730); epsilon = 1 (pure differential privacy) for one record replaced (the \
+number of records is public)
+    >>> value, low, high = estimate
+    >>> high - low
+    629.5
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    privacy: Privacy
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.value, self.low, self.high))
+
+    def __repr__(self) -> str:
+        return f"{self._numbers}; {self.privacy}"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self.privacy}</small>"
+
+    @property
+    def _numbers(self) -> str:
+        return f"{self._shown(self.value)} {self._between}"
+
+    @property
+    def _between(self) -> str:
+        return f"({100 * self.confidence:.10g} % interval {self._shown(self.low)} to {self._shown(self.high)})"
+
+    def _shown(self, number: float) -> str:
+        """The number to about a hundredth of the interval's width."""
+        width = self.high - self.low
+        if not 1e-12 < width < 1e15 or abs(number) >= 1e15:
+            return f"{number:.6g}"
+        return f"{number:,.{max(0, 2 - math.floor(math.log10(width)))}f}"
+
+
+def interval_for(
+    statistic: Statistic,
+    grid: Points,
+    epsilon: float,
+    confidence: float,
+    neighbors: str = "replace-one",
+    *,
+    root: bool = False,
+) -> Mechanism:
+    """The mechanism that releases an `Estimate` of a statistic; `root` for the standard deviation.
+
+    Raises a TypeError for a statistic without an interval.
+    """
+    if not isinstance(statistic, (Median, Quantile, Mean, Variance, Sum, Count)):
+        raise TypeError(f"no interval is known for {statistic!r}: use a median, quantile, mean, variance, sum or count")
+    if isinstance(statistic, (Median, Quantile)):
+        check_points(grid)
+        return _QuantileInterval(statistic, grid, epsilon, confidence)
+    check_grid(grid)
+    assert isinstance(grid, Grid)
+    if isinstance(statistic, Mean):
+        return _MeanInterval(statistic, grid, epsilon, confidence)
+    if isinstance(statistic, Variance):
+        return _VarianceInterval(statistic, grid, epsilon, confidence, root)
+    return _NoiseInterval(statistic, grid, epsilon, confidence, neighbors)
+
+
+@dataclass(frozen=True, repr=False)
+class _Interval(Mechanism):
+    """A release of an `Estimate`, described by public parameters."""
+
+    releases_numbers: ClassVar[bool] = False
+
+    statistic: Statistic
+    grid: Points
+    epsilon: float
+    confidence: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "confidence", _checks.between("confidence", self.confidence, 0, 1))
+        self.check_missing()
+        _ = self.privacy_profile  # makes the parts, whose constructors check the parameters
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon)
+
+    def __repr__(self) -> str:
+        return f"<estimate of the {self.statistic} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+
+
+# ---- quantiles ----
+
+# The shares of epsilon of the candidates, of the counts beyond them, and of the counts beyond second candidates.
+_CANDIDATES, _FIRST, _SECOND = Fraction(2, 5), Fraction(2, 5), Fraction(1, 5)
+_OF_FIRST = 0.9  # the share of the first candidate in the probability that an end of the interval is wrong
+_MARGIN = 12  # ranks, times epsilon, by which a first candidate is beyond its limit
+_SECOND_MARGIN = 4  # noise scales by which a second candidate aims beyond its limit
+_STRETCH = 2.0  # of the distance of a second candidate: tails are sparser
+_MOST_EXCESS = 36  # records, times epsilon, above its limit, for which a second candidate is extrapolated
+
+
+@dataclass(frozen=True, repr=False)
+class _QuantileInterval(_Interval):
+    """Release a quantile and an interval whose ends are certified by noisy counts of the records beyond them.
+
+    Parameters
+    ----------
+    statistic : Median or Quantile
+    grid : Grid or FloatGrid
+    epsilon, confidence : float
+
+    Notes
+    -----
+    The joint release of `Quantiles` gives the estimate and a candidate for each end. A candidate is an end if the noisy
+    number of records strictly beyond it is at most a public limit, which is exceeded with the stated probability
+    whenever the population quantile is beyond the candidate. Else there is a second one: extrapolated and counted
+    again, or, where counts show ties, an order statistic so far out that a bound of the exponential mechanism for all
+    data suffices; else the end of the grid. Valid for any population and grid, with ties (docs/proofs/intervals.md).
+    """
+
+    statistic: Median | Quantile
+
+    @cached_property
+    def _shares(self) -> tuple[float, float, float]:
+        """The parts of epsilon, rounded down."""
+        candidates, first, second = (
+            _checks.positive_down("epsilon", Fraction(self.epsilon) * share) for share in (_CANDIDATES, _FIRST, _SECOND)
+        )
+        return candidates, first, second
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """Of the candidates, of two counts that a record changes by 1 each, and of one such count, which costs more."""
+        candidates, first, second = self._shares
+        parts = ("bounded-range", candidates, 1), ("discrete-laplace", first / 2, 2), ("discrete-laplace", second, 1)
+        return PrivacyProfile(self.privacy, parts)
+
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+        source, _ = bit_generator(rng), _checks.threads(workers)
+        values = x if isinstance(x, Chunks) else _containers.vector("x", x)
+        n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
+        limits = _limits(n, self.statistic.level, self.confidence, *self._shares[1:], self.grid.size)
+        middle, last = self.statistic.rank(n), self.grid.size - 1
+        inner = middle, n + 1 - middle
+
+        # Ranks and codes of both ends are counted outward from the middle: from 1 and 0 at the ends; 0 is no candidate.
+        margin = math.ceil(_MARGIN / self.epsilon)
+        ranks = [min(max(limit - margin, 1), most) for limit, most in zip(limits.counts[0], inner, strict=True)]
+        ranks = [rank if limit >= 0 else 0 for rank, limit in zip(ranks, limits.counts[0], strict=True)]
+        places = ranks[0] or middle, middle, n + 1 - (ranks[1] or inner[1])
+
+        def quantiles(places: Sequence[int], epsilon: float) -> list[float]:
+            finding = Quantiles([(place - 0.5) / n for place in places], grid=self.grid, epsilon=epsilon)
+            released: list[float] = finding(values, rng=source, workers=workers).tolist()
+            return released
+
+        def counts(ends: list[int], scale: Fraction) -> list[int]:
+            counting = _Beyond(self.grid, ends[0], last - ends[1], scale)
+            beyond: list[int] = counting(values, rng=source, workers=workers).tolist()
+            return beyond
+
+        def outward(end: int, value: float) -> int:
+            code = int(self.grid.encode([value])[0])
+            return last - code if end else code
+
+        found = quantiles(places, self._shares[0])
+        ends = [outward(end, found[2 * end]) if ranks[end] else 0 for end in (0, 1)]
+        beyond = counts(ends, 2 / Fraction(self._shares[1]))
+        failed = [end for end in (0, 1) if ends[end] and beyond[end] > limits.counts[0][end]]
+        if failed:
+            second, k = Fraction(self._shares[2]), len(failed)
+            between, spacing = places[2] - places[0], (found[2] - found[0]) / max(places[2] - places[0], 1)
+            tied = all(ranks) and n - sum(beyond) < between / 2
+            tries = [0, 0]
+            for end in failed:
+                excess, limit = beyond[end] - limits.counts[0][end], limits.counts[k][end]
+                rank = limits.ranks[k - 1][end]
+                if rank > 0 and (tied or limit < 0 or excess > _MOST_EXCESS / self.epsilon):
+                    [value] = quantiles([n + 1 - rank if end else rank], float(second / k))
+                    ends[end] = outward(end, value)
+                    continue
+                aim = max(limit - math.ceil(_SECOND_MARGIN * k / second), 0)
+                further = _STRETCH * (beyond[end] - aim) * spacing
+                moved = outward(end, found[2 * end] + (further if end else -further))
+                tries[end] = max(min(moved, ends[end] - 1), 0) if limit >= 0 else 0
+                ends[end] = 0
+            again = counts(tries, k / second)
+            ends = [
+                tried if tried and count <= limit else end
+                for end, tried, count, limit in zip(ends, tries, again, limits.counts[k], strict=True)
+            ]
+        center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
+        value, lower, upper = self.grid.decode([center, ends[0], last - ends[1]]).tolist()
+        return Estimate(value, lower, upper, self.confidence, self.privacy)
+
+
+class _Limits(NamedTuple):
+    """The public limits of both ends, which are exceeded with the stated probability if the quantile is beyond an end.
+
+    Attributes
+    ----------
+    counts : three pairs of int
+        The largest noisy number of records beyond a candidate, -1 for none: of the first candidates, of one second
+        candidate, of two.
+    ranks : two pairs of int
+        The largest rank, counted from the end, whose order statistic is released without a count, at most 0 for none:
+        for one end, for both.
+    """
+
+    counts: tuple[tuple[int, int], ...]
+    ranks: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=64)
+def _limits(n: int, level: float, confidence: float, first: float, second: float, size: int) -> _Limits:
+    wrong = (1 - confidence) / 2
+    of_second = (1 - _OF_FIRST) / 2 * wrong
+
+    def of_counts(scale: Fraction, allowed: float) -> tuple[int, int]:
+        noise = DiscreteLaplace(scale)
+        low, high = (certified_count(n, part, noise.cdf, allowed) for part in (level, 1 - level))
+        return low, high
+
+    def of_ranks(epsilon: float) -> tuple[int, int]:
+        def exceeds(z: NDArray[np.float64]) -> NDArray[np.float64]:
+            """The probability that one of `size` points with a score of 1 - z is released: rank - count below = z."""
+            return np.exp(np.minimum(math.log(size) + epsilon / 2 * (z - 1), 0.0)) + 2.0**-50
+
+        low, high = (certified_count(n, part, exceeds, of_second) for part in (level, 1 - level))
+        return low, high
+
+    scales = 2 / Fraction(first), 1 / Fraction(second), 2 / Fraction(second)
+    allowed = _OF_FIRST * wrong, of_second, of_second
+    return _Limits(
+        tuple(of_counts(scale, share) for scale, share in zip(scales, allowed, strict=True)),
+        (of_ranks(second), of_ranks(second / 2)),
+    )
+
+
+_CELLS = 2**12
+
+
+def certified_count(n: int, p: float, cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], allowed: float) -> int:
+    """The largest k with ``E cdf(k - B) <= allowed``, B binomial(n, p), for a nondecreasing cdf; -1 if k would be less.
+
+    With the cdf of noise Z this is ``P(B + Z <= k)``. If n is large, B is rounded down to one of 4096 cells, which
+    makes k smaller.
+    """
+    reach = 10 * math.sqrt(n * p * (1 - p)) + 100
+    start, stop = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
+    width = -(-(stop + 1 - start) // _CELLS)
+    cells = np.arange(start, stop + 1, width)
+    ends = binom.cdf(np.append(cells, stop + 1) - 1.0, n, p)
+    masses, least = np.diff(ends), float(ends[0])
+
+    def wrong(k: int) -> float:
+        return least + float(masses @ cdf((k - cells).astype(np.float64)))
+
+    low, high = -1, stop
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if wrong(middle) <= allowed else (low, middle - 1)
+    return low
+
+
+@dataclass(frozen=True, repr=False)
+class _Beyond(Mechanism):
+    """Release the numbers of records below a code and above another one, with discrete Laplace noise of this scale."""
+
+    grid: Points
+    low: int
+    high: int
+    scale: Fraction
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(up(2 / self.scale))
+
+    def reading(self) -> Counts:
+        def records(x: Any) -> Array:
+            return _containers.vector("x", x)
+
+        return Counts((3,), records, self._count)
+
+    def _count(self, values: Array, threads: int) -> Integers:
+        counts = np.zeros(3, np.int64)
+        for start in range(0, len(values), _BLOCK):
+            codes = self.grid.encode(values[start : start + _BLOCK])
+            below, above = np.count_nonzero(codes < self.low), np.count_nonzero(codes > self.high)
+            counts += [below, codes.size - below - above, above]
+        return counts
+
+    def law_of(self, summary: tuple[Integers, int]) -> NoisyIntegers:
+        counts, _ = summary
+        noise = Independent(DiscreteLaplace(self.scale), 2)
+        return NoisyIntegers(counts[[0, 2]], noise=noise, most=2**61, decode=lambda codes: codes)
+
+
+_BLOCK = 2**16
+
+
+# ---- means, variances, sums and counts ----
+
+_OF_MEAN = Fraction(3, 5)  # the share of epsilon of a mean; the rest is that of the variance
+
+
+@dataclass(frozen=True, repr=False)
+class _MeanInterval(_Interval):
+    """Release a mean and a variance, and an interval for the mean of the population, clamped to the bounds.
+
+    Parameters
+    ----------
+    statistic : Mean
+    grid : Grid
+    epsilon, confidence : float
+
+    Notes
+    -----
+    The half width is the quantile of the sum of the exact noise and a normal variable of variance ``S / n + (W log(1 /
+    a) / (n z))**2``: S is the released variance times n / (n - 1), at most W**2 / 4, W the width of the bounds, a = 1 -
+    confidence and z the two-sided normal quantile. The second term is for skewness: n records without one of
+    probability log(1 / a) / n are no evidence against it (docs/proofs/intervals.md).
+    """
+
+    statistic: Mean
+    grid: Grid
+
+    @cached_property
+    def _releases(self) -> tuple[GlobalSensitivity, GlobalSensitivity]:
+        """The mechanisms of the mean and of the variance."""
+        epsilon = Fraction(self.epsilon)
+        mean = GlobalSensitivity(Mean(), grid=self.grid, epsilon=down(epsilon * _OF_MEAN))
+        return mean, GlobalSensitivity(Variance(), grid=self.grid, epsilon=down(epsilon * (1 - _OF_MEAN)))
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        mean, variance = self._releases
+        return PrivacyProfile(self.privacy, (*mean.privacy_profile.parts, *variance.privacy_profile.parts))
+
+    def check_records(self, n: int) -> int:
+        return max(mechanism.check_records(n) for mechanism in self._releases)
+
+    def reading(self) -> Sums:
+        return Sums(self.grid, squares=True)
+
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+        source = bit_generator(rng)
+        sums = self._summary(x, workers)
+        mean, variance = (law.value(law.sample(rng=source)) for law in (m.law_of(sums) for m in self._releases))
+        grid, n = self.grid, sums.n
+        width = grid.upper - grid.lower
+        spread = min(variance * n / (n - 1), width**2 / 4) if n > 1 else width**2 / 4
+        wrong = 1 - self.confidence
+        skew = width * math.log(1 / wrong) / (n * -float(ndtri(wrong / 2)))
+        noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
+        reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
+        low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
+        return Estimate(mean, low, high, self.confidence, self.privacy)
+
+
+@dataclass(frozen=True, repr=False)
+class _VarianceInterval(_Interval):
+    """Release a variance or a standard deviation, and an interval for that of the population, clamped to the bounds.
+
+    Parameters
+    ----------
+    statistic : Variance
+    grid : Grid
+    epsilon, confidence : float
+    root : bool
+        Whether to release the standard deviation.
+
+    Notes
+    -----
+    The deviation of n records, with n - 1 in the denominator, is within ``W sqrt(2 log(1 / b) / (n - 1))`` of that of
+    the population on each side, W the width of the bounds, except with probability b (Maurer and Pontil 2009, theorem
+    10). Half of the allowed probability is for the noise, a quarter for each side of this bound: it holds for any
+    population, and is wide.
+    """
+
+    statistic: Variance
+    grid: Grid
+    root: bool
+
+    def __repr__(self) -> str:
+        what = "standard deviation" if self.root else "variance"
+        return f"<estimate of the {what} with a {100 * self.confidence:.10g} % interval: {self.privacy}>"
+
+    @cached_property
+    def _release(self) -> GlobalSensitivity:
+        return GlobalSensitivity(Variance(), grid=self.grid, epsilon=self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._release.privacy_profile
+
+    def check_records(self, n: int) -> int:
+        return self._release.check_records(n)
+
+    def reading(self) -> Reading:
+        return self._release.reading()
+
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+        source = bit_generator(rng)
+        sums = self._summary(x, workers)
+        law, n = self._release.law_of(sums), sums.n
+        variance = law.value(law.sample(rng=source))
+        most, wrong = (self.grid.upper - self.grid.lower) / 2, 1 - self.confidence
+        low, high = 0.0, most
+        if n > 1:
+            exact = self._release.noise_interval(variance, 1 - wrong / 2, n=n)
+            sampling = 2 * most * math.sqrt(2 * math.log(4 / wrong) / (n - 1))
+            low, high = (math.sqrt(end * n / (n - 1)) for end in exact)
+            low, high = max(low - sampling, 0.0), min(high + sampling, most)
+        ends = (low, high) if self.root else (low**2, high**2)
+        return Estimate(math.sqrt(variance) if self.root else variance, *ends, self.confidence, self.privacy)
+
+
+@dataclass(frozen=True, repr=False)
+class _NoiseInterval(_Interval):
+    """Release a sum or count, and an interval for that of the records: what the noise can have done.
+
+    Parameters
+    ----------
+    statistic : Sum or Count
+    grid : Grid
+    epsilon, confidence : float
+    neighbors : {"replace-one", "add-remove"}
+    """
+
+    statistic: UnboundedStatistic
+    grid: Grid
+    neighbors: str
+
+    @cached_property
+    def _release(self) -> GlobalSensitivity:
+        return GlobalSensitivity(self.statistic, grid=self.grid, epsilon=self.epsilon, neighbors=self.neighbors)
+
+    @property
+    def privacy(self) -> Privacy:
+        return self._release.privacy
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return self._release.privacy_profile
+
+    def check_records(self, n: int) -> int:
+        return self._release.check_records(n)
+
+    def reading(self) -> Reading:
+        return self._release.reading()
+
+    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+        source = bit_generator(rng)
+        sums = self._summary(x, workers)
+        law = self._release.law_of(sums)
+        value = float(law.value(law.sample(rng=source)))
+        ends = self._release.noise_interval(value, self.confidence, n=None if self.hides_n else sums.n)
+        return Estimate(value, *ends, self.confidence, self.privacy)

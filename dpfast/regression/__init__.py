@@ -1,0 +1,27 @@
+"""Regressions by a trusted curator."""
+
+from dpfast.regression.descent import Descent
+from dpfast.regression.fit import Fit
+from dpfast.regression.generalised import glm
+from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
+from dpfast.regression.linear import RegressionMoments, linear_regression
+from dpfast.regression.models import LogisticFit, PoissonFit
+from dpfast.regression.schedule import Schedule, schedule
+from dpfast.regression.slopes import TheilSen, theil_sen
+
+__all__ = [
+    "Descent",
+    "DesignMoments",
+    "Fit",
+    "GradientSums",
+    "LogisticFit",
+    "PoissonFit",
+    "RegressionMoments",
+    "Schedule",
+    "TheilSen",
+    "Transform",
+    "glm",
+    "linear_regression",
+    "schedule",
+    "theil_sen",
+]

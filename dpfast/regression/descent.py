@@ -1,0 +1,338 @@
+"""Generalised linear models by clipped gradients, one release after the other."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpfast import _checks
+from dpfast._divergences import gaussian_mu_down
+from dpfast.domains import Ball
+from dpfast.mechanisms import Mechanism
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.regression.fit import Fit
+from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
+from dpfast.regression.models import Model, model_of
+from dpfast.regression.schedule import Schedule, schedule
+from dpfast.rounding import down, root_down
+
+Values = NDArray[np.float64]
+
+_LEAST_EIGENVALUE = 1e-9
+_MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
+_MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
+_LEAST_CURVATURE = 1e-3  # of the mean one
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+_WEIGHTS /= _WEIGHTS.sum()
+
+
+class Descent:
+    """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
+
+    While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
+    call `advance` with the release. Then `result` is the fit. The parameters of each mechanism depend on the earlier
+    releases; the guarantee `privacy` is that of all of them together.
+
+    Parameters
+    ----------
+    model : {"logistic", "poisson", "huber"}
+    n, d : int
+        The public numbers of records and of columns of X.
+    domain : dpfast.domains.Ball
+        The public domain of the rows.
+    privacy : Privacy
+        The guarantee in mu, in epsilon and a positive delta, or in epsilon alone.
+    intercept : bool
+    label_bound, bound : float, optional
+        See `glm`.
+    steps : Schedule, int or "auto"
+        The schedule, the number of gradients of the default one, or the default one, from public numbers.
+    start : Fit, optional
+        Public, for example an earlier release: where to begin.
+
+    Attributes
+    ----------
+    mechanism : Mechanism or None
+    total : int
+        The number of releases. Public.
+    done : int
+        The number of releases so far.
+
+    Notes
+    -----
+    The releases are the mean of the labels; the second moments M of the rows; and gradients of rows transformed by the
+    inverse root of M plus a ridge, so that all directions are alike, with equal noise on all of them. Everything
+    between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian releases, or the epsilons
+    of pure ones, add up to at most the square of the whole mu, or the whole epsilon (docs/proofs/glm.md).
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> from dpfast.regression import Descent
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(100_000, 2))
+    >>> y = rng.random(100_000) < 1 / (1 + np.exp(-X @ [2.0, -1.0]))
+    >>> descent = Descent("logistic", n=100_000, d=2, domain=dpf.domains.Ball(1.5), privacy=dpf.Privacy(1.0, 1e-6))
+    >>> while descent.mechanism is not None:
+    ...     state = descent.mechanism.start()
+    ...     for rows in np.split(np.arange(100_000), 10):
+    ...         state.update((X[rows], y[rows]))
+    ...     descent.advance(state.release())
+    >>> bool(np.abs(descent.result.coefficients - [2, -1]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        model: str = "logistic",
+        *,
+        n: SupportsIndex,
+        d: SupportsIndex,
+        domain: Ball,
+        privacy: Privacy,
+        intercept: bool = True,
+        label_bound: float | None = None,
+        bound: float | None = None,
+        steps: Schedule | int | str = "auto",
+        start: Fit | None = None,
+    ) -> None:
+        self.n, self.d = _checks.whole("n", n, least=1), _checks.whole("d", d, least=1)
+        if not isinstance(domain, Ball):
+            raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(domain).__name__}")
+        if not isinstance(privacy, Privacy):
+            raise TypeError(f"privacy must be a dpfast.Privacy, not {type(privacy).__name__}")
+        domain.check_columns(self.d)
+        self.model = model_of(model, label_bound, bound)
+        self.domain, self.privacy = domain, privacy
+        _check_sizes(self.model, domain)
+        self.intercept = _checks.flag("intercept", intercept)
+        self._p = self.d + self.intercept
+        self._mu, self._epsilon = _amounts(privacy)
+        self.schedule = self._scheduled(steps)
+        self._origin = self._checked(start)
+        self._shares = _shares(self.schedule)
+        self.done = 0
+        self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._p)
+        self._iterates: list[Values] = []
+        self._paces: list[tuple[float, float]] = []  # of each step: its rate, and the deviation of its noise
+        self._mean, self._rate, self._clip = self.model.middle, 0.0, 0.0
+        self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), np.zeros(self._p)
+        self.mechanism: Mechanism | None = self._next()
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
+        self._labels_mechanism()
+        self._moments_mechanism().check_records(self.n)
+        self._gradient(2, self._transform, self._theta, 1.0)  # the one with the least share
+
+    def _scheduled(self, steps: Schedule | int | str) -> Schedule:
+        default = schedule(self.n, self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu))
+        if isinstance(steps, Schedule):
+            return steps
+        if isinstance(steps, str):
+            _checks.choice("steps", steps, ("auto",))
+            return default
+        return default._replace(steps=_checks.whole("steps", steps, least=1))
+
+    def _checked(self, start: Fit | None) -> Values | None:
+        """The start as coefficients of (x - center, 1), or of x - center without an intercept."""
+        if start is None:
+            return None
+        if not isinstance(start, Fit) or start.coefficients.shape != (self.d,):
+            raise TypeError(f"start must be a dpfast.regression.Fit of {self.d} columns")
+        slopes = start.coefficients
+        at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
+        return np.append(slopes, at_center if self.intercept else [])
+
+    @property
+    def total(self) -> int:
+        return 2 + self.schedule.steps
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The guarantee of all releases together."""
+        if self._mu is None:
+            return PrivacyProfile(self.privacy)
+        return PrivacyProfile(self.privacy, (("gaussian", self._mu, 1),))
+
+    # ---- releases ----
+
+    def _amount(self, step: int) -> dict[str, float]:
+        """The guarantee of a step: the squares of mu, or the epsilons, add up to at most those of the whole."""
+        share = self._shares[step]
+        if self._mu is None:
+            assert self._epsilon is not None
+            return {"epsilon": down(share * Fraction(self._epsilon))}
+        return {"gdp": root_down(share * Fraction(self._mu) ** 2)}
+
+    def _gradient(
+        self, step: int, transform: Values, theta: Values, clip: float, bound: float | None = None
+    ) -> GradientSums:
+        return GradientSums(
+            self.model.name,
+            tuple(theta.tolist()),
+            transform=Transform(transform),
+            domain=self.domain,
+            clip=clip,
+            bound=self.model.bound if bound is None else bound,
+            **self._amount(step),
+        )
+
+    def _labels_mechanism(self) -> GradientSums:
+        """The gradient by the intercept where the model's mean is `middle`: `middle` minus the mean of the labels."""
+        constant = np.zeros((self.d + 1, 1))
+        constant[-1] = 1.0
+        theta = np.array([self.model.link(self.model.middle)])
+        bound = math.inf if self.model.bound == math.inf else self.model.half_range
+        return self._gradient(0, constant, theta, self.model.half_range, bound)
+
+    def _moments_mechanism(self) -> DesignMoments:
+        return DesignMoments(domain=self.domain, intercept=self.intercept, **self._amount(1))
+
+    def _next(self) -> Mechanism | None:
+        if self.done == self.total:
+            return None
+        if self.done == 0:
+            return self._labels_mechanism()
+        if self.done == 1:
+            return self._moments_mechanism()
+        return self._gradient(self.done, self._transform, self._theta, self._clip)
+
+    def advance(self, release: ArrayLike) -> None:
+        """Continue with a release of `mechanism`; a release costs privacy, this function does not."""
+        mechanism = self.mechanism
+        if mechanism is None:
+            raise ValueError("all releases are made: see result")
+        values = np.asarray(release, dtype=np.float64)
+        if self.done == 0:
+            assert isinstance(mechanism, GradientSums)
+            mean = self.model.middle - float(values[0])
+            self._mean = self.model.clamped(mean, mechanism.noise_deviation(self.n))
+        elif self.done == 1:
+            assert isinstance(mechanism, DesignMoments)
+            weight = mechanism.weight(self.d) * mechanism.domain.step
+            self._whiten(values, mechanism.noise_deviation(self.n, dimension=self.d), weight)
+        else:
+            assert isinstance(mechanism, GradientSums)
+            self._step(values, mechanism.noise_deviation(self.n))
+        self.done += 1
+        self.mechanism = self._next()
+
+    def _whiten(self, moments: Values, deviations: Values, weight: float) -> None:
+        """Choose the transform, the clip, the rate and the start from the moments of a = (x - center, 1).
+
+        With `weight` in place of 1, and in units of the radius, the noise off the diagonal has one deviation.
+        """
+        plan, p, radius = self.schedule, self._p, self.domain.radius
+        units = np.array([1 / radius] * self.d + [weight / radius] * self.intercept)
+        moments = moments * units * units[:, None]
+        noise = deviations[0, -1] * units[0] * units[-1] / (1.0 if p > 1 else math.sqrt(2))
+        most = 1 + (weight / radius) ** 2
+        ridge = min(max(2 * plan.ridge * math.sqrt(p) * noise, _LEAST_EIGENVALUE * most), most)
+        eigenvalues, vectors = np.linalg.eigh(moments)
+        eigenvalues = np.clip(eigenvalues, 0.0, most)
+        roots = np.sqrt(eigenvalues + ridge)
+        shares = eigenvalues / (eigenvalues + ridge)
+        self._moments = np.diag(shares)
+        self._transform[:p] = vectors / roots * units[:, None]
+        origin = np.zeros(p)
+        if self.intercept:
+            self._center = eigenvalues * vectors[-1] / roots / units[-1]
+            origin[-1] = self.model.link(self._mean)
+        origin = (origin if self._origin is None else self._origin) / units
+        self._theta = self._start = self._shortened(roots * (origin @ vectors))
+        self._clip = plan.clip * math.sqrt(max(float(shares.sum()), 1.0)) * self.model.size(self._mean)
+        self._rate = self.model.rate(self._mean)
+
+    def _step(self, gradient: Values, deviation: float) -> None:
+        """A gradient step, shortened where the noise exceeds the clip."""
+        noise = deviation * math.sqrt(self._p) / self._clip
+        rate = self._rate / (1 + noise * noise)
+        self._theta = self._shortened(self._theta - rate * gradient)
+        self._iterates.append(self._theta)
+        self._paces.append((rate, deviation))
+
+    def _shortened(self, theta: Values) -> Values:
+        """The nearest vector of at most the largest length."""
+        largest = float(np.abs(theta).max())
+        length = largest * float(np.linalg.norm(theta / largest)) if largest else 0.0
+        most = _MOST_COEFFICIENT * self.model.unit
+        return theta * (most / length) if length > most else theta
+
+    # ---- the result ----
+
+    @property
+    def result(self) -> Fit:
+        """The fit, after the last release."""
+        if self.mechanism is not None:
+            raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
+        weights = np.arange(1.0, len(self._iterates) + 1)
+        weights[: len(weights) // 2] = 0.0
+        weights /= weights.sum()
+        theta = weights @ np.array(self._iterates)
+        back = self._transform.copy()
+        back[-1] -= self.domain.center_of(self.d) @ back[:-1]
+        estimates, errors = back @ theta, back @ self._covariance(theta, weights) @ back.T
+        deviations = np.sqrt(np.diag(errors))
+        return self.model.fit(
+            estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
+        )
+
+    def _covariance(self, theta: Values, weights: Values) -> Values:
+        """The covariance of the error of the weighted mean of the iterates: of sampling, noise, and steps not made."""
+        p = self._p
+        hessian = self._hessian(theta)
+        to_mean = np.zeros((p, p))
+        inverse, variance = np.linalg.inv(hessian), self.model.variance()
+        covariance = (inverse if variance is None else variance * inverse @ self._moments @ inverse) / self.n
+        for weight, (rate, deviation) in zip(weights[::-1], self._paces[::-1], strict=True):
+            to_mean += weight * np.eye(p)  # the derivative of the mean with respect to this iterate
+            covariance += (rate * deviation) ** 2 * to_mean @ to_mean.T
+            to_mean = to_mean @ (np.eye(p) - rate * hessian)
+        missing = to_mean @ (self._start - theta)
+        return np.asarray(covariance + np.outer(missing, missing))
+
+    def _hessian(self, theta: Values) -> Values:
+        """The mean of w(t) z z', w the curvature at t = theta . z, for normal z with the released moments."""
+        second, mean = self._moments, self._center
+        along = second @ theta - mean * (mean @ theta)
+        center, deviation = float(mean @ theta), math.sqrt(max(float(theta @ along), 0.0))
+        curvatures = self.model.curvatures(center + deviation * _NODES)
+        level, slope, bend = (float(_WEIGHTS @ part) for part in curvatures)
+        cross = np.outer(along, mean)
+        hessian = level * second + slope * (cross + cross.T) + bend * np.outer(along, along)
+        values, vectors = np.linalg.eigh(hessian)
+        return np.asarray((vectors * np.maximum(values, _LEAST_CURVATURE * level)) @ vectors.T)
+
+
+def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
+    """The mu of Gaussian steps, or the epsilon of others."""
+    if privacy.unit == "rho":
+        raise ValueError("privacy must be in epsilon or mu, not rho")
+    if privacy.neighbors != "replace-one" or privacy.records != 1:
+        raise ValueError("privacy must be for one record replaced")
+    if privacy.mu is not None:
+        return _checks.positive_down("mu", privacy.mu), None
+    epsilon, delta = _checks.positive_down("epsilon", privacy.epsilon), _checks.delta_down(privacy.delta)
+    return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
+
+
+def _shares(plan: Schedule) -> list[Fraction]:
+    """The share of each release, which add up to at most 1."""
+    labels, moments = (Fraction(_checks.fraction("a share", share)) for share in (plan.labels, plan.moments))
+    rest, parts = 1 - labels - moments, plan.steps * (plan.steps + 1) // 2
+    if min(labels, moments, rest) <= 0:
+        raise ValueError("shares must be positive and leave a share for the gradients")
+    return [labels, moments, *(rest * t / parts for t in range(1, plan.steps + 1))]
+
+
+def _check_sizes(model: Model, domain: Ball) -> None:
+    sizes = [domain.radius, model.half_range, *([] if model.bound == math.inf else [model.bound])]
+    center = max(map(abs, np.atleast_1d(domain.center).tolist()))
+    if not (all(1 / _MOST_UNIT <= size <= _MOST_UNIT for size in sizes) and center <= _MOST_UNIT):
+        raise ValueError("radius, center, label_bound and bound must be within 2**-200 and 2**200: use other units")

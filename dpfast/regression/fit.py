@@ -1,0 +1,155 @@
+"""The released fit of a regression."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from dpfast import _checks, _containers
+from dpfast.privacy import Privacy
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Fit:
+    """A released regression. Its attributes are public or already privatised, so further use costs no privacy.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (d,), or (k, d) for k linear predictors
+        In units of the label per unit of the column.
+    intercept : float, or ndarray of shape (k,)
+        0 without an intercept.
+    standard_errors : ndarray, of the shape of `coefficients`
+        The standard errors of the coefficients: of sampling and of the noise for privacy together.
+    intercept_error : float, or ndarray of shape (k,)
+        The standard error of the intercept; 0 without one.
+    privacy : Privacy
+        The guarantee of the whole fit.
+    n : int or None
+        The number of records, if it is public.
+    covariance : ndarray or None
+        The covariance matrix of the errors of the coefficients, and of the intercept as the last one, where known.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> from dpfast.regression import Fit
+    >>> fit = Fit(np.array([2.0, -1.0]), 0.5, np.array([0.1, 0.2]), 0.05, dpf.Privacy(1.0), n=1000)
+    >>> fit
+    <Fit of 1000 records: epsilon = 1 (pure differential privacy) for one record replaced \
+(the number of records is public)
+                   estimate         error      95 % low     95 % high
+    x0                    2           0.1         1.804         2.196
+    x1                   -1           0.2        -1.392        -0.608
+    intercept           0.5          0.05         0.402         0.598>
+    >>> fit.predict([[1.0, 1.0]])
+    array([1.5])
+    >>> fit.interval(0.95).round(3)
+    array([[ 1.804,  2.196],
+           [-1.392, -0.608]])
+    """
+
+    coefficients: Values
+    intercept: float | Values
+    standard_errors: Values
+    intercept_error: float | Values
+    privacy: Privacy
+    n: int | None = None
+    covariance: Values | None = field(default=None)
+
+    def linear_predictor(self, X: ArrayLike) -> Values:
+        """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
+        rows = _containers.matrix("X", X).astype(np.float64)
+        if rows.shape[1] != self.coefficients.shape[-1]:
+            raise ValueError(f"X must have {self.coefficients.shape[-1]} columns, not {rows.shape[1]}")
+        return np.asarray(rows @ self.coefficients.T + self.intercept)
+
+    def predict(self, X: ArrayLike) -> Values:
+        """Predict the labels of rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        return self.linear_predictor(X)
+
+    def interval(self, confidence: float = 0.95) -> Values:
+        """Confidence intervals for the coefficients, each by itself, from `standard_errors` and normal quantiles.
+
+        Parameters
+        ----------
+        confidence : float
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (d, 2), or (k, d, 2)
+            The lower and the upper ends.
+        """
+        return _around(self.coefficients, self.standard_errors, confidence)
+
+    def intercept_interval(self, confidence: float = 0.95) -> Values:
+        """The confidence interval for the intercept, see `interval`: an ndarray of shape (2,), or (k, 2)."""
+        return _around(self.intercept, self.intercept_error, confidence)
+
+    def __repr__(self) -> str:
+        lines = [f"{'':9}{''.join(f'{name:>{_WIDTH}}' for name in _HEADINGS)}"]
+        lines += [
+            f"{name:9}{''.join(f'{_shown(value):>{_WIDTH}}' for value in values)}" for name, values in self._table()
+        ]
+        return f"<{self._title()}\n" + "\n".join(lines) + ">"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("", *_HEADINGS))
+        body = "".join(
+            f"<tr><th>{name}</th>{''.join(f'<td>{_shown(value)}</td>' for value in values)}</tr>"
+            for name, values in self._table()
+        )
+        caption = html.escape(self._title())
+        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _title(self) -> str:
+        records = "" if self.n is None else f" of {self.n} records"
+        return f"{type(self).__name__}{records}: {self.privacy}"
+
+    def _table(self) -> list[tuple[str, list[float]]]:
+        """The name, estimate, error and 95 % interval of each parameter."""
+        d, several = self.coefficients.shape[-1], self.coefficients.ndim > 1
+        estimates, errors = (
+            np.concatenate([np.atleast_2d(slopes), np.reshape(constant, (-1, 1))], axis=1)
+            for slopes, constant in (
+                (self.coefficients, self.intercept),
+                (self.standard_errors, self.intercept_error),
+            )
+        )
+        ends = _around(estimates, errors, 0.95)
+        names = [*(f"x{j}" for j in range(d)), "intercept"]
+        return [
+            (f"{i}: {name}" if several else name, [estimates[i, j], errors[i, j], *ends[i, j]])
+            for i in range(len(estimates))
+            for j, name in enumerate(names)
+        ]
+
+
+_WIDTH = 14
+_HEADINGS = ("estimate", "error", "95 % low", "95 % high")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}"
+
+
+def _around(estimate: Any, error: Any, confidence: float) -> Values:
+    z = float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
+    return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)

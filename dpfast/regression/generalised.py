@@ -1,0 +1,160 @@
+"""Generalised linear models in one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpfast import _checks
+from dpfast.domains import Ball
+from dpfast.privacy import Privacy
+from dpfast.random import RandomSource, bit_generator
+from dpfast.regression.descent import Descent
+from dpfast.regression.fit import Fit
+from dpfast.regression.schedule import Schedule
+from dpfast.spending import spending
+from dpfast.streaming import Chunks, Labelled
+
+
+def glm(
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    model: str = "logistic",
+    radius: float,
+    epsilon: float,
+    delta: float = 0.0,
+    intercept: bool = True,
+    label_bound: float | None = None,
+    bound: float | None = None,
+    center: float | Sequence[float] = 0.0,
+    steps: Schedule | int | str = "auto",
+    start: Fit | None = None,
+    progress: bool = False,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Fit:
+    """Release a generalised linear model, (epsilon, delta)-differentially private for one replaced record (row, label).
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d), or Chunks
+        Private rows: floats, integers or booleans of any strides, a pandas, polars or Arrow table; never modified. n >=
+        1 and d >= 1 are public. Also `dpfast.Chunks` of pairs (X, y) or of tables whose last column is y, with ``y``
+        left out; the chunks are read once for each release.
+    y : array_like of shape (n,)
+        Private labels. Logistic: a label above 0 is positive. Poisson: a label below 0 is 0.
+    model : {"logistic", "poisson", "huber"}
+        "huber": a linear regression with Huber's loss, that is with residuals moved into +-bound in the gradients.
+    radius : float
+        Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
+        rows farther away are moved to it. The noise depends little on it, unless it hides the second moments of the
+        rows.
+    epsilon : float
+        Positive.
+    delta : float
+        0 for a pure guarantee; positive for Gaussian noise, which has less error.
+    intercept : bool
+        False: the linear predictor at the center is 0.
+    label_bound : float
+        Public, for the models "poisson" and "huber": labels are clamped to [0, label_bound] or +-label_bound for their
+        mean, from which the descent starts.
+    bound : float
+        Public, for the model "huber": Huber's constant, in units of the label.
+    center : float or d floats
+        Public: a guess of the mean of the rows.
+    steps : "auto", int or dpfast.regression.Schedule
+        The number of gradients, or the whole schedule. Default: from n, d, epsilon and delta.
+    start : Fit, optional
+        Public, for example an earlier release: where to begin instead.
+    progress : bool
+        Whether to show the progress, if standard error is a terminal.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data; the result does not depend on it.
+
+    Returns
+    -------
+    Fit
+        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
+        `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
+        of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Parameters of a wrong type or out of range, X empty or of a wrong shape, X and y of different lengths; never
+        because of the values in X and y.
+
+    Notes
+    -----
+    Missing values: a row with NaN or an infinity counts as the center; a missing label adds 0 to the gradients.
+    Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
+    Cost: one pass over X for each release, with d**2 products for each row.
+
+    References
+    ----------
+    Bassily, Smith and Thakurta 2014, "Private empirical risk minimization"; Ganesh, Haghifam, Steinke and Thakurta
+    2023, "Faster differentially private convex optimization via second-order methods".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (50_000, 2))
+    >>> y = rng.random(50_000) < 1 / (1 + np.exp(-X @ [2.0, -1.0]))
+    >>> fit = dpf.glm(X, y, radius=1.5, epsilon=1.0, delta=1e-6)
+    >>> bool(np.abs(fit.coefficients - [2, -1]).max() < 0.2), fit.probability([[0.0, 0.0]]).shape
+    (True, (1,))
+    >>> counts = rng.poisson(np.exp(X @ [1.0, -1.0]))
+    >>> fit = dpf.glm(X, counts, model="poisson", label_bound=20, radius=1.5, epsilon=1.0, delta=1e-6)
+    >>> bool(np.abs(fit.coefficients - [1, -1]).max() < 0.1)
+    True
+    """
+    _checks.flag("progress", progress)
+    bit_generator(rng)
+    _checks.threads(workers)
+    domain = Ball(radius, center=center)
+    privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))
+    records, n, d = _records(X, y)
+    descent = Descent(
+        model,
+        n=_checks.records(n),
+        d=d,
+        domain=domain,
+        privacy=privacy,
+        intercept=intercept,
+        label_bound=label_bound,
+        bound=bound,
+        steps=steps,
+        start=start,
+    )
+    with spending(descent.privacy_profile, label=f"<glm, {model}, of rows in a {domain}: {descent.privacy}>"):
+        while descent.mechanism is not None:
+            _show(descent, progress)
+            descent.advance(descent.mechanism(records, rng=rng, workers=workers))
+        _show(descent, progress)
+    return descent.result
+
+
+def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int]:
+    """The records, and the numbers of records and of columns."""
+    if isinstance(X, Chunks) and y is None:
+        pieces = [(len(piece), piece.columns) for piece in map(Labelled.of, X)]
+        if not pieces:
+            raise ValueError("X has no pieces: the first piece gives the number of columns")
+        return X, sum(n for n, _ in pieces), pieces[0][1]
+    if y is None and not isinstance(X, tuple):
+        raise TypeError("y must be given, the labels, unless X is dpfast.Chunks of pairs (X, y)")
+    records = Labelled.of(X if y is None else (X, y))
+    return records, len(records), records.columns
+
+
+def _show(descent: Descent, progress: bool) -> None:
+    if progress and sys.stderr.isatty():
+        end = "\n" if descent.mechanism is None else ""
+        print(f"\rrelease {descent.done} of {descent.total}", end=end, file=sys.stderr, flush=True)

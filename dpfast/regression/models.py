@@ -1,0 +1,198 @@
+"""Generalised linear models: their residuals, and what a descent needs of them beyond gradients."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from dpfast import _checks
+from dpfast.regression.fit import Fit
+
+Values = NDArray[np.float64]
+
+_MOST_PREDICTOR = 700.0  # whose exponential is finite
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LogisticFit(Fit):
+    """A released logistic regression, see `Fit`: the linear predictor is the log-odds of a positive label."""
+
+    def probability(self, X: ArrayLike) -> Values:
+        """The probability of a positive label, for rows of shape (m, d): an ndarray of shape (m,)."""
+        return np.asarray(expit(self.linear_predictor(X)))
+
+    def predict(self, X: ArrayLike) -> Values:
+        """The more probable label, 0.0 or 1.0, for rows of shape (m, d): an ndarray of shape (m,)."""
+        return np.asarray(self.linear_predictor(X) > 0, dtype=np.float64)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PoissonFit(Fit):
+    """A released Poisson regression, see `Fit`: the linear predictor is the logarithm of the mean of a label."""
+
+    def predict(self, X: ArrayLike) -> Values:
+        """The mean of a label, for rows of shape (m, d): an ndarray of shape (m,)."""
+        return np.asarray(np.exp(np.minimum(self.linear_predictor(X), _MOST_PREDICTOR)))
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """A model of the label given the linear predictor; all parameters are public."""
+
+    name: ClassVar[str]
+    fit: ClassVar[type[Fit]] = Fit
+    bound = math.inf  # of a residual
+
+    @property
+    def unit(self) -> float:
+        """The unit of linear predictors."""
+        return 1.0
+
+    @property
+    @abstractmethod
+    def half_range(self) -> float:
+        """Half the length of the interval of labels, around `middle`, whose mean is released."""
+
+    @property
+    @abstractmethod
+    def middle(self) -> float: ...
+
+    @abstractmethod
+    def link(self, mean: float) -> float:
+        """The linear predictor without columns for this mean of the labels."""
+
+    @abstractmethod
+    def clamped(self, mean: float, deviation: float) -> float:
+        """A mean of labels with noise of this standard deviation, moved to where `link` and `rate` are safe."""
+
+    @abstractmethod
+    def rate(self, mean: float) -> float:
+        """The length of a step in units of the gradient, where the transformed rows have unit second moments."""
+
+    def size(self, mean: float) -> float:
+        """The size of a residual, in which gradients are clipped."""
+        return 1.0
+
+    @abstractmethod
+    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
+        """The derivative of the mean by the linear predictor, and its first and second derivatives."""
+
+    def variance(self) -> float | None:
+        """The variance of a residual for the errors of the fit; None if it is the derivative of the mean."""
+        return None
+
+
+@dataclass(frozen=True)
+class Logistic(Model):
+    """Labels are positive, 1, or not, 0."""
+
+    name: ClassVar[str] = "logistic"
+    fit: ClassVar[type[Fit]] = LogisticFit
+    middle = half_range = 0.5
+
+    def link(self, mean: float) -> float:
+        return math.log(mean / (1 - mean))
+
+    def clamped(self, mean: float, deviation: float) -> float:
+        margin = min(0.5, 5 * deviation + 0.01)
+        return min(max(mean, margin), 1 - margin)
+
+    def rate(self, mean: float) -> float:
+        return min(1.6 / (mean * (1 - mean)), 12.0)
+
+    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
+        probability = expit(t)
+        w = probability * (1 - probability)
+        return w, w * (1 - 2 * probability), w * (1 - 6 * w)
+
+
+@dataclass(frozen=True)
+class Poisson(Model):
+    """Labels are counts; for their mean they are clamped to [0, label_bound]."""
+
+    label_bound: float
+    name: ClassVar[str] = "poisson"
+    fit: ClassVar[type[Fit]] = PoissonFit
+
+    @property
+    def middle(self) -> float:
+        return self.label_bound / 2
+
+    @property
+    def half_range(self) -> float:
+        return self.label_bound / 2
+
+    def link(self, mean: float) -> float:
+        return math.log(mean)
+
+    def clamped(self, mean: float, deviation: float) -> float:
+        return min(max(mean, 2 * deviation, 0.01), self.label_bound)
+
+    def rate(self, mean: float) -> float:
+        return 1 / mean
+
+    def size(self, mean: float) -> float:
+        return 3 * math.sqrt(mean)
+
+    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
+        w = np.exp(np.clip(t, -_MOST_PREDICTOR, _MOST_PREDICTOR / 2))
+        return w, w, w
+
+
+@dataclass(frozen=True)
+class Huber(Model):
+    """Labels are numbers, clamped to +-label_bound for their mean; residuals are moved into +-bound.
+
+    Errors take 3/4 of the residuals as within +-bound, and half of bound**2 as their mean square: a little more than
+    for normal errors with 0.75 of bound as standard deviation, or for Student's t with 2 degrees of freedom and 1.5 as
+    bound.
+    """
+
+    label_bound: float
+    bound: float
+    name: ClassVar[str] = "huber"
+    middle = 0.0
+
+    @property
+    def unit(self) -> float:
+        return max(self.label_bound, self.bound)
+
+    @property
+    def half_range(self) -> float:
+        return self.label_bound
+
+    def link(self, mean: float) -> float:
+        return mean
+
+    def clamped(self, mean: float, deviation: float) -> float:
+        return min(max(mean, -self.label_bound), self.label_bound)
+
+    def rate(self, mean: float) -> float:
+        return 2.0
+
+    def size(self, mean: float) -> float:
+        return self.bound
+
+    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
+        return np.full_like(t, 0.75), np.zeros_like(t), np.zeros_like(t)
+
+    def variance(self) -> float | None:
+        return self.bound * self.bound / 2
+
+
+def model_of(name: str, label_bound: float | None, bound: float | None) -> Model:
+    """The model of this name; checks that exactly the bounds that it needs are given."""
+    _checks.choice("model", name, ("logistic", "poisson", "huber"))
+    for given, value, models in (("label_bound", label_bound, ("poisson", "huber")), ("bound", bound, ("huber",))):
+        if (value is None) == (name in models):
+            raise TypeError(f"{given} must be given for the models {', '.join(models)}, and for them only")
+    if name == "logistic":
+        return Logistic()
+    most = _checks.positive("label_bound", label_bound)
+    return Poisson(most) if name == "poisson" else Huber(most, _checks.positive("bound", bound))

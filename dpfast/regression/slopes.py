@@ -1,0 +1,468 @@
+"""Theil-Sen regression: the median of slopes through pairs of records, then the median of the residuals."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from dpfast import _checks, _containers
+from dpfast._kernels import _slopes
+from dpfast._threads import each
+from dpfast.grid import FloatGrid, Grid, Points, check_points
+from dpfast.laws import Law
+from dpfast.mechanisms import InverseSensitivity, Mechanism
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource, bit_generator
+from dpfast.regression.fit import Fit
+from dpfast.statistics import Median, Quantile
+from dpfast.streaming import Chunks, Labelled, Reading
+
+Values = NDArray[np.float64]
+Decode: TypeAlias = Callable[[ArrayLike], Values]
+
+_SLOPE_SHARE = Fraction(2, 3)  # of epsilon; the intercept has the rest
+_SPREAD_SHARE = Fraction(1, 4)  # of that of the slope, for its standard error
+# The spread is that of the slopes within this distance of ranks from the median, times epsilon, or in deviations.
+_LEAST_RADIUS, _DEVIATIONS = 12, 2
+_NORMAL = 1.959963984540054  # the 0.975-quantile
+_FEWEST, _MOST = 10, 100  # matchings for "auto"
+_SLOPES = 2**22  # for "auto", unless the fewest matchings have more
+
+
+@dataclass(frozen=True, repr=False)
+class TheilSen(Mechanism):
+    """Release the slope and the intercept of a line by medians, epsilon-differentially private.
+
+    The slope is the median of the slopes through pairs of records, and the intercept the median of ``y - slope * x``,
+    by `InverseSensitivity` with 2/3 and 1/3 of epsilon. Neighbours: one replaced record, all others in the same places;
+    the number of records is public. A record is a pair of numbers: a call takes a tuple (x, y) of two vectors, or an
+    array of shape (n, 2).
+
+    Parameters
+    ----------
+    slope_grid, intercept_grid : Grid or FloatGrid
+        The possible releases. On a `FloatGrid`, the default, n epsilon must be at least 300: with less, a release may
+        be any float.
+    epsilon : float
+        Positive; rounded down to a double.
+    matchings : int or "auto"
+        k, at least 1: every record is in one pair of each matching (but for one record, if n is odd), each time with
+        another partner, so that there are at most n - 1 matchings (n for odd n); a larger k means all of them. The
+        noise does not depend on k. The variance of sampling does: for normal x and errors it is (1.10 + 3.84 / k) / n,
+        in units of the variance of the errors over that of x, where least squares has 1 / n. "auto": 2**22 / n, but at
+        least 10 and at most 100.
+    standard_error : bool
+        Whether also to release the standard error of the slope, with a quarter of its share of epsilon: the slope plus
+        and minus 1.96 of them contains the population slope with a probability of 95 %, if errors are independent of
+        x. It needs n epsilon of about 600 (`check_records` raises an error for less), and the noise of the slope is
+        4/3 times as large.
+    missing : float or "half"
+        The slope of a pair of records with the same x, or with a missing or an infinite x. "half": the least or the
+        greatest point of the grid, by a public sequence that has both equally often, which does not move the median.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From the constructor: a wrong parameter. From a call, once n is known: fewer than two records, or too few for a
+        standard error.
+
+    Notes
+    -----
+    Privacy: pairs are made by position, so one record changes at most k of the slopes, and their median is released
+    with epsilon / k for each slope (docs/proofs/theil-sen.md). A slope is a quotient of two differences in doubles, a
+    function of two records; the grid rounds it, and infinite ones go to its ends. Missing residuals go to
+    both ends of the grid. Records in a public order that follows y, as in a sorted file, do not harm: pairs are of all
+    distances.
+    Cost: n k / 2 slopes and the selection of their median, 8 bytes for each.
+
+    References
+    ----------
+    Theil 1950; Sen 1968; Alabi, McMillan, Sarathy, Smith and Vadhan 2022, "Differentially private simple linear
+    regression", for the matchings.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=10_000)
+    >>> line = dpf.TheilSen(epsilon=1.0)(np.stack([x, 1 + 2 * x + rng.standard_t(2, 10_000)], axis=1))
+    >>> bool(np.abs(line - [2, 1]).max() < 0.2)
+    True
+    """
+
+    slope_grid: Points = field(default_factory=FloatGrid)
+    intercept_grid: Points = field(default_factory=FloatGrid)
+    epsilon: float = field(kw_only=True)
+    matchings: int | str = field(kw_only=True, default="auto")
+    standard_error: bool = field(kw_only=True, default=False)
+    missing: float | str = field(kw_only=True, default="half")
+
+    ordered: ClassVar[bool] = True  # pairs are made by position
+
+    def __post_init__(self) -> None:
+        check_points(self.slope_grid)
+        check_points(self.intercept_grid)
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        if self.matchings != "auto":
+            if isinstance(self.matchings, str):
+                raise ValueError(f"matchings must be an integer or 'auto', not {self.matchings!r}")
+            object.__setattr__(self, "matchings", _checks.whole("matchings", self.matchings, least=1))
+        object.__setattr__(self, "standard_error", _checks.flag("standard_error", self.standard_error))
+        if self.missing != "half":
+            if isinstance(self.missing, str):
+                raise ValueError(f"missing must be a number or 'half', not {self.missing!r}")
+            object.__setattr__(self, "missing", _checks.real("missing", self.missing))
+        self._shares  # noqa: B018  # reject an epsilon that is too small for shares
+
+    @cached_property
+    def _shares(self) -> tuple[float, float, float]:
+        """The parts of epsilon for the slope, the intercept and the spread, rounded down; the last may be 0."""
+        total = Fraction(self.epsilon)
+        slopes = _SLOPE_SHARE * total
+        spread = _SPREAD_SHARE * slopes if self.standard_error else Fraction(0)
+        rest = _checks.positive_down("epsilon", slopes - spread), _checks.positive_down("epsilon", total - slopes)
+        return *rest, _checks.positive_down("epsilon", spread) if spread else 0.0
+
+    def matching_count(self, n: SupportsIndex) -> int:
+        """The number k of matchings for n records. Public."""
+        n = _checks.whole("n", n, least=2)
+        wanted = min(max(_SLOPES // n, _FEWEST), _MOST) if self.matchings == "auto" else int(self.matchings)
+        return min(wanted, _turns(n))
+
+    def _plan(self, n: int) -> _Plan:
+        """The steps for n records, public. One record changes k slopes, so each has a share of 1 / k."""
+        (slope, intercept, spread), k = self._shares, self.matching_count(n)
+        released = partial(InverseSensitivity, selection="exponential")  # of bounded range, see `privacy_profile`
+        for_slope = released(Median(), grid=self.slope_grid, epsilon=_part(slope, k))
+        for_intercept = released(Median(), grid=self.intercept_grid, epsilon=intercept)
+        if not self.standard_error:
+            return _Plan(for_slope, for_intercept)
+        slopes, part = k * (n // 2), _part(spread, k)
+        sampling = math.sqrt(slopes * (1 + 2 * (k - 1) / 9)) / 2
+        radius = max(_LEAST_RADIUS / part, _DEVIATIONS * sampling)
+        if radius > slopes / 4:
+            raise ValueError(f"{n} records are too few for a standard error at epsilon={self.epsilon!r}")
+        level = Quantile(2 * radius / slopes)
+        for_spread = released(level, grid=_magnitudes(self.slope_grid), epsilon=part)
+        return _Plan(
+            for_slope, for_intercept, for_spread, _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
+        )
+
+    @property
+    def dimensions(self) -> int:
+        return 2
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.epsilon)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return PrivacyProfile(self.privacy, tuple(("bounded-range", share, 1) for share in self._shares if share))
+
+    def __repr__(self) -> str:
+        pairs = "pairs" if self.matchings == "auto" else f"pairs in {self.matchings} matchings"
+        error = " with its standard error" if self.standard_error else ""
+        return (
+            f"<TheilSen release of a line by medians: slope of {pairs}{error}, on {self.slope_grid}; intercept on "
+            f"{self.intercept_grid}: {self.privacy}>"
+        )
+
+    def check_records(self, n: int) -> int:
+        if n < 2:
+            raise ValueError(f"a line needs at least two records, not {n}")
+        self._plan(n)
+        return n
+
+    def reading(self) -> Reading:
+        raise TypeError("pairs are made by position, which requires all records in their order: use Chunks")
+
+    def _read(self, x: Any, workers: int) -> tuple[_Plan, _Lines]:
+        """The plan for the records and the slopes of their pairs."""
+        threads, (rows, labels) = _checks.threads(workers), _columns(x)
+        n = self.check_records(len(labels))
+        ends = (-math.inf, math.inf) if self.missing == "half" else (float(self.missing),) * 2
+        return self._plan(n), _Lines(
+            rows, labels, slopes_of_pairs(rows, labels, self.matching_count(n), ends, threads), threads
+        )
+
+    def __call__(self, x: Any, *, rng: RandomSource = None, workers: int = 1) -> Values:
+        source, (plan, lines) = bit_generator(rng), self._read(x, workers)
+        slope = plan.slope(lines.slopes, rng=source, workers=lines.threads)
+        rest = [
+            scale * step(records, rng=source, workers=lines.threads)
+            for step, records, scale in plan.given(lines, slope)
+        ]
+        return np.array([slope, *rest])
+
+    def law(self, x: Any, *, workers: int = 1) -> TheilSenLaw:
+        """The exact law of the release. PRIVATE."""
+        plan, lines = self._read(x, workers)
+        law = plan.slope.law(lines.slopes, workers=lines.threads)
+
+        def given(slope: float) -> list[Law]:
+            return [step.law(records, workers=lines.threads) for step, records, _ in plan.given(lines, slope)]
+
+        return TheilSenLaw(law, given, plan.decodes)
+
+
+class _Lines(NamedTuple):
+    """The records, and the slopes of their pairs."""
+
+    x: Values
+    y: Values
+    slopes: Values
+    threads: int
+
+    def residuals(self, slope: float) -> Values:
+        """Y - slope * x, with NaN at both ends of the line."""
+        with np.errstate(all="ignore"):  # overflow to infinity, NaN
+            found = self.y - slope * self.x
+        _slopes.ends(np.flatnonzero(np.isnan(found)), -math.inf, math.inf, found)
+        return found
+
+    def distances(self, slope: float) -> Values:
+        """The distances of the slopes from one."""
+        with np.errstate(over="ignore"):
+            return np.abs(self.slopes - slope)
+
+
+class _Plan(NamedTuple):
+    """The mechanisms of the slope, of the intercept and of the spread of the slopes, and the factor of its error."""
+
+    slope: InverseSensitivity
+    intercept: InverseSensitivity
+    spread: InverseSensitivity | None = None
+    scale: float = 1.0
+
+    def given(self, lines: _Lines, slope: float) -> list[tuple[InverseSensitivity, Values, float]]:
+        """The steps after the slope: a mechanism, the values for it, and the factor of its release."""
+        steps = [(self.intercept, lines.residuals(slope), 1.0)]
+        return steps if self.spread is None else [*steps, (self.spread, lines.distances(slope), self.scale)]
+
+    @property
+    def decodes(self) -> list[Decode]:
+        """Convert the codes of each released number to its values."""
+        decodes: list[Decode] = [self.slope.grid.decode, self.intercept.grid.decode]
+        return decodes if self.spread is None else [*decodes, self._error]
+
+    def _error(self, codes: ArrayLike) -> Values:
+        assert self.spread is not None
+        return self.scale * self.spread.grid.decode(codes)
+
+
+class TheilSenLaw(Law):
+    """The law of a line: vectors of the codes of its slope, its intercept and, if released, the spread of the slopes.
+
+    Parameters
+    ----------
+    slopes : NestedIntervals
+        Of the slope.
+    given : callable
+        ``given(slope)`` returns the laws of the other entries, given the released slope.
+    decodes : sequence of callable
+        Convert the codes of each entry to values.
+    """
+
+    def __init__(self, slopes: Law, given: Callable[[float], list[Law]], decodes: Sequence[Decode]) -> None:
+        self._slopes, self._decodes = slopes, decodes
+        self._given = lru_cache(maxsize=1)(lambda code: given(slopes.value(code)))
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        flat = codes.reshape(-1, codes.shape[-1])
+        logs = self._slopes.logpmf(flat[:, 0])
+        for slope in np.unique(flat[logs > -math.inf, 0]).tolist():
+            [inside] = np.nonzero(flat[:, 0] == slope)
+            for law, column in zip(self._given(slope), flat[inside, 1:].T, strict=True):
+                logs[inside] += law.logpmf(column)
+        return logs.reshape(codes.shape[:-1])
+
+    def outcomes(self) -> NDArray[np.int64]:
+        axes = [self._slopes.outcomes(), *(law.outcomes() for law in self._given(0))]
+        _checks.outcomes(math.prod(map(len, axes)))
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+    def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
+        source = bit_generator(rng)
+        if size is None:
+            slope = self._slopes.sample(rng=source)
+            return np.array([slope, *(law.sample(rng=source) for law in self._given(slope))])
+        shape = _checks.shape(size)
+        draws = [self.sample(rng=source) for _ in range(math.prod(shape))]
+        return np.array(draws, dtype=np.int64).reshape(*shape, len(self._decodes))
+
+    def value(self, k: ArrayLike) -> Any:
+        columns = np.moveaxis(_containers.integers("k", k), -1, 0)
+        return np.stack([decode(column) for decode, column in zip(self._decodes, columns, strict=True)], axis=-1)
+
+
+def slopes_of_pairs(x: Values, y: Values, matchings: int, ends: tuple[float, float], threads: int = 1) -> Values:
+    """The slopes of the pairs of `matchings` rounds of a round-robin tournament of the records, spread evenly.
+
+    Pairs without a slope get one of the two `ends`, by their public index.
+    """
+    pairs, turns = len(x) // 2, _turns(len(x))
+    slopes = np.empty((matchings, pairs))
+
+    def fill(j: int) -> None:
+        _slopes.slopes(x, y, j * turns // matchings, j * pairs, *ends, slopes[j])
+
+    each(fill, range(matchings), threads)
+    return slopes.reshape(-1)
+
+
+def _turns(n: int) -> int:
+    """The number of rounds of a tournament of n: every two records are a pair in one of them."""
+    return n - 1 + n % 2
+
+
+def _columns(x: Any) -> tuple[Values, Values]:
+    """The vectors of x and y as doubles."""
+    pieces = [_labelled(piece) for piece in (x if isinstance(x, Chunks) else (x,))]
+    parts = [np.stack([piece.rows[:, 0], piece.labels]).astype(np.float64) for piece in pieces]
+    rows, labels = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
+    return rows, labels
+
+
+def _labelled(x: Any) -> Labelled:
+    """A piece of records, whose x may be a vector."""
+    if isinstance(x, tuple) and len(x) == 2 and getattr(x[0], "ndim", 1) == 1:
+        x = _containers.vector("x", x[0])[:, np.newaxis], x[1]
+    records = Labelled.of(x)
+    if records.columns != 1:
+        raise ValueError(f"a line has one x for each y, not {records.columns} columns")
+    return records
+
+
+def _part(epsilon: float, k: int) -> float:
+    """The share of one of k slopes, rounded down."""
+    return _checks.positive_down("epsilon", Fraction(epsilon) / k)
+
+
+def _magnitudes(grid: Points) -> Points:
+    """The points for distances of slopes on a grid."""
+    if isinstance(grid, FloatGrid):
+        return FloatGrid(grid.digits, resolution=grid.resolution, lower=0.0)
+    return Grid(0.0, min(grid.upper - grid.lower, sys.float_info.max / 2), step=grid.step)
+
+
+@lru_cache
+def _half_width(sampling: float, noise: float) -> float:
+    """The distance in ranks within which the slope is from the population slope with probability 95 %.
+
+    Two errors add up: that of sampling, normal with deviation `sampling`, and that of the mechanism, of density ``exp(-
+    |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1
+    / 12 (docs/proofs/theil-sen.md).
+    """
+    t = np.linspace(-12, 12, 241)
+    weights = np.exp(-np.abs(t))
+    weights /= weights.sum()
+    widths = np.maximum(1 + t[::6] / _LEAST_RADIUS, 0.0)[:, np.newaxis]
+
+    def excess(width: float) -> float:
+        beyond = 2 * ndtr((t * noise - width * widths) / sampling) @ weights
+        return float(weights[::6] @ beyond / weights[::6].sum()) - 0.05
+
+    return float(brentq(excess, 0.0, 10 * (sampling + noise)))
+
+
+def theil_sen(
+    x: ArrayLike | Chunks,
+    y: ArrayLike | None = None,
+    *,
+    epsilon: float,
+    slope_bounds: tuple[float, float] | None = None,
+    intercept_bounds: tuple[float, float] | None = None,
+    matchings: int | str = "auto",
+    standard_error: bool = False,
+    missing: float | str = "half",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Fit:
+    """Fit a line by the medians of slopes and of residuals (Theil and Sen), epsilon-differentially private.
+
+    Neighbours: one replaced record, all others in the same places; the number of records is public. Outliers hardly
+    move the fit, and it needs no bounds if n epsilon is at least 300.
+
+    Parameters
+    ----------
+    x, y : array_like of shape (n,)
+        Private data, n >= 2; never modified. Also `dpfast.Chunks` of pairs (x, y) or of tables of two columns for x,
+        without y.
+    epsilon : float
+        Positive: 2/3 of it for the slope, 1/3 for the intercept.
+    slope_bounds, intercept_bounds : tuple of two floats, optional
+        Public ranges, for few records: short for a `Grid` of `TheilSen`. Default: all floats of 25 significant bits,
+        and multiples of 3.6e-12 below 6.1e-5 (`FloatGrid`).
+    matchings, standard_error, missing
+        See `TheilSen`.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data, -1 for one per core; the result does not depend on it.
+
+    Returns
+    -------
+    Fit
+        With one coefficient. Its standard error is NaN without `standard_error`, and that of the intercept always.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See `TheilSen`; x and y of different lengths.
+
+    Notes
+    -----
+    Privacy and cost: one release by `TheilSen` (docs/proofs/theil-sen.md).
+
+    References
+    ----------
+    See `TheilSen`.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> years = rng.uniform(0, 30, 10_000)
+    >>> pay = 30_000 + 1_000 * years + 5_000 * rng.standard_t(2, 10_000)
+    >>> fit = dpf.theil_sen(years, pay, epsilon=1.0)
+    >>> bool(abs(fit.coefficients[0] - 1_000) < 50), abs(fit.intercept - 30_000) < 1_000
+    (True, True)
+    >>> fit = dpf.theil_sen(years, pay, epsilon=1.0, standard_error=True)
+    >>> low, high = fit.interval(0.95)[0].tolist()
+    >>> 950 < low < 1_000 < high < 1_050
+    True
+    """
+    mechanism = TheilSen(
+        _grid(slope_bounds, "slope_bounds"),
+        _grid(intercept_bounds, "intercept_bounds"),
+        epsilon=epsilon,
+        matchings=matchings,
+        standard_error=standard_error,
+        missing=missing,
+    )
+    if y is None and not isinstance(x, Chunks):
+        raise TypeError("y is needed, unless x is Chunks of pairs (x, y)")
+    records: Any = x if y is None else (x, y)
+    slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()
+    error = errors[0] if errors else math.nan
+    return Fit(np.array([slope]), intercept, np.array([error]), math.nan, mechanism.privacy, n=_length(x))
+
+
+def _grid(bounds: tuple[float, float] | None, name: str) -> Points:
+    return FloatGrid() if bounds is None else Grid(*_checks.pair(name, bounds))
+
+
+def _length(x: Any) -> int:
+    return sum(len(_labelled(piece)) for piece in x) if isinstance(x, Chunks) else len(x)

@@ -1,0 +1,74 @@
+"""Records of a row and a label each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from dpfast import _containers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labelled:
+    """n records of a row and a label each.
+
+    Mechanisms and states of such records take a pair (X, y), which must be a tuple, or a matrix whose last column has
+    the labels (a table, for example).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    labels : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from dpfast.streaming import Labelled
+    >>> records = Labelled.of(([[1.0, 2.0], [3.0, 4.0]], [0, 1]))
+    >>> len(records), records[1:].rows, records[1:].labels
+    (2, array([[3., 4.]]), array([1.]))
+    >>> Labelled.of([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]).labels
+    array([0., 1.])
+    """
+
+    rows: NDArray[Any]
+    labels: NDArray[Any]
+
+    ndim: ClassVar[int] = 2
+
+    @classmethod
+    def of(cls, x: Any) -> Labelled:
+        """Convert a pair (X, y) or a matrix of at least two columns. Checks shapes and dtypes only."""
+        if isinstance(x, tuple) and len(x) == 2:
+            return cls.pair(x)
+        if isinstance(x, Labelled):
+            return x
+        rows = _containers.matrix("X", x)
+        if rows.shape[1] < 2:
+            raise ValueError("records must be a pair (X, y), or rows of at least two columns whose last one is y")
+        return cls(rows[:, :-1], rows[:, -1])
+
+    @classmethod
+    def pair(cls, x: Any) -> Labelled:
+        """Convert a pair (X, y) of array_likes."""
+        if not isinstance(x, tuple) or len(x) != 2:
+            raise TypeError(f"x must be a pair (X, y) of rows and labels, not {type(x).__name__}")
+        rows, labels = _containers.matrix("X", x[0]), _containers.vector("y", x[1])
+        if len(rows) != len(labels):
+            raise ValueError(f"X and y must be equally long, not {len(rows)} and {len(labels)}")
+        return cls(rows, labels)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, places: slice | NDArray[Any]) -> Labelled:
+        return Labelled(self.rows[places], self.labels[places])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} private records of {self.columns} columns and a label>"
+
+    @property
+    def columns(self) -> int:
+        """The number of columns d of the rows."""
+        return int(self.rows.shape[1])

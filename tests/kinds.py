@@ -1,0 +1,52 @@
+"""The type of the outcome of a call, by all that is public about it."""
+
+import contextlib
+import signal
+import warnings
+
+import numpy as np
+from numpy.random import PCG64
+
+
+class TookTooLong(Exception):
+    """A call did not end."""
+
+
+@contextlib.contextmanager
+def ended_within(seconds):
+    """Raise an error in the main thread, between two steps of Python, after this much processor time."""
+
+    def stop(*_):
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def kind_of(released):
+    """The type of a release, by all that is public about it."""
+    if released is None:
+        return "None"
+    if isinstance(released, list):
+        return "list", str(released), (), True
+    if isinstance(released, tuple):
+        return "tuple", str([kind_of(part) for part in released]), (), True
+    array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
+    finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
+    return type(released).__name__, array.dtype.str, array.shape, finite
+
+
+def outcome(job, records, seed=0, seconds=30.0):
+    """The type of the outcome of a call: of its value, or the exception and its message; warnings are exceptions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            with ended_within(seconds):
+                return kind_of(job.run(records, PCG64(seed)))
+        except Exception as error:
+            return type(error).__name__, str(error)

@@ -1,0 +1,254 @@
+"""Generalised linear models: composition, accuracy, awkward data, engines."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.random import PCG64
+from scipy.special import expit
+
+import dpfast as dpf
+from dpfast.domains import Ball
+from dpfast.regression import Descent, Fit, GradientSums, LogisticFit, PoissonFit, Schedule, schedule
+
+RNG = np.random.default_rng(0)
+N = 20_000
+SLOPES = np.array([1.5, -1.0, 0.5])
+ROWS = RNG.normal(size=(N, 3))
+LABELS = RNG.random(N) < expit(ROWS @ SLOPES + 0.3)
+COUNTS = RNG.poisson(np.exp(ROWS @ SLOPES / 4 + 0.5))
+NUMBERS = ROWS @ SLOPES + 2 + RNG.standard_t(2, size=N)
+MODELS = {
+    "logistic": (LABELS, {}, SLOPES, 0.3),
+    "poisson": (COUNTS, {"model": "poisson", "label_bound": 30.0}, SLOPES / 4, 0.5),
+    "huber": (NUMBERS, {"model": "huber", "label_bound": 20.0, "bound": 1.5}, SLOPES, 2.0),
+}
+
+
+def descent(**options):
+    options = {"n": 1000, "d": 2, "domain": Ball(3.0), "privacy": dpf.Privacy(1.0, 1e-6)} | options
+    return Descent(options.pop("model", "logistic"), **options)
+
+
+def finished(made, X, y, seed=1):
+    """The descent after all releases, and its mechanisms."""
+    mechanisms = []
+    while made.mechanism is not None:
+        mechanisms.append(made.mechanism)
+        made.advance(made.mechanism((X, y), rng=PCG64(seed + made.done)))
+    return made, mechanisms
+
+
+def spent(mechanisms):
+    """The square of mu, or epsilon, of releases together, exactly."""
+    if mechanisms[0].mu:
+        return sum(Fraction(mechanism.privacy_profile.mu) ** 2 for mechanism in mechanisms)
+    return sum(Fraction(mechanism.epsilon) for mechanism in mechanisms)
+
+
+class TestComposition:
+    @pytest.mark.parametrize("steps", ["auto", 1, 7, Schedule(0.1, 0.3, 3, 1.0, 0.5)])
+    @pytest.mark.parametrize("privacy", [dpf.Privacy(1.0, 1e-6), dpf.Privacy(0.7), dpf.Privacy(mu=0.1)])
+    def test_releases_add_up_to_the_whole(self, privacy, steps):
+        """Also the control: with one gradient more they exceed it."""
+        made, mechanisms = finished(descent(privacy=privacy, steps=steps), ROWS[:1000, :2], LABELS[:1000])
+        whole = made.privacy_profile
+        most = whole.mu_squared if whole.mu else Fraction(privacy.epsilon)
+        assert most * (1 - Fraction(1, 2**40)) <= spent(mechanisms) <= most
+        assert spent([*mechanisms, mechanisms[-1]]) > most
+        assert len(mechanisms) == made.total == made.done == 2 + made.schedule.steps
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_one_charge(self, delta):
+        with dpf.Ledger(1.0, delta) as ledger:
+            dpf.glm(ROWS, LABELS, radius=4.0, epsilon=1.0, delta=delta)
+        [charge] = ledger.charges
+        assert charge.profile.privacy == dpf.Privacy(1.0, delta)
+        assert (charge.profile.mu is not None) == (delta > 0)
+
+    def test_the_mean_of_the_labels(self):
+        """Its sensitivity is attained by labels at the ends of their interval, and by no others exceeded."""
+        for model, options, low, high in (
+            ("logistic", {}, 0.0, 1.0),
+            ("poisson", {"label_bound": 8.0}, 0.0, 8.0),
+            ("huber", {"label_bound": 8.0, "bound": 1.0}, -8.0, 8.0),
+        ):
+            mechanism = descent(model=model, privacy=dpf.Privacy(1e5), **options).mechanism
+            assert 2 * mechanism.clip == high - low
+            means = [mechanism((np.zeros((100, 2)), np.full(100, y))) for y in (low, high, -np.inf, 1e9, np.nan)]
+            middle = (low + high) / 2
+            assert np.allclose(middle - np.ravel(means), [low, high, low, high, middle], atol=1e-2)
+
+    def test_schedules(self):
+        for privacy in (dpf.Privacy(mu=0.2), dpf.Privacy(1.0)):
+            steps = [schedule(n, 11, privacy).steps for n in (1, 100, 10**4, 10**6, 10**12)]
+            assert steps == sorted(steps)
+            assert (steps[0], steps[-1]) == (1, 16)
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_near_the_truth(self, model, delta):
+        y, options, slopes, constant = MODELS[model]
+        fit = dpf.glm(ROWS, y, radius=5.0, epsilon=3.0, delta=delta, rng=PCG64(3), **options)
+        assert np.abs(fit.coefficients - slopes).max() < 0.25
+        assert abs(fit.intercept - constant) < 0.25
+        assert type(fit) is {"logistic": LogisticFit, "poisson": PoissonFit, "huber": Fit}[model]
+        assert (np.abs(fit.coefficients - slopes) < 6 * fit.standard_errors).all()
+        assert (fit.standard_errors < 0.2).all()
+
+    def test_almost_no_noise_is_the_maximum_likelihood_estimate(self):
+        options = {"radius": 6.0, "epsilon": 1e6, "delta": 1e-6, "steps": Schedule(0.02, 0.2, 16, 50.0, 0.3)}
+        fit = dpf.glm(ROWS, LABELS, **options)
+        design, theta = np.column_stack([ROWS, np.ones(N)]), np.zeros(4)
+        for _ in range(20):
+            p = expit(design @ theta)
+            theta += np.linalg.solve((design * (p * (1 - p))[:, None]).T @ design, design.T @ (LABELS - p))
+        errors = np.append(fit.standard_errors, fit.intercept_error)
+        information = np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)
+        assert np.allclose(np.append(fit.coefficients, fit.intercept), theta, atol=0.01)
+        assert np.allclose(errors, np.sqrt(np.diag(information)), rtol=0.05)
+
+    def test_units_and_centers_do_not_matter(self):
+        options = {"epsilon": 1.0, "delta": 1e-6}
+        plain = dpf.glm(ROWS, LABELS, radius=4.0, rng=PCG64(2), **options)
+        scaled = dpf.glm(ROWS * 1024 + 2.0**20, LABELS, radius=4096.0, center=2.0**20, rng=PCG64(2), **options)
+        assert np.allclose(scaled.coefficients * 1024, plain.coefficients, rtol=1e-5)
+        assert np.allclose(scaled.intercept + 2.0**20 * scaled.coefficients.sum(), plain.intercept, atol=1e-3)
+        assert np.allclose(scaled.standard_errors * 1024, plain.standard_errors, rtol=1e-3)
+
+    def test_no_intercept(self):
+        y = RNG.random(N) < expit(ROWS @ SLOPES)
+        fit = dpf.glm(ROWS, y, radius=4.0, epsilon=3.0, delta=1e-6, intercept=False, rng=PCG64(2))
+        assert fit.intercept == 0.0 == fit.intercept_error
+        assert np.abs(fit.coefficients - SLOPES).max() < 0.2
+
+    def test_a_start(self):
+        """The first gradient is at its linear predictor."""
+        start = Fit(SLOPES, 0.3, np.zeros(3), 0.0, dpf.Privacy(1.0))
+        made = descent(n=N, d=3, domain=Ball(5.0, center=(1.0, 2.0, -3.0)), start=start)
+        for _ in range(2):
+            made.advance(made.mechanism((ROWS, LABELS)))
+        first = made.mechanism
+        expected = [*SLOPES, 0.3 + SLOPES @ [1.0, 2.0, -3.0]]
+        assert np.allclose(first.transform.matrix @ first.coefficients, expected, atol=1e-9)
+
+    def test_predictions(self):
+        fit = dpf.glm(ROWS, LABELS, radius=5.0, epsilon=3.0, delta=1e-6)
+        assert np.array_equal(fit.predict(ROWS) > 0, fit.probability(ROWS) > 0.5)
+        assert abs(np.mean(fit.predict(ROWS) == LABELS) - np.mean((ROWS @ SLOPES + 0.3 > 0) == LABELS)) < 0.02
+        poisson = dpf.glm(ROWS, COUNTS, radius=5.0, epsilon=3.0, delta=1e-6, model="poisson", label_bound=30)
+        assert abs(np.mean(poisson.predict(ROWS)) / np.mean(COUNTS) - 1) < 0.1
+
+
+AWKWARD = {
+    "separable": (ROWS[:200], ROWS[:200, 0] > 0),
+    "one label": (ROWS[:200], np.ones(200)),
+    "one row": (ROWS[:1], LABELS[:1]),
+    "missing": (np.full((50, 3), np.nan), np.full(50, np.nan)),
+    "wide": (RNG.normal(size=(5, 30)), np.array([0, 1, 1, 0, 1])),
+    "collinear": (ROWS[:300, [0, 0, 0]], LABELS[:300]),
+    "constant": (np.ones((300, 2)), LABELS[:300]),
+    "scales": (ROWS[:300] * [1.0, 1e12, 1e-12], LABELS[:300]),
+    "huge": (np.full((10, 2), 1e308), np.full(10, np.inf)),
+}
+
+
+class TestAwkwardData:
+    @pytest.mark.parametrize("name", AWKWARD)
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-6), (1.0, 1e-6), (1.0, 0.0), (1e4, 0.0)])
+    def test_fits_are_finite(self, name, model, epsilon, delta):
+        X, y = AWKWARD[name]
+        fit = dpf.glm(X, y, radius=3.0, epsilon=epsilon, delta=delta, rng=PCG64(1), **MODELS[model][1])
+        assert np.isfinite([*fit.coefficients, fit.intercept, *fit.standard_errors, fit.intercept_error]).all()
+        assert np.isfinite(fit.predict(np.ones((2, X.shape[1])))).all()
+
+    @pytest.mark.parametrize("size", [2.0**-200, 2.0**200])
+    @pytest.mark.parametrize("model", MODELS)
+    def test_sizes(self, size, model):
+        X, options = ROWS[:100] * size, dict(MODELS[model][1])
+        if model == "huber":
+            options |= {"label_bound": size, "bound": 1 / size}
+        fit = dpf.glm(X, LABELS[:100], radius=size, epsilon=1.0, delta=1e-6, **options)
+        assert np.isfinite([*fit.coefficients, fit.intercept, *fit.standard_errors, fit.intercept_error]).all()
+
+    def test_wrong_parameters_are_rejected_before_a_charge(self):
+        good = {"radius": 1.0, "epsilon": 1.0}
+        with dpf.Ledger(5.0) as ledger:
+            for options, message in (
+                ({"model": "probit"}, "model"),
+                ({"radius": 2.0**201}, "2\\*\\*200"),
+                ({"epsilon": 0.0}, "epsilon"),
+                ({"epsilon": 1e-9}, "larger epsilon"),
+                ({"steps": 0}, "steps"),
+                ({"steps": "many"}, "steps"),
+                ({"steps": Schedule(0.5, 0.5, 1, 1.0, 0.3)}, "share"),
+                ({"start": 3.0}, "start"),
+                ({"label_bound": 3.0}, "label_bound"),
+                ({"model": "poisson"}, "label_bound"),
+                ({"model": "huber", "label_bound": 3.0}, "bound"),
+                ({"center": (1.0, 2.0)}, "columns"),
+                ({"workers": 0}, "workers"),
+                ({"rng": "seed"}, "rng"),
+                ({"progress": 1}, "progress"),
+            ):
+                with pytest.raises((TypeError, ValueError), match=message):
+                    dpf.glm(ROWS[:50], LABELS[:50], **good | options)
+            for X, y in ((ROWS, LABELS[:4]), (ROWS[:0], LABELS[:0]), (ROWS, None), (dpf.Chunks([]), None)):
+                with pytest.raises((TypeError, ValueError)):
+                    dpf.glm(X, y, **good)
+        assert not ledger.charges
+
+
+class TestEngines:
+    def test_chunks_threads_and_states(self):
+        options = {"radius": 4.0, "epsilon": 1.0, "delta": 1e-6}
+        fit = dpf.glm(ROWS, LABELS, rng=PCG64(1), **options)
+        parts = [(ROWS[:7], LABELS[:7]), (ROWS[7:9000], LABELS[7:9000]), (ROWS[9000:], LABELS[9000:])]
+        for other in (
+            dpf.glm(dpf.Chunks(parts), rng=PCG64(1), **options),
+            dpf.glm((ROWS, LABELS), rng=PCG64(1), workers=2, **options),
+            dpf.glm(ROWS.tolist(), LABELS.tolist(), rng=PCG64(1), **options),
+        ):
+            assert np.array_equal(other.coefficients, fit.coefficients)
+            assert np.array_equal(other.covariance, fit.covariance)
+
+    def test_a_descent_by_merged_states(self):
+        one, _ = finished(descent(n=N, d=3), ROWS, LABELS)
+        two = descent(n=N, d=3)
+        while two.mechanism is not None:
+            states = [two.mechanism.start() for _ in range(2)]
+            states[0].update((ROWS[:5], LABELS[:5]))
+            states[1].update((ROWS[5:], LABELS[5:]))
+            states[0].merge(pickle.loads(pickle.dumps(states[1])))
+            two.advance(states[0].release(rng=PCG64(1 + two.done)))
+        assert np.array_equal(one.result.coefficients, two.result.coefficients)
+
+    def test_a_result_needs_all_releases(self):
+        made = descent()
+        assert isinstance(made.mechanism, GradientSums)
+        with pytest.raises(ValueError, match="missing"):
+            _ = made.result
+        made, _ = finished(made, ROWS[:1000, :2], LABELS[:1000])
+        with pytest.raises(ValueError, match="all releases"):
+            made.advance(0.0)
+        for options, message in (
+            ({"privacy": 1.0}, "Privacy"),
+            ({"privacy": dpf.Privacy(rho=0.1)}, "rho"),
+            ({"privacy": dpf.Privacy(1.0, 0.0, "add-remove")}, "replaced"),
+            ({"domain": dpf.domains.Box(dpf.Grid(0, 1))}, "Ball"),
+            ({"n": 0}, "n must"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=message):
+                descent(**options)
+
+    def test_progress_needs_a_terminal(self, capsys, monkeypatch):
+        options = {"radius": 4.0, "epsilon": 1.0, "steps": 2, "progress": True}
+        dpf.glm(ROWS[:500], LABELS[:500], **options)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+        dpf.glm(ROWS[:500], LABELS[:500], **options)
+        assert capsys.readouterr().err.endswith("\rrelease 4 of 4\n")
