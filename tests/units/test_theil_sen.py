@@ -16,6 +16,8 @@ from dpfast.statistics import Median, Quantile
 from tests.reference import lines
 from tests.statistical import ALPHA
 
+bounded_range = partial(dpf.InverseSensitivity, selection="exponential")  # as `TheilSen` releases its steps
+
 COARSE = {"slope_grid": dpf.Grid(-2, 2, step=1), "intercept_grid": dpf.Grid(0, 2, step=1)}
 LATTICES = [(4, dpf.Grid(0, 2, step=1), dpf.Grid(0, 1, step=1)), (5, dpf.Grid(0, 1, step=1), dpf.Grid(0, 1, step=1))]
 InverseSensitivity = partial(dpf.InverseSensitivity, selection="exponential")
@@ -82,11 +84,11 @@ class TestLaw:
         x, y = line(9)
         mechanism = dpf.TheilSen(**COARSE, epsilon=3.0, matchings=matchings)
         slopes = np.array(lines.slopes(x, y, matchings, (-math.inf, math.inf)))
-        first = InverseSensitivity(Median(), grid=COARSE["slope_grid"], epsilon=2.0 / matchings).law(slopes)
+        first = bounded_range(Median(), grid=COARSE["slope_grid"], epsilon=2.0 / matchings).law(slopes)
         law = mechanism.law((x, y))
         for slope, intercept in product(range(5), range(3)):
             residuals = y - (slope - 2) * x
-            second = InverseSensitivity(Median(), grid=COARSE["intercept_grid"], epsilon=1.0).law(residuals)
+            second = bounded_range(Median(), grid=COARSE["intercept_grid"], epsilon=1.0).law(residuals)
             expected = first.logpmf(slope) + second.logpmf(intercept)
             assert law.logpmf([slope, intercept]) == pytest.approx(float(expected), abs=1e-12)
         assert np.exp(law.logpmf(law.outcomes())).sum() == pytest.approx(1.0, abs=1e-12)
@@ -117,10 +119,10 @@ class TestLaw:
         law = mechanism.law((x, y))
         total = 0.0
         for codes in law.outcomes():
-            distances = InverseSensitivity(quantile, grid=dpf.Grid(0, 4, step=1), epsilon=2.0)
+            distances = bounded_range(quantile, grid=dpf.Grid(0, 4, step=1), epsilon=2.0)
             given = distances.law(np.abs(slopes - (codes[0] - 2)))
-            two = InverseSensitivity(Median(), grid=COARSE["slope_grid"], epsilon=6.0).law(slopes).logpmf(codes[0])
-            three = InverseSensitivity(Median(), grid=COARSE["intercept_grid"], epsilon=20.0)
+            two = bounded_range(Median(), grid=COARSE["slope_grid"], epsilon=6.0).law(slopes).logpmf(codes[0])
+            three = bounded_range(Median(), grid=COARSE["intercept_grid"], epsilon=20.0)
             expected = two + three.law(y - (codes[0] - 2) * x).logpmf(codes[1]) + given.logpmf(codes[2])
             assert float(law.logpmf(codes)) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
             total += math.exp(law.logpmf(codes))
