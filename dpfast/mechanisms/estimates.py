@@ -144,14 +144,13 @@ def _mechanism(
         return interval_for(statistic, unused, epsilon, confidence, given, root=root)
     if given != "replace-one" and not isinstance(statistic, Sum):
         raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {given!r}")
-    if missing == "drop" and given == "replace-one":
+    unbounded = isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None
+    points: Points = floats_for(x, missing) if unbounded else grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+    if isinstance(points, Points) and points.missing == "drop" and given == "replace-one":
         raise ValueError(
             f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "
             f"records, not 'drop'"
         )
-    if isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None:
-        return interval_for(statistic, floats_for(x, missing), epsilon, confidence, given, root=root)
-    points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
     return interval_for(statistic, points, epsilon, confidence, given, root=root)
 
 

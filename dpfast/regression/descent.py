@@ -54,7 +54,7 @@ class Descent:
     steps : Schedule, int or "auto"
         The schedule, the number of gradients of the default one, or the default one, from public numbers.
     start : Fit, optional
-        Public, for example an earlier release: where to begin.
+        Public, where to begin: for example an earlier release of the same model.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ def glm(
     steps : "auto", int or dpfast.regression.Schedule
         The number of gradients, or the whole schedule. Default: from n, d, epsilon and delta.
     start : Fit, optional
-        Public, for example an earlier release: where to begin instead.
+        Public, where to begin: for example an earlier release of the same model.
     progress : bool
         Whether to show the progress, if standard error is a terminal.
     rng : numpy.random.Generator or BitGenerator, optional
