@@ -24,10 +24,11 @@ Values = NDArray[np.float64]
 
 _LEAST_EIGENVALUE = 1e-9
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
+_MOST_START = 2.0**400
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
+_MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inverse
 _MISSING = 2.0  # times the predicted error of steps not made, which the curvature along the way makes larger
 _LEAST_CURVATURE = 1e-3  # of the mean one
-_MOST_CURVATURE = 64.0  # over the rate: the powers of a step that diverges remain finite
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _WEIGHTS /= _WEIGHTS.sum()
 
@@ -135,7 +136,8 @@ class Descent:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
         self._labels_mechanism()
         self._moments_mechanism().check_records(self.n)
-        self._gradient(2, self._transform, self._theta, 1.0)  # the one with the least share
+        # Of the gradients the one with the least share, for a clip with the most noise in its units.
+        self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
         default = schedule(self.n, self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu))
@@ -153,7 +155,11 @@ class Descent:
         if not isinstance(start, Fit) or start.coefficients.shape != (self.d,):
             raise TypeError(f"start must be a dpfast.regression.Fit of {self.d} columns")
         slopes = start.coefficients
-        at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
+        with np.errstate(all="ignore"):
+            at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
+            sizes = np.abs([*slopes * self.domain.radius, at_center])
+        if not np.all(sizes <= _MOST_START):
+            raise ValueError("start must have linear predictors within 2**400 in the domain")
         return np.append(slopes, at_center if self.intercept else [])
 
     @property
@@ -295,8 +301,8 @@ class Descent:
         theta = self._shrunk(weights @ np.array(self._iterates), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
-        estimates, errors = back @ theta, back @ self._covariance(theta, weights) @ back.T
-        deviations = np.sqrt(np.diag(errors))
+        estimates, root = back @ theta, back @ self._errors(theta, weights)
+        deviations, errors = np.linalg.norm(root, axis=1), root @ root.T
         return self.model.fit(
             estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
         )
@@ -312,22 +318,34 @@ class Descent:
         distance = float(change @ change)
         return self._start + max(1 - noise / distance, 0.0) * change if distance else theta
 
-    def _covariance(self, theta: Values, weights: Values) -> Values:
-        """The covariance of the error of the weighted mean of the iterates: of sampling, noise, and steps not made."""
-        p, hessian = self._p, self._hessian(theta)
-        to_mean = np.zeros((p, p))
-        inverse, variance = np.linalg.inv(hessian), self.model.variance()
-        covariance = (inverse if variance is None else variance * inverse @ self._moments @ inverse) / self.n
+    def _errors(self, theta: Values, weights: Values) -> Values:
+        """A root of the covariance of the error of the weighted mean: of sampling, noise, and steps not made.
+
+        The covariance is the matrix times its transpose.
+        """
+        identity, (values, vectors), variance = np.eye(self._p), self._hessian(theta), self.model.variance()
+        hessian = (vectors * values) @ vectors.T
+        if variance is None:
+            sampling = vectors / np.sqrt(values)
+        else:
+            sampling = math.sqrt(variance) * (vectors / values) @ vectors.T @ np.sqrt(self._moments)
+        parts = [sampling / math.sqrt(self.n)]
+        to_mean = np.zeros((self._p, self._p))
         points = [self._start, *self._iterates[:-1]]
         for weight, (rate, deviation), point in zip(weights[::-1], self._paces[::-1], points[::-1], strict=True):
-            to_mean += weight * np.eye(p)  # the derivative of the mean with respect to this iterate
-            covariance += (rate * deviation) ** 2 * to_mean @ to_mean.T
-            to_mean = to_mean @ (np.eye(p) - rate * (hessian + self._hessian(point)) / 2)
-        missing = _MISSING * to_mean @ (self._start - theta)
-        return np.asarray(covariance + np.outer(missing, missing))
+            to_mean += weight * identity  # the derivative of the mean with respect to this iterate
+            parts.append(rate * deviation * to_mean)
+            values, vectors = self._hessian(point)
+            values, vectors = np.linalg.eigh(identity - rate * (hessian + (vectors * values) @ vectors.T) / 2)
+            to_mean = to_mean @ (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
+        parts.append(_MISSING * to_mean @ (self._start - theta)[:, None])
+        return np.hstack(parts)
 
-    def _hessian(self, theta: Values) -> Values:
-        """The mean of w(t) z z', w the curvature at t = theta . z, for normal z with the released moments."""
+    def _hessian(self, theta: Values) -> tuple[Values, Values]:
+        """The mean of w(t) z z', w the curvature at t = theta . z, for normal z with the released moments.
+
+        As eigenvalues, positive, and eigenvectors.
+        """
         second, mean = self._moments, self._center
         along = second @ theta - mean * (mean @ theta)
         center, deviation = float(mean @ theta), math.sqrt(max(float(theta @ along), 0.0))
@@ -336,8 +354,7 @@ class Descent:
         cross = np.outer(along, mean)
         hessian = level * second + slope * (cross + cross.T) + bend * np.outer(along, along)
         values, vectors = np.linalg.eigh(hessian)
-        values = np.minimum(np.maximum(values, _LEAST_CURVATURE * level), _MOST_CURVATURE / self._rate)
-        return np.asarray((vectors * values) @ vectors.T)
+        return np.maximum(values, _LEAST_CURVATURE * level), vectors
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
@@ -358,6 +375,8 @@ def _shares(plan: Schedule) -> list[Fraction]:
     rest, parts = 1 - labels - moments, plan.steps * (plan.steps + 1) // 2
     if min(labels, moments, rest) <= 0:
         raise ValueError("shares must be positive and leave a share for the gradients")
+    if not all(1 / _MOST_FACTOR <= factor <= _MOST_FACTOR for factor in (plan.clip, plan.ridge)):
+        raise ValueError("clip and ridge of a schedule must be within 2**-40 and 2**40")
     return [labels, moments, *(rest * t / parts for t in range(1, plan.steps + 1))]
 
 

@@ -152,4 +152,5 @@ def _shown(value: Any) -> str:
 
 def _around(estimate: Any, error: Any, confidence: float) -> Values:
     z = float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
-    return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)
+    with np.errstate(over="ignore"):  # a released error may be near the largest float
+        return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)

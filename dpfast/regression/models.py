@@ -17,6 +17,7 @@ from dpfast.regression.fit import Fit
 Values = NDArray[np.float64]
 
 _MOST_PREDICTOR = 700.0  # whose exponential is finite
+_SATURATED = 30.0  # the magnitude of a linear predictor beyond which the curvature is that there
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -107,7 +108,7 @@ class Logistic(Model):
         return min(1.6 / (mean * (1 - mean)), 12.0)
 
     def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        probability = expit(t)
+        probability = expit(np.clip(t, -_SATURATED, _SATURATED))
         w = probability * (1 - probability)
         return w, w * (1 - 2 * probability), w * (1 - 6 * w)
 
@@ -141,7 +142,7 @@ class Poisson(Model):
         return 3 * math.sqrt(mean)
 
     def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        w = np.exp(np.clip(t, -_MOST_PREDICTOR, _MOST_PREDICTOR / 2))
+        w = np.exp(np.clip(t, -_SATURATED, _MOST_PREDICTOR / 2))
         return w, w, w
 
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
@@ -368,6 +367,8 @@ def _half_width(sampling: float, noise: float) -> float:
     |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1
     / 12 (docs/proofs/theil-sen.md).
     """
+    from scipy.optimize import brentq  # slow to import
+
     t = np.linspace(-12, 12, 241)
     weights = np.exp(-np.abs(t))
     weights /= weights.sum()
