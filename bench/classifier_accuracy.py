@@ -4,30 +4,19 @@ Logistic regression: d independent standard normal columns, slopes of Euclidean 
 1/2; new people in each run. The loss is the share of correct predictions of new rows, relative to scikit-learn's fit
 without penalty to the same people. Scalers: errors of the center and the scale of columns. Principal components: the
 share of the variance that they capture, for normal rows with deviations 1, 1/2, 1/3, ... along random directions, in a
-ball of 1.5 times the root of their total variance. diffprivlib's models are included if they are installed and work
-with this scikit-learn.
+ball of 1.5 times the root of their total variance. diffprivlib's models are included if it is installed.
 """
 
 import argparse
 import math
 import signal
-import sys
-import types
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 
+from bench.logistic_accuracy import PEER as peer
 from bench.pages.tables import size, table
-
-# diffprivlib's trees do not import with new releases of scikit-learn, and are not needed here.
-_TREES = types.ModuleType("diffprivlib.models.forest")
-_TREES.RandomForestClassifier = _TREES.DecisionTreeClassifier = object
-try:
-    sys.modules.setdefault("diffprivlib.models.forest", _TREES)
-    from diffprivlib import models as peer
-except ImportError:
-    peer = None
 
 SIZES = [(10**4, 2), (10**5, 2), (10**4, 10), (10**5, 10), (10**6, 10), (10**5, 50)]
 EPSILONS = (0.5, 1.0, 2.0, 5.0)

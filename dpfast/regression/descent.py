@@ -55,7 +55,7 @@ class Descent:
     steps : Schedule, int or "auto"
         The schedule, the number of gradients of the default one, or the default one, from public numbers.
     start : Fit, optional
-        Public, for example an earlier release: where to begin.
+        Public, where to begin: for example an earlier release of the same model.
 
     Attributes
     ----------
@@ -64,6 +64,11 @@ class Descent:
         The number of releases. Public.
     done : int
         The number of releases so far.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From the constructor: a wrong parameter, or public numbers for which a release is not possible.
 
     Notes
     -----
@@ -212,7 +217,18 @@ class Descent:
         return self._gradient(self.done, self._transform, self._theta, self._clip)
 
     def advance(self, release: ArrayLike) -> None:
-        """Continue with a release of `mechanism`; a release costs privacy, this function does not."""
+        """Continue with a release of `mechanism`; a release costs privacy, this function does not.
+
+        Parameters
+        ----------
+        release : array_like
+            A release of `mechanism`, of its shape.
+
+        Raises
+        ------
+        ValueError
+            All releases are made already.
+        """
         mechanism = self.mechanism
         if mechanism is None:
             raise ValueError("all releases are made: see result")
@@ -276,7 +292,7 @@ class Descent:
 
     @property
     def result(self) -> Fit:
-        """The fit, after the last release."""
+        """The fit, after the last release; before it, a ValueError is raised."""
         if self.mechanism is not None:
             raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
         weights = np.arange(1.0, len(self._iterates) + 1)

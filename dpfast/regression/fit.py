@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Fit:
     intercept_error: float | Values
     privacy: Privacy
     n: int | None = None
-    covariance: Values | None = field(default=None)
+    covariance: Values | None = None
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""

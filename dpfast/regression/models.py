@@ -200,7 +200,7 @@ def model_of(name: str, label_bound: float | None, bound: float | None) -> Model
     _checks.choice("model", name, ("logistic", "poisson", "huber"))
     for given, value, models in (("label_bound", label_bound, ("poisson", "huber")), ("bound", bound, ("huber",))):
         if (value is None) == (name in models):
-            raise TypeError(f"{given} must be given for the models {', '.join(models)}, and for them only")
+            raise TypeError(f"model={name!r} {'needs' if name in models else 'does not take'} {given}")
     if name == "logistic":
         return Logistic()
     most = _checks.positive("label_bound", label_bound)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
@@ -24,8 +23,8 @@ from dpfast.mechanisms import InverseSensitivity, Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
-from dpfast.statistics import Median, Quantile
-from dpfast.streaming import Chunks, Labelled, Reading
+from dpfast.statistics import Median, Quantile, RankStatistic
+from dpfast.streaming import Chunks, Labelled, Reading, check_labels_given
 
 Values = NDArray[np.float64]
 Decode: TypeAlias = Callable[[ArrayLike], Values]
@@ -142,8 +141,8 @@ class TheilSen(Mechanism):
     def _plan(self, n: int) -> _Plan:
         """The steps for n records, public. One record changes k slopes, so each has a share of 1 / k."""
         (slope, intercept, spread), k = self._shares, self.matching_count(n)
-        for_slope = InverseSensitivity(Median(), grid=self.slope_grid, epsilon=_part(slope, k))
-        for_intercept = InverseSensitivity(Median(), grid=self.intercept_grid, epsilon=intercept)
+        for_slope = _by_range(Median(), self.slope_grid, _part(slope, k))
+        for_intercept = _by_range(Median(), self.intercept_grid, intercept)
         if not self.standard_error:
             return _Plan(for_slope, for_intercept)
         slopes, part = k * (n // 2), _part(spread, k)
@@ -151,8 +150,7 @@ class TheilSen(Mechanism):
         radius = max(_LEAST_RADIUS / part, _DEVIATIONS * sampling)
         if radius > slopes / 4:
             raise ValueError(f"{n} records are too few for a standard error at epsilon={self.epsilon!r}")
-        level = Quantile(2 * radius / slopes)
-        for_spread = InverseSensitivity(level, grid=_magnitudes(self.slope_grid), epsilon=part)
+        for_spread = _by_range(Quantile(2 * radius / slopes), _magnitudes(self.slope_grid), part)
         return _Plan(
             for_slope, for_intercept, for_spread, _half_width(sampling, 2 / for_slope.epsilon) / radius / _NORMAL
         )
@@ -345,6 +343,11 @@ def _labelled(x: Any) -> Labelled:
     return records
 
 
+def _by_range(statistic: RankStatistic, grid: Points, epsilon: float) -> InverseSensitivity:
+    """The mechanism of a step, with a privacy loss of bounded range."""
+    return InverseSensitivity(statistic, grid=grid, epsilon=epsilon, selection="exponential")
+
+
 def _part(epsilon: float, k: int) -> float:
     """The share of one of k slopes, rounded down."""
     return _checks.positive_down("epsilon", Fraction(epsilon) / k)
@@ -365,6 +368,8 @@ def _half_width(sampling: float, noise: float) -> float:
     |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1
     / 12 (docs/proofs/theil-sen.md).
     """
+    from scipy.optimize import brentq  # slow to import
+
     t = np.linspace(-12, 12, 241)
     weights = np.exp(-np.abs(t))
     weights /= weights.sum()
@@ -452,8 +457,7 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
-    if y is None and not isinstance(x, Chunks):
-        raise TypeError("y is needed, unless x is Chunks of pairs (x, y)")
+    check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()
     error = errors[0] if errors else math.nan

@@ -179,6 +179,14 @@ class TestAwkwardData:
         fit = dpf.glm(X, LABELS[:100], radius=size, epsilon=1.0, delta=1e-6, **options)
         assert np.isfinite([*fit.coefficients, fit.intercept, *fit.standard_errors, fit.intercept_error]).all()
 
+    def test_steps_that_diverge(self):
+        """Releases with which the mean of a count is beyond float64: errors are large, and finite."""
+        made = descent(model="poisson", label_bound=99.0, privacy=dpf.Privacy(1e6, 1e-6))
+        while made.mechanism is not None:
+            release = made.mechanism((ROWS[:1000, :2], COUNTS[:1000]))
+            made.advance(release if made.done < 2 else np.full(3, -1e5))
+        assert np.isfinite([*made.result.coefficients, *made.result.standard_errors]).all()
+
     @pytest.mark.parametrize("gradients", ["noise", "ends", "alternating"])
     @pytest.mark.parametrize("start", [None, 1e8])
     @pytest.mark.parametrize("model", MODELS)

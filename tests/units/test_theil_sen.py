@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -10,14 +11,16 @@ from numpy.random import PCG64
 from scipy.stats import binom
 
 import dpfast as dpf
-from dpfast.mechanisms import InverseSensitivity
 from dpfast.regression import slopes as module
 from dpfast.statistics import Median, Quantile
 from tests.reference import lines
 from tests.statistical import ALPHA
 
+bounded_range = partial(dpf.InverseSensitivity, selection="exponential")  # as `TheilSen` releases its steps
+
 COARSE = {"slope_grid": dpf.Grid(-2, 2, step=1), "intercept_grid": dpf.Grid(0, 2, step=1)}
 LATTICES = [(4, dpf.Grid(0, 2, step=1), dpf.Grid(0, 1, step=1)), (5, dpf.Grid(0, 1, step=1), dpf.Grid(0, 1, step=1))]
+InverseSensitivity = partial(dpf.InverseSensitivity, selection="exponential")
 NASTY = np.array([0.0, -0.0, 1.0, 1.0, 2.5, -3.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 1e-300, 7.0])
 
 
@@ -81,11 +84,11 @@ class TestLaw:
         x, y = line(9)
         mechanism = dpf.TheilSen(**COARSE, epsilon=3.0, matchings=matchings)
         slopes = np.array(lines.slopes(x, y, matchings, (-math.inf, math.inf)))
-        first = InverseSensitivity(Median(), grid=COARSE["slope_grid"], epsilon=2.0 / matchings).law(slopes)
+        first = bounded_range(Median(), grid=COARSE["slope_grid"], epsilon=2.0 / matchings).law(slopes)
         law = mechanism.law((x, y))
         for slope, intercept in product(range(5), range(3)):
             residuals = y - (slope - 2) * x
-            second = InverseSensitivity(Median(), grid=COARSE["intercept_grid"], epsilon=1.0).law(residuals)
+            second = bounded_range(Median(), grid=COARSE["intercept_grid"], epsilon=1.0).law(residuals)
             expected = first.logpmf(slope) + second.logpmf(intercept)
             assert law.logpmf([slope, intercept]) == pytest.approx(float(expected), abs=1e-12)
         assert np.exp(law.logpmf(law.outcomes())).sum() == pytest.approx(1.0, abs=1e-12)
@@ -116,10 +119,10 @@ class TestLaw:
         law = mechanism.law((x, y))
         total = 0.0
         for codes in law.outcomes():
-            distances = InverseSensitivity(quantile, grid=dpf.Grid(0, 4, step=1), epsilon=2.0)
+            distances = bounded_range(quantile, grid=dpf.Grid(0, 4, step=1), epsilon=2.0)
             given = distances.law(np.abs(slopes - (codes[0] - 2)))
-            two = InverseSensitivity(Median(), grid=COARSE["slope_grid"], epsilon=6.0).law(slopes).logpmf(codes[0])
-            three = InverseSensitivity(Median(), grid=COARSE["intercept_grid"], epsilon=20.0)
+            two = bounded_range(Median(), grid=COARSE["slope_grid"], epsilon=6.0).law(slopes).logpmf(codes[0])
+            three = bounded_range(Median(), grid=COARSE["intercept_grid"], epsilon=20.0)
             expected = two + three.law(y - (codes[0] - 2) * x).logpmf(codes[1]) + given.logpmf(codes[2])
             assert float(law.logpmf(codes)) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
             total += math.exp(law.logpmf(codes))
@@ -165,6 +168,13 @@ class TestPrivacy:
             assert {family for family, _, _ in parts} == {"bounded-range"}
             assert 1 - 1e-12 < math.fsum(epsilon for _, epsilon, _ in parts) <= 1
             assert len(parts) == 2 + bool(options)
+
+    def test_every_step_has_a_bounded_range(self):
+        """Permute-and-flip, which a step would take by default on a coarse grid, has not."""
+        plan = dpf.TheilSen(**COARSE, epsilon=600.0, standard_error=True)._plan(200)
+        for step in (plan.slope, plan.intercept, plan.spread):
+            assert step.selection == "exponential"
+            assert step.privacy_profile.parts == (("bounded-range", step.epsilon, 1),)
 
     def test_shares_are_rounded_down(self):
         for epsilon in (0.1, 1 / 3, 1.0, 1e-300, 7e200):
@@ -317,7 +327,9 @@ class TestBadParameters:
             dpf.theil_sen([1, 2], [1, 2, 3], epsilon=1.0)
         with pytest.raises(ValueError, match="one x for each y, not 2 columns"):
             dpf.TheilSen(epsilon=1.0)((np.zeros((3, 2)), [1, 2, 3]))
-        with pytest.raises(TypeError, match="y is needed"):
+        with pytest.raises(TypeError, match="y must be given"):
             dpf.theil_sen([1, 2], epsilon=1.0)
+        with pytest.raises(TypeError, match="y must be left out"):
+            dpf.theil_sen(dpf.Chunks([np.zeros((3, 2))]), [1, 2, 3], epsilon=1.0)
         with pytest.raises(TypeError, match="use Chunks"):
             dpf.TheilSen(epsilon=1.0).start()
