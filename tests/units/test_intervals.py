@@ -96,7 +96,20 @@ def test_codes_finer_than_doubles():
         x = 2.0**30 + rng(seed).random(1000)
         exact = sum(map(Fraction, fine.grid.decode(fine.grid.encode(x)).tolist())) / 1000
         low, high = fine.noise_interval(fine(x, rng=rng(seed)), 1 - 1e-9, n=1000)
-        assert low <= float(exact) <= high
+        assert Fraction(low) <= exact <= Fraction(high)
+
+
+@pytest.mark.parametrize("grid", [dpf.Grid(2.0**53 - 8, 2.0**53, step=1), dpf.Grid(-(2.0**53), 8 - 2.0**53, step=1)])
+@pytest.mark.parametrize("statistic", [Mean(), Sum()], ids=str)
+def test_ends_of_noise_intervals_are_rounded_outward(statistic, grid):
+    """The exact statistic is not a double, and almost all of the noise is 0."""
+    mechanism, codes = dpf.GlobalSensitivity(statistic, grid=grid, epsilon=400.0), [1, 4, 5]
+    x = grid.decode(codes)
+    exact = sum(map(Fraction, x.tolist())) / (3 if isinstance(statistic, Mean) else 1)
+    assert Fraction(float(exact)) != exact
+    low, high = mechanism.noise_interval(mechanism(x, rng=rng(0)), n=3)
+    assert Fraction(low) < exact < Fraction(high)
+    assert high <= np.nextafter(np.nextafter(low, np.inf), np.inf)
 
 
 def test_bad_arguments_of_noise_intervals():
