@@ -368,3 +368,15 @@ def test_counts_by_value_are_those_of_codes(grid, dtype):
             assert (counts.tolist(), n) == ([below, x.size - below - above, above], x.size)
             fast += counting._values is not None
     assert fast
+
+
+def test_ends_of_a_quantile_interval_do_not_cross(monkeypatch):
+    """A lower end that is released after the upper one may be above it, with a tiny probability: here it always is."""
+
+    class Wrong(dpf.Quantiles):
+        def __call__(self, x, **options):
+            return np.full(len(self.qs), 8.0 if len(self.qs) == 3 else 10.0)
+
+    monkeypatch.setattr("dpfast.mechanisms.intervals.Quantiles", Wrong)
+    grid = dpf.Grid(0, 10, step=1)
+    assert tuple(dpf.interval("median", np.full(1000, 5.0), grid=grid, epsilon=1.0, rng=rng(0))) == (8, 8, 8)
