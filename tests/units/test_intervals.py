@@ -380,3 +380,7 @@ def test_ends_of_a_quantile_interval_do_not_cross(monkeypatch):
     monkeypatch.setattr("dpfast.mechanisms.intervals.Quantiles", Wrong)
     grid = dpf.Grid(0, 10, step=1)
     assert tuple(dpf.interval("median", np.full(1000, 5.0), grid=grid, epsilon=1.0, rng=rng(0))) == (8, 8, 8)
+
+
+def test_the_largest_epsilon_gives_an_interval_of_one_point_without_a_warning():
+    assert tuple(dpf.interval("count", [1, 2, 3], epsilon=1e308, rng=rng(0))) == (3, 3, 3)
