@@ -21,6 +21,11 @@ def down(x: Fraction) -> float:
     return y if Fraction(y) <= x else math.nextafter(y, 0.0)
 
 
+def outward(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """The largest double that is not above `low`, which may be negative, and the least that is not below `high`."""
+    return 0.0 - up(-low), up(high)
+
+
 def double_up(x: float | Fraction) -> float:
     """The least double that is not below x."""
     return x if isinstance(x, float) else up(x)

@@ -53,7 +53,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         "column": arguments.column,
         "value": value,
         **context(mechanism.privacy, grid, n, arguments),
-        "text": f"{statistic} = {value:.12g}  ({story}; {mechanism.privacy})",
+        "text": f"{statistic} = {value:.12g}  ({story}{mechanism.privacy})",
     }
 
 
@@ -95,7 +95,7 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         "q": arguments.q,
         "values": values,
         **context(mechanism.privacy, grid, n, arguments),
-        "text": "\n".join([*lines, f"({story}; together {mechanism.privacy})"]),
+        "text": "\n".join([*lines, f"({story}together {mechanism.privacy})"]),
     }
 
 

@@ -68,7 +68,7 @@ def hides_n(arguments: argparse.Namespace) -> bool:
 
 
 def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Released:
-    """Release a statistic of the column; also return the number of records, if it is public, and the run times."""
+    """Release a statistic of the column; also return the number of records and the run times, if n is public."""
     start = time.perf_counter()
     x = read(arguments)
     if isinstance(x, Chunks):
@@ -79,13 +79,14 @@ def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.
         middle = time.perf_counter()
         value, n = mechanism(x, rng=rng), x.size
     end = time.perf_counter()
-    records = "records" if hides_n(arguments) else f"{n:,} records"
-    story = f"{records}, read in {_duration(middle - start)}, released in {_duration(end - middle)}"
-    return Released(value, None if hides_n(arguments) else n, story)
+    if hides_n(arguments):
+        return Released(value, None, "")
+    times = f"read in {_duration(middle - start)}, released in {_duration(end - middle)}"
+    return Released(value, n, f"{n:,} records, {times}; ")
 
 
 class Released(NamedTuple):
-    """A release, the number of records if it is public, and the run times."""
+    """A release, the number of records, and a text with it and the run times, "" if n is private: both grow with n."""
 
     value: Any
     n: int | None

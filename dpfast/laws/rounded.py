@@ -73,7 +73,8 @@ class DiscreteLaplace(IntegerNoise):
         self._rate = float(1 / scale)
 
     def log_tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return -self._rate * z - math.log1p(math.exp(-self._rate))
+        with np.errstate(over="ignore"):  # -inf
+            return -self._rate * z - math.log1p(math.exp(-self._rate))
 
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(math.log(math.tanh(self._rate / 2)) - self._rate * np.abs(z))

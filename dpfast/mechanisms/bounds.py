@@ -24,6 +24,7 @@ _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of
 _FLOATS = FloatGrid(resolution=2.0**-900, lower=-_FARTHEST, upper=_FARTHEST)
 _INTEGERS = integers_within(-(2.0**63), 2.0**64)
 _MOST_POINTS = 2**32  # of a grid with the default step
+_MOST_FROM_ZERO = 2**53  # for a grid of all integers
 
 # n epsilon times the share of records beyond a bound: the tails of the grid then have a probability below 1e-6.
 _RECORDS_BEYOND = 60
@@ -203,5 +204,6 @@ class _PrivatelyBounded(Mechanism):
         finding = Quantiles(_levels(_RECORDS_BEYOND / self._half / n), grid=grid, epsilon=self._half)
         low, high = finding(values, rng=source, workers=workers).tolist()
         lower, upper = rounded_outward(low - (high - low), high + (high - low))
-        step = self.step if upper - lower < _MOST_POINTS else None
+        fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
+        step = self.step if fits else None
         return self._on(Grid(lower, upper, step=step, missing=self.missing))(values, rng=source, workers=workers)

@@ -26,6 +26,7 @@ from dpfast.mechanisms.assumptions import (
 )
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.rounding import outward
 from dpfast.statistics import Count, Mean, MomentStatistic, Sum, UnboundedStatistic
 from dpfast.streaming import CodeSums, Reading, RecordCount, Sums
 
@@ -283,8 +284,8 @@ class GlobalSensitivity(StatisticMechanism):
         Returns
         -------
         low, high : float
-            Within the range of releases. At an end of 2**61 steps, for a private number of records, the exact sum may
-            be further out.
+            Within the range of releases, rounded outward to doubles. At an end of 2**61 steps, for a private number of
+            records, the exact sum may be further out.
 
         Raises
         ------
@@ -310,7 +311,7 @@ class GlobalSensitivity(StatisticMechanism):
         (1228.0, 1240.0)
         >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
         >>> mean.noise_interval(45.0, 0.9, n=1000)
-        (44.77, 45.23)
+        (44.769999999999996, 45.230000000000004)
         """
         if self._on_pairs:
             raise TypeError("no noise interval is known for a mean with neighbors='add-remove'")
@@ -324,7 +325,7 @@ class GlobalSensitivity(StatisticMechanism):
         center, reach = (Fraction(round(code)), half) if doubt < Fraction(1, 4) else (code, half + doubt)
         reach += self._noise(count).magnitude(share)
         low, high = (min(max(end, Fraction()), Fraction(last)) for end in (center - reach, center + reach))
-        return float(origin + low * unit), float(origin + high * unit)
+        return outward(origin + low * unit, origin + high * unit)
 
     def _codes(self, n: int) -> tuple[tuple[Fraction, Fraction], int, Fraction]:
         """The value of code 0 and the step of the codes, the last code, and the error of rounding to a code."""

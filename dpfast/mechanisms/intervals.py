@@ -236,6 +236,7 @@ class _QuantileInterval(_Interval):
                 tried if tried and count <= limit else end
                 for end, tried, count, limit in zip(ends, tries, again, limits.counts[k], strict=True)
             ]
+        ends[0] = min(ends[0], last - ends[1])  # order statistics that are released one after another may cross
         center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
         value, lower, upper = self.grid.decode([center, ends[0], last - ends[1]]).tolist()
         return Estimate(value, lower, upper, self.confidence, self.privacy)

@@ -206,8 +206,9 @@ def test_policies_of_missing_cells(capsys, tmp_path):
     bars = report("histogram", path, *bounds, *drop, "--bins", 2)
     assert (bars["n"], sum(bars["counts"])) == (None, 100)
     _, out, _ = run(capsys, "median", path, *bounds, *drop, "--epsilon", 1)
-    assert "(records, read in " in out
+    assert "(epsilon = 1 " in out  # without run times, which grow with n
     assert "300" not in out
+    assert " ms" not in out
     _, out, _ = run(capsys, "histogram", path, *bounds, *drop, "--epsilon", 1, "--bins", 2)
     assert "(records in 2 bins; " in out
     path.write_text("pay\n")  # no records are as good as any number of them

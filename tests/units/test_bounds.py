@@ -217,3 +217,12 @@ class TestPrivateBounds:
                 mechanism.law(PAY)
         smooth = mechanism_for(Median(), PAY, "private", None, 1.0, 1e-6, "smooth-sensitivity")
         assert smooth.privacy == Privacy(1.0, 1e-6)
+
+
+@pytest.mark.parametrize("value", [2**53 - 10**9, 2**53, 12 * 10**15 + 1, 19 * 10**15 + 1, -(2**63)])
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_integers_far_from_zero_have_private_bounds(value, name):
+    """The bounds of equal integers beyond 2**53 are close to each other; the integers between them are not doubles."""
+    x = np.full(2000, value, np.int64)
+    released = getattr(dpf, name)(x, bounds="private", epsilon=1.0, rng=Generator(PCG64(0)))
+    assert abs(released - (value if name == "mean" else 0)) <= abs(value) * 1e-6

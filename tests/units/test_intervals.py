@@ -96,7 +96,20 @@ def test_codes_finer_than_doubles():
         x = 2.0**30 + rng(seed).random(1000)
         exact = sum(map(Fraction, fine.grid.decode(fine.grid.encode(x)).tolist())) / 1000
         low, high = fine.noise_interval(fine(x, rng=rng(seed)), 1 - 1e-9, n=1000)
-        assert low <= float(exact) <= high
+        assert Fraction(low) <= exact <= Fraction(high)
+
+
+@pytest.mark.parametrize("grid", [dpf.Grid(2.0**53 - 8, 2.0**53, step=1), dpf.Grid(-(2.0**53), 8 - 2.0**53, step=1)])
+@pytest.mark.parametrize("statistic", [Mean(), Sum()], ids=str)
+def test_ends_of_noise_intervals_are_rounded_outward(statistic, grid):
+    """The exact statistic is not a double, and almost all of the noise is 0."""
+    mechanism, codes = dpf.GlobalSensitivity(statistic, grid=grid, epsilon=400.0), [1, 4, 5]
+    x = grid.decode(codes)
+    exact = sum(map(Fraction, x.tolist())) / (3 if isinstance(statistic, Mean) else 1)
+    assert Fraction(float(exact)) != exact
+    low, high = mechanism.noise_interval(mechanism(x, rng=rng(0)), n=3)
+    assert Fraction(low) < exact < Fraction(high)
+    assert high <= np.nextafter(np.nextafter(low, np.inf), np.inf)
 
 
 def test_bad_arguments_of_noise_intervals():
@@ -369,3 +382,19 @@ def test_counts_by_value_are_those_of_codes(grid, dtype):
             assert (counts.tolist(), n) == ([below, x.size - below - above, above], x.size)
             fast += counting._values is not None
     assert fast
+
+
+def test_ends_of_a_quantile_interval_do_not_cross(monkeypatch):
+    """A lower end that is released after the upper one may be above it, with a tiny probability: here it always is."""
+
+    class Wrong(dpf.Quantiles):
+        def __call__(self, x, **options):
+            return np.full(len(self.qs), 8.0 if len(self.qs) == 3 else 10.0)
+
+    monkeypatch.setattr("dpfast.mechanisms.intervals.Quantiles", Wrong)
+    grid = dpf.Grid(0, 10, step=1)
+    assert tuple(dpf.interval("median", np.full(1000, 5.0), grid=grid, epsilon=1.0, rng=rng(0))) == (8, 8, 8)
+
+
+def test_the_largest_epsilon_gives_an_interval_of_one_point_without_a_warning():
+    assert tuple(dpf.interval("count", [1, 2, 3], epsilon=1e308, rng=rng(0))) == (3, 3, 3)
