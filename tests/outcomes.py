@@ -521,8 +521,10 @@ def main():
     parser.add_argument("--only", default="", help="part of the name of a class")
     parser.add_argument("--times", action="store_true", help="ratios of times instead, at 10,000 records")
     options = parser.parse_args()
-    for kind in EVERY:
-        name = kind if isinstance(kind, str) else kind.__name__
+    kinds = {kind if isinstance(kind, str) else kind.__name__: kind for kind in EVERY}
+    if not any(options.only in name for name in kinds):
+        parser.error(f"--only must be a part of one of {', '.join(kinds)}; 'local' has all functions")
+    for name, kind in kinds.items():
         if options.only not in name:
             continue
         if options.times:

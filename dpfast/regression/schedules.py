@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dpfast.privacy import Privacy
 
 _MOST_STEPS = 16
+_LEAST_NOISE = 1e-12  # with less, the schedule does not change
 _CLIPPED_NOISE = 0.0005  # relative to the signal, below which gradients are clipped less
 
 
@@ -54,6 +55,7 @@ def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
         noise, growth, clip = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 1.0
     else:
         noise, growth, clip = 2 * p / (n * privacy.amount), 0.65, 0.8
+    noise = max(noise, _LEAST_NOISE)
     steps = round(growth * math.log(1 / noise)) if noise < 1 else 1
     clip *= max(1.0, _CLIPPED_NOISE / noise) ** 0.25
     return Schedule(labels=0.02, moments=0.2, steps=min(max(steps, 1), _MOST_STEPS), clip=clip, ridge=0.3)
