@@ -17,6 +17,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.models import Model, model_of
+from dpfast.regression.populations import NormalRows
 from dpfast.regression.schedules import Schedule, schedule
 from dpfast.rounding import down, root_down
 
@@ -25,11 +26,9 @@ Values = NDArray[np.float64]
 _LEAST_EIGENVALUE = 1e-9
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
-_MISSING = 2.0  # times the predicted error of steps not made, which the curvature along the way makes larger
-_LEAST_CURVATURE = 1e-3  # of the mean one
+_CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
+_CORRECTIONS = 2  # of the bias, at better and better estimates
 _MOST_CURVATURE = 64.0  # over the rate: the powers of a step that diverges remain finite
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
-_WEIGHTS /= _WEIGHTS.sum()
 
 
 class Descent:
@@ -121,6 +120,7 @@ class Descent:
         self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._p)
         self._iterates: list[Values] = []
         self._paces: list[tuple[float, float]] = []  # of each step: its rate, and the deviation of its noise
+        self._moment_noise = np.zeros(self._p)  # the noise of an entry of the moments of z is the product of two
         self._mean, self._rate, self._clip = self.model.middle, 0.0, 0.0
         self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), np.zeros(self._p)
         self.mechanism: Mechanism | None = self._next()
@@ -240,6 +240,7 @@ class Descent:
         eigenvalues = np.clip(eigenvalues, 0.0, most)
         roots = np.sqrt(eigenvalues + ridge)
         shares = eigenvalues / (eigenvalues + ridge)
+        self._moment_noise = math.sqrt(noise) / roots
         self._moments = np.diag(shares)
         self._transform[:p] = vectors / roots * units[:, None]
         origin = np.zeros(p)
@@ -276,52 +277,76 @@ class Descent:
         weights = np.arange(1.0, len(self._iterates) + 1)
         weights[: len(weights) // 2] = 0.0
         weights /= weights.sum()
-        theta = self._shrunk(weights @ np.array(self._iterates), weights)
+        theta, covariance = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
-        estimates, errors = back @ theta, back @ self._covariance(theta, weights) @ back.T
+        estimates, errors = back @ theta, back @ covariance @ back.T
         deviations = np.sqrt(np.diag(errors))
         return self.model.fit(
             estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
         )
 
-    def _shrunk(self, theta: Values, weights: Values) -> Values:
+    def _shrunk(self, theta: Values, weights: Values) -> tuple[Values, float]:
         """The mean of the iterates, moved towards the start by the share of noise in its squared distance.
 
         The estimator of James and Stein, for the noise of the last half of the steps, which is alike in all directions.
+        Also the share of the distance that is kept.
         """
         rates, deviations = np.array(self._paces).T
         noise = self._p * float(np.sum((weights * rates * deviations) ** 2))
         change = theta - self._start
         distance = float(change @ change)
-        return self._start + max(1 - noise / distance, 0.0) * change if distance else theta
+        kept = max(1 - noise / distance, 0.0) if distance else 1.0
+        return self._start + kept * change, kept
 
-    def _covariance(self, theta: Values, weights: Values) -> Values:
-        """The covariance of the error of the weighted mean of the iterates: of sampling, noise, and steps not made."""
-        p, hessian = self._p, self._hessian(theta)
-        to_mean = np.zeros((p, p))
-        inverse, variance = np.linalg.inv(hessian), self.model.variance()
-        covariance = (inverse if variance is None else variance * inverse @ self._moments @ inverse) / self.n
-        points = [self._start, *self._iterates[:-1]]
-        for weight, (rate, deviation), point in zip(weights[::-1], self._paces[::-1], points[::-1], strict=True):
+    def _unclipped(self, theta: Values, kept: float, weights: Values) -> tuple[Values, Values]:
+        """The estimate without the bias of the clip, and the covariance of its error.
+
+        The bias is that of the same steps, without noise, in a normal population whose labels follow the estimate.
+        The clip moves coefficients away from 0, and steps not made leave them near it: only the excess is removed, and
+        of it a share, since rows with shorter tails than normal ones have less.
+        """
+        rows, free = (NormalRows(self.model, self._moments, self._center, clip) for clip in (self._clip, math.inf))
+        truth, (share, deviation) = theta, _CLIP_BIAS
+        for _ in range(_CORRECTIONS):
+            reached = self._path(rows, truth, weights)[0]
+            clipped, left = reached - self._path(free, truth, weights)[0], reached - truth
+            size = float(clipped @ clipped)
+            excess = min(max(float(clipped @ left) / size, 0.0), 1.0) if size else 0.0
+            truth = self._shortened(theta - share * kept * excess * clipped)
+        missing, doubt = left - excess * clipped, deviation * excess * clipped
+        covariance = self._covariance(truth, rows, weights) + np.outer(missing, missing) + np.outer(doubt, doubt)
+        return truth, covariance
+
+    def _path(self, rows: NormalRows, truth: Values, weights: Values) -> tuple[Values, list[tuple[Values, Values]]]:
+        """The weighted mean of the iterates in a population, and the point of each gradient with its derivative."""
+        theta, mean, gradients = self._start, np.zeros(self._p), []
+        for weight, (rate, _) in zip(weights, self._paces, strict=True):
+            gradient, derivative, _ = rows.gradient(theta, truth)
+            gradients.append((theta, self._bounded(derivative)))
+            theta = self._shortened(theta - rate * gradient)
+            mean = mean + weight * theta
+        return mean, gradients
+
+    def _covariance(self, truth: Values, rows: NormalRows, weights: Values) -> Values:
+        """The covariance of the error of the mean of the iterates: of sampling, and of the noise of all releases."""
+        p, gradients = self._p, self._path(rows, truth, weights)[1]
+        to_mean, of_gradient, of_moments, covariance = (np.zeros((p, p)) for _ in range(4))
+        steps = list(zip(weights, self._paces, gradients, strict=True))
+        for weight, (rate, deviation), (point, derivative) in reversed(steps):
             to_mean += weight * np.eye(p)  # the derivative of the mean with respect to this iterate
+            of_gradient += rate * to_mean
+            of_moments += rate * np.linalg.norm((point - truth) * self._moment_noise) * to_mean @ derivative
             covariance += (rate * deviation) ** 2 * to_mean @ to_mean.T
-            to_mean = to_mean @ (np.eye(p) - rate * (hessian + self._hessian(point)) / 2)
-        missing = _MISSING * to_mean @ (self._start - theta)
-        return np.asarray(covariance + np.outer(missing, missing))
+            to_mean = to_mean @ (np.eye(p) - rate * derivative)
+        of_moments *= self._moment_noise
+        covariance += of_moments @ of_moments.T
+        return np.asarray(covariance + of_gradient @ rows.gradient(truth, truth)[2] @ of_gradient.T / self.n)
 
-    def _hessian(self, theta: Values) -> Values:
-        """The mean of w(t) z z', w the curvature at t = theta . z, for normal z with the released moments."""
-        second, mean = self._moments, self._center
-        along = second @ theta - mean * (mean @ theta)
-        center, deviation = float(mean @ theta), math.sqrt(max(float(theta @ along), 0.0))
-        curvatures = self.model.curvatures(center + deviation * _NODES)
-        level, slope, bend = (float(_WEIGHTS @ part) for part in curvatures)
-        cross = np.outer(along, mean)
-        hessian = level * second + slope * (cross + cross.T) + bend * np.outer(along, along)
-        values, vectors = np.linalg.eigh(hessian)
-        values = np.minimum(np.maximum(values, _LEAST_CURVATURE * level), _MOST_CURVATURE / self._rate)
-        return np.asarray((vectors * values) @ vectors.T)
+    def _bounded(self, derivative: Values) -> Values:
+        """The derivative of a gradient, with eigenvalues from 0 to a bound."""
+        values, vectors = np.linalg.eigh(derivative)
+        return np.asarray((vectors * np.clip(values, 0.0, _MOST_CURVATURE / self._rate)) @ vectors.T)
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:

@@ -81,10 +81,10 @@ def glm(
     -------
     Fit
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
-        `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
-        of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
-        In a logistic model clipping moves the coefficients away from 0, by up to a tenth for delta = 0 and n epsilon
-        below 1000 d; intervals of 95 % then hold the coefficient in about 70 % of fits, elsewhere in 93 to 98 %.
+        `probability`. Always finite. Standard errors are approximate: they take the rows as normal
+        and, for the model "huber", bound as about 4/3 of the standard deviation of the errors. Clipping moves
+        coefficients away from 0; the estimate is corrected for most of this, as if the rows were normal. In simulated
+        logistic models with normal, uniform and binary rows, 93 to 98 % of the intervals of 95 % hold the coefficient.
 
     Raises
     ------

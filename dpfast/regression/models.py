@@ -17,6 +17,7 @@ from dpfast.regression.fit import Fit
 Values = NDArray[np.float64]
 
 _MOST_PREDICTOR = 700.0  # whose exponential is finite
+_WITHIN_BOUND = 0.75  # the share of residuals within +-bound in a Huber regression
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,12 +81,15 @@ class Model(ABC):
         return 1.0
 
     @abstractmethod
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        """The derivative of the mean by the linear predictor, and its first and second derivatives."""
+    def curvature(self, t: Values) -> Values:
+        """The derivative of the mean residual by the linear predictor t, finite."""
 
-    def variance(self) -> float | None:
-        """The variance of a residual for the errors of the fit; None if it is the derivative of the mean."""
-        return None
+    @abstractmethod
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        """Probabilities and residuals at t of two labels for each linear predictor in `truth`.
+
+        They have the mean and the variance of the model's labels.
+        """
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,13 @@ class Logistic(Model):
     def rate(self, mean: float) -> float:
         return min(1.6 / (mean * (1 - mean)), 12.0)
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
+    def curvature(self, t: Values) -> Values:
         probability = expit(t)
-        w = probability * (1 - probability)
-        return w, w * (1 - 2 * probability), w * (1 - 6 * w)
+        return np.asarray(probability * (1 - probability))
+
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        chance, probability = expit(truth), expit(t)
+        return [(chance, probability - 1), (1 - chance, probability)]
 
 
 @dataclass(frozen=True)
@@ -140,9 +147,15 @@ class Poisson(Model):
     def size(self, mean: float) -> float:
         return 3 * math.sqrt(mean)
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        w = np.exp(np.clip(t, -_MOST_PREDICTOR, _MOST_PREDICTOR / 2))
-        return w, w, w
+    def curvature(self, t: Values) -> Values:
+        return np.asarray(np.exp(np.clip(t, -_MOST_PREDICTOR, _MOST_PREDICTOR / 2)))
+
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        # The quadrature of Gauss for a Poisson law, exact for polynomials of degree 3.
+        mean, here = self.curvature(truth), self.curvature(t)
+        root = np.sqrt(mean + 0.25)
+        chance = (root - 0.5) / (2 * root)
+        return [(chance, here - mean - 0.5 - root), (1 - chance, here - mean - 0.5 + root)]
 
 
 @dataclass(frozen=True)
@@ -179,11 +192,12 @@ class Huber(Model):
     def size(self, mean: float) -> float:
         return self.bound
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        return np.full_like(t, 0.75), np.zeros_like(t), np.zeros_like(t)
+    def curvature(self, t: Values) -> Values:
+        return np.full_like(t, _WITHIN_BOUND)
 
-    def variance(self) -> float | None:
-        return self.bound * self.bound / 2
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        mean, deviation = _WITHIN_BOUND * (t - truth), self.bound / math.sqrt(2)
+        return [(0.5, mean - deviation), (0.5, mean + deviation)]
 
 
 def model_of(name: str, label_bound: float | None, bound: float | None) -> Model:
