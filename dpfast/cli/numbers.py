@@ -39,7 +39,7 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     grid, rng, statistic = column_points(arguments), rng_of(arguments), arguments.make(arguments)
     if getattr(arguments, "interval", None) is not None:
         if arguments.delta or arguments.method != SINGLE[arguments.name][2] or arguments.neighbors != "replace-one":
-            raise ValueError("--interval takes neither --delta nor --method, and a public number of records")
+            raise ValueError("--interval cannot be combined with --delta, --method or --neighbors add-remove")
         return _with_interval(arguments.name, statistic, grid, arguments, rng)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic

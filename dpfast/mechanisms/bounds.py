@@ -183,8 +183,8 @@ class _PrivatelyBounded(Mechanism):
         if isinstance(policy, float):
             return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
         return (
-            f"Missing records (NaN, None, null) count as {policy!r} of +-1e100 while bounds are found, then of these "
-            f"bounds: give a number if they are many"
+            f"Missing records (NaN, None, null) follow missing={policy!r}, within +-1e100 until bounds are found: "
+            f"give a number if many are missing"
         )
 
     def check_records(self, n: int) -> int:

@@ -131,6 +131,8 @@ def _mechanism(
     root = statistic == "std"
     if isinstance(statistic, str):
         statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
+    if not isinstance(statistic, Statistic):
+        raise TypeError(f"statistic must be a name or an object of dpfast.statistics, not {type(statistic).__name__}")
     missing = checked_policy(missing)
     given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
     if isinstance(statistic, Count):
@@ -142,9 +144,13 @@ def _mechanism(
         return interval_for(statistic, unused, epsilon, confidence, given, root=root)
     if given != "replace-one" and not isinstance(statistic, Sum):
         raise ValueError(f"neighbors must be 'replace-one' for the interval of the {statistic}, not {given!r}")
-    if isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None:
-        return interval_for(statistic, floats_for(x, missing), epsilon, confidence, given, root=root)
-    points = grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+    unbounded = isinstance(statistic, (Median, Quantile)) and bounds is None and grid is None
+    points: Points = floats_for(x, missing) if unbounded else grid_for(x, bounds, grid, missing)  # type: ignore[arg-type]
+    if isinstance(points, Points) and points.missing == "drop" and given == "replace-one":
+        raise ValueError(
+            f"missing must be a number, 'lower' or 'half' for the interval of the {statistic} with a public number of "
+            f"records, not 'drop'"
+        )
     return interval_for(statistic, points, epsilon, confidence, given, root=root)
 
 

@@ -274,8 +274,8 @@ class InverseSensitivity(StatisticMechanism):
         if not isinstance(grid, FloatGrid):
             return text
         tail = min(statistic.level, 1 - statistic.level)
-        reached = "" if n is None else f", and is {n * self.epsilon * tail:.3g}"
-        return f"{text}, if n epsilon min(q, 1 - q) is at least 50, as a release on floats requires{reached}"
+        reached = "" if n is None else f": here it is {n * self.epsilon * tail:.3g}"
+        return f"{text}. A release on floats requires that n epsilon min(q, 1 - q) is at least 50{reached}"
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid

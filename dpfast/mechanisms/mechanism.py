@@ -214,7 +214,7 @@ class Mechanism(Predicted, Carrier, ABC):
         return f"Missing records (NaN, None, null) {', '.join(dict.fromkeys(what))}" if what else ""
 
     def _explained_error(self, n: int | None) -> str:
-        """What is known of the expected error from public numbers; "" if nothing."""
+        """A sentence on the expected error, from public numbers; "" if they do not give it."""
         predicted = type(self).error is not Predicted.error
         return "The mechanism's error(n, ...) predicts the error from public assumptions" if predicted else ""
 

@@ -25,10 +25,11 @@ Values = NDArray[np.float64]
 
 _LEAST_EIGENVALUE = 1e-9
 _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed rows, in units of the linear predictor
+_MOST_START = 2.0**400
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
+_MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inverse
 _CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
 _CORRECTIONS = 2  # of the bias, at better and better estimates
-_MOST_CURVATURE = 64.0  # over the rate: the powers of a step that diverges remain finite
 
 
 class Descent:
@@ -53,7 +54,7 @@ class Descent:
     steps : Schedule, int or "auto"
         The schedule, the number of gradients of the default one, or the default one, from public numbers.
     start : Fit, optional
-        Public, for example an earlier release: where to begin.
+        Public, where to begin: for example an earlier release of the same model.
 
     Attributes
     ----------
@@ -62,6 +63,11 @@ class Descent:
         The number of releases. Public.
     done : int
         The number of releases so far.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From the constructor: a wrong parameter, or public numbers for which a release is not possible.
 
     Notes
     -----
@@ -130,7 +136,8 @@ class Descent:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
         self._labels_mechanism()
         self._moments_mechanism().check_records(self.n)
-        self._gradient(2, self._transform, self._theta, 1.0)  # the one with the least share
+        # Of the gradients the one with the least share, for a clip with the most noise in its units.
+        self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
         default = schedule(self.n, self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu))
@@ -148,7 +155,11 @@ class Descent:
         if not isinstance(start, Fit) or start.coefficients.shape != (self.d,):
             raise TypeError(f"start must be a dpfast.regression.Fit of {self.d} columns")
         slopes = start.coefficients
-        at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
+        with np.errstate(all="ignore"):
+            at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
+            sizes = np.abs([*slopes * self.domain.radius, at_center])
+        if not np.all(sizes <= _MOST_START):
+            raise ValueError("start must have linear predictors within 2**400 in the domain")
         return np.append(slopes, at_center if self.intercept else [])
 
     @property
@@ -206,7 +217,18 @@ class Descent:
         return self._gradient(self.done, self._transform, self._theta, self._clip)
 
     def advance(self, release: ArrayLike) -> None:
-        """Continue with a release of `mechanism`; a release costs privacy, this function does not."""
+        """Continue with a release of `mechanism`; a release costs privacy, this function does not.
+
+        Parameters
+        ----------
+        release : array_like
+            A release of `mechanism`, of its shape.
+
+        Raises
+        ------
+        ValueError
+            All releases are made already.
+        """
         mechanism = self.mechanism
         if mechanism is None:
             raise ValueError("all releases are made: see result")
@@ -271,17 +293,17 @@ class Descent:
 
     @property
     def result(self) -> Fit:
-        """The fit, after the last release."""
+        """The fit, after the last release; before it, a ValueError is raised."""
         if self.mechanism is not None:
             raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
         weights = np.arange(1.0, len(self._iterates) + 1)
         weights[: len(weights) // 2] = 0.0
         weights /= weights.sum()
-        theta, covariance = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
+        theta, root = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
-        estimates, errors = back @ theta, back @ covariance @ back.T
-        deviations = np.sqrt(np.diag(errors))
+        estimates, root = back @ theta, back @ root
+        deviations, errors = np.linalg.norm(root, axis=1), root @ root.T
         return self.model.fit(
             estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
         )
@@ -300,7 +322,7 @@ class Descent:
         return self._start + kept * change, kept
 
     def _unclipped(self, theta: Values, kept: float, weights: Values) -> tuple[Values, Values]:
-        """The estimate without the bias of the clip, and the covariance of its error.
+        """The estimate without the bias of the clip, and a root of the covariance of its error: R for R R'.
 
         The bias is that of the same steps, without noise, in a normal population whose labels follow the estimate.
         The clip moves coefficients away from 0, and steps not made leave them near it: only the excess is removed, and
@@ -315,38 +337,34 @@ class Descent:
             excess = min(max(float(clipped @ left) / size, 0.0), 1.0) if size else 0.0
             truth = self._shortened(theta - share * kept * excess * clipped)
         missing, doubt = left - excess * clipped, deviation * excess * clipped
-        covariance = self._covariance(truth, rows, weights) + np.outer(missing, missing) + np.outer(doubt, doubt)
-        return truth, covariance
+        return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
 
     def _path(self, rows: NormalRows, truth: Values, weights: Values) -> tuple[Values, list[tuple[Values, Values]]]:
-        """The weighted mean of the iterates in a population, and the point of each gradient with its derivative."""
+        """The weighted mean of the iterates in a population, and the point and the derivative of each gradient."""
         theta, mean, gradients = self._start, np.zeros(self._p), []
         for weight, (rate, _) in zip(weights, self._paces, strict=True):
             gradient, derivative, _ = rows.gradient(theta, truth)
-            gradients.append((theta, self._bounded(derivative)))
+            gradients.append((theta, derivative))
             theta = self._shortened(theta - rate * gradient)
             mean = mean + weight * theta
         return mean, gradients
 
-    def _covariance(self, truth: Values, rows: NormalRows, weights: Values) -> Values:
-        """The covariance of the error of the mean of the iterates: of sampling, and of the noise of all releases."""
-        p, gradients = self._p, self._path(rows, truth, weights)[1]
-        to_mean, of_gradient, of_moments, covariance = (np.zeros((p, p)) for _ in range(4))
-        steps = list(zip(weights, self._paces, gradients, strict=True))
+    def _errors(self, truth: Values, rows: NormalRows, weights: Values) -> Values:
+        """A root of the covariance of the error of the mean of the iterates: of sampling, and of noise in releases."""
+        identity, parts = np.eye(self._p), []
+        to_mean, of_gradient, of_moments = (np.zeros((self._p, self._p)) for _ in range(3))
+        steps = list(zip(weights, self._paces, self._path(rows, truth, weights)[1], strict=True))
         for weight, (rate, deviation), (point, derivative) in reversed(steps):
-            to_mean += weight * np.eye(p)  # the derivative of the mean with respect to this iterate
+            values, vectors = np.linalg.eigh(identity - rate * derivative)
+            step = (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
+            to_mean = to_mean + weight * identity  # the derivative of the mean with respect to this iterate
             of_gradient += rate * to_mean
-            of_moments += rate * np.linalg.norm((point - truth) * self._moment_noise) * to_mean @ derivative
-            covariance += (rate * deviation) ** 2 * to_mean @ to_mean.T
-            to_mean = to_mean @ (np.eye(p) - rate * derivative)
-        of_moments *= self._moment_noise
-        covariance += of_moments @ of_moments.T
-        return np.asarray(covariance + of_gradient @ rows.gradient(truth, truth)[2] @ of_gradient.T / self.n)
-
-    def _bounded(self, derivative: Values) -> Values:
-        """The derivative of a gradient, with eigenvalues from 0 to a bound."""
-        values, vectors = np.linalg.eigh(derivative)
-        return np.asarray((vectors * np.clip(values, 0.0, _MOST_CURVATURE / self._rate)) @ vectors.T)
+            of_moments += np.linalg.norm((point - truth) * self._moment_noise) * to_mean @ (identity - step)
+            parts.append(rate * deviation * to_mean)
+            to_mean = to_mean @ step
+        values, vectors = np.linalg.eigh(rows.gradient(truth, truth)[2])
+        sampling = of_gradient @ (vectors * np.sqrt(np.maximum(values, 0.0) / self.n))
+        return np.hstack([*parts, of_moments * self._moment_noise, sampling])
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
@@ -367,6 +385,8 @@ def _shares(plan: Schedule) -> list[Fraction]:
     rest, parts = 1 - labels - moments, plan.steps * (plan.steps + 1) // 2
     if min(labels, moments, rest) <= 0:
         raise ValueError("shares must be positive and leave a share for the gradients")
+    if not all(1 / _MOST_FACTOR <= factor <= _MOST_FACTOR for factor in (plan.clip, plan.ridge)):
+        raise ValueError("clip and ridge of a schedule must be within 2**-40 and 2**40")
     return [labels, moments, *(rest * t / parts for t in range(1, plan.steps + 1))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Fit:
     intercept_error: float | Values
     privacy: Privacy
     n: int | None = None
-    covariance: Values | None = field(default=None)
+    covariance: Values | None = None
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
@@ -152,4 +152,5 @@ def _shown(value: Any) -> str:
 
 def _around(estimate: Any, error: Any, confidence: float) -> Values:
     z = float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
-    return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)
+    with np.errstate(over="ignore"):  # a released error may be near the largest float
+        return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)

@@ -16,7 +16,7 @@ from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.schedules import Schedule
 from dpfast.spending import spending
-from dpfast.streaming import Chunks, Labelled
+from dpfast.streaming import Chunks, Labelled, labelled_or_chunks
 
 
 def glm(
@@ -46,7 +46,8 @@ def glm(
         1 and d >= 1 are public. Also `dpfast.Chunks` of pairs (X, y) or of tables whose last column is y, with ``y``
         left out; the chunks are read once for each release.
     y : array_like of shape (n,)
-        Private labels. Logistic: a label above 0 is positive. Poisson: a label below 0 is 0.
+        Private labels, numbers or booleans. Logistic: a label above 0 is positive; for two words pass ``y == "yes"``.
+        Poisson: a label below 0 is 0.
     model : {"logistic", "poisson", "huber"}
         "huber": a linear regression with Huber's loss, that is with residuals moved into +-bound in the gradients.
     radius : float
@@ -69,7 +70,7 @@ def glm(
     steps : "auto", int or dpfast.regression.Schedule
         The number of gradients, or the whole schedule. Default: from n, d, epsilon and delta.
     start : Fit, optional
-        Public, for example an earlier release: where to begin instead.
+        Public, where to begin: for example an earlier release of the same model.
     progress : bool
         Whether to show the progress, if standard error is a terminal.
     rng : numpy.random.Generator or BitGenerator, optional
@@ -145,14 +146,12 @@ def glm(
 
 def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int]:
     """The records, and the numbers of records and of columns."""
-    if isinstance(X, Chunks) and y is None:
-        pieces = [(len(piece), piece.columns) for piece in map(Labelled.of, X)]
+    records = labelled_or_chunks(X, y)
+    if isinstance(records, Chunks):
+        pieces = [(len(piece), piece.columns) for piece in map(Labelled.of, records)]
         if not pieces:
             raise ValueError("X has no pieces: the first piece gives the number of columns")
-        return X, sum(n for n, _ in pieces), pieces[0][1]
-    if y is None and not isinstance(X, tuple):
-        raise TypeError("y must be given, the labels, unless X is dpfast.Chunks of pairs (X, y)")
-    records = Labelled.of(X if y is None else (X, y))
+        return records, sum(n for n, _ in pieces), pieces[0][1]
     return records, len(records), records.columns
 
 

@@ -41,6 +41,11 @@ class Transform:
     matrix : array_like of shape (d + 1, p)
         Finite; a copy is kept.
 
+    Raises
+    ------
+    ValueError
+        A matrix of a wrong shape, or with an infinity or NaN.
+
     Examples
     --------
     >>> from dpfast.regression import Transform

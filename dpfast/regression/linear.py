@@ -17,7 +17,7 @@ from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
-from dpfast.streaming import Chunks, Labelled, LabelledProducts
+from dpfast.streaming import Chunks, Labelled, LabelledProducts, labelled_or_chunks
 
 _PARTS = 64  # of 1 in the weight of labels
 _ROUNDING = 2.0**-24  # of a code, in radii
@@ -318,15 +318,13 @@ def linear_regression(
     )
     mechanism = made(delta=delta)
     bit_generator(rng)
-    if isinstance(X, Chunks):
-        first = next(iter(X), None)
+    records = labelled_or_chunks(X, y)
+    if isinstance(records, Chunks):
+        first = next(iter(records), None)
         if first is not None and mechanism.pure_is_quieter(Labelled.of(first).columns):
             mechanism = made()
-        state = mechanism.start().read(X, workers=workers)
+        state = mechanism.start().read(records, workers=workers)
         return mechanism.fit(state.release(rng=rng), state.n)
-    if y is None and not isinstance(X, tuple):
-        raise TypeError("y must be given, the labels, unless X is dpfast.Chunks of pairs (X, y)")
-    records = Labelled.of(X if y is None else (X, y))
     if mechanism.pure_is_quieter(records.columns):
         mechanism = made()
     return mechanism.fit(mechanism(records, rng=rng, workers=workers), len(records))

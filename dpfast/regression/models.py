@@ -148,7 +148,7 @@ class Poisson(Model):
         return 3 * math.sqrt(mean)
 
     def curvature(self, t: Values) -> Values:
-        return np.asarray(np.exp(np.clip(t, -_MOST_PREDICTOR, _MOST_PREDICTOR / 2)))
+        return np.asarray(np.exp(np.clip(t, -_MOST_PREDICTOR / 4, _MOST_PREDICTOR / 4)))
 
     def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
         # The quadrature of Gauss for a Poisson law, exact for polynomials of degree 3.
@@ -205,7 +205,7 @@ def model_of(name: str, label_bound: float | None, bound: float | None) -> Model
     _checks.choice("model", name, ("logistic", "poisson", "huber"))
     for given, value, models in (("label_bound", label_bound, ("poisson", "huber")), ("bound", bound, ("huber",))):
         if (value is None) == (name in models):
-            raise TypeError(f"{given} must be given for the models {', '.join(models)}, and for them only")
+            raise TypeError(f"model={name!r} {'needs' if name in models else 'does not take'} {given}")
     if name == "logistic":
         return Logistic()
     most = _checks.positive("label_bound", label_bound)

@@ -46,6 +46,7 @@ class NormalRows:
         values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
         roots = np.sqrt(np.maximum(values, 0.0))
         self._root = (vectors * roots) @ vectors.T
+        self._covariance = self._root @ self._root
         self._model, self._mean, self._clip = model, mean, clip
 
     def gradient(self, theta: Values, truth: Values) -> tuple[Values, Values, Values]:
@@ -55,7 +56,7 @@ class NormalRows:
         """
         basis, _ = np.linalg.qr(self._root @ np.stack([theta, truth], axis=1))
         along = self._root @ basis
-        rest = self._root @ self._root - along @ along.T
+        rest = self._covariance - along @ along.T
         plane, weights = (_PLANE, _PLANE_WEIGHTS) if basis.shape[1] > 1 else (_NODES[:, None], _WEIGHTS)
         z = self._mean + plane @ along.T
         predictor, true = (self._mean @ part + plane @ (along.T @ part) for part in (theta, truth))

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
@@ -25,7 +24,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.regression.fit import Fit
 from dpfast.statistics import Median, Quantile, RankStatistic
-from dpfast.streaming import Chunks, Labelled, Reading
+from dpfast.streaming import Chunks, Labelled, Reading, check_labels_given
 
 Values = NDArray[np.float64]
 Decode: TypeAlias = Callable[[ArrayLike], Values]
@@ -368,6 +367,8 @@ def _half_width(sampling: float, noise: float) -> float:
     |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1
     / 12 (docs/proofs/theil-sen.md).
     """
+    from scipy.optimize import brentq  # slow to import
+
     t = np.linspace(-12, 12, 241)
     weights = np.exp(-np.abs(t))
     weights /= weights.sum()
@@ -455,8 +456,7 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
-    if y is None and not isinstance(x, Chunks):
-        raise TypeError("y is needed, unless x is Chunks of pairs (x, y)")
+    check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()
     error = errors[0] if errors else math.nan

@@ -24,7 +24,7 @@ the same generator.
 
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
-from dpfast.streaming.labelled import Labelled
+from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
@@ -56,6 +56,8 @@ __all__ = [
     "Sums",
     "Values",
     "VectorSums",
+    "check_labels_given",
     "columns_between",
+    "labelled_or_chunks",
     "shares",
 ]

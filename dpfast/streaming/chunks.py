@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast.spending import unpaid
-
-if TYPE_CHECKING:
-    pass
-from numpy.typing import NDArray
 
 
 class Chunks:

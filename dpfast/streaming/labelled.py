@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from dpfast import _containers
+from dpfast.streaming.chunks import Chunks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,3 +73,20 @@ class Labelled:
     def columns(self) -> int:
         """The number of columns d of the rows."""
         return int(self.rows.shape[1])
+
+
+def labelled_or_chunks(X: Any, y: Any) -> Labelled | Chunks:
+    """The records of a call with X and y, or `Chunks` of such records, without y."""
+    if y is None and isinstance(X, tuple):
+        return Labelled.of(X)
+    check_labels_given(X, y)
+    return X if isinstance(X, Chunks) else Labelled.of((X, y))
+
+
+def check_labels_given(X: Any, y: Any) -> None:
+    """Raise a TypeError unless y is given, or left out for `Chunks`."""
+    if isinstance(X, Chunks):
+        if y is not None:
+            raise TypeError("y must be left out for dpfast.Chunks: each piece is a pair (X, y) or has y as last column")
+    elif y is None:
+        raise TypeError("y must be given, the labels, unless X is dpfast.Chunks of pairs (X, y)")

@@ -396,7 +396,7 @@ def secretly(mechanisms):
     return [np.asarray(m.release(shaped(m, NEAR), size=400)).tobytes() for m in mechanisms]
 
 
-NEAR = np.linspace(48, 49, 31)
+NEAR = np.random.default_rng(13).permutation(np.linspace(48, 49, 31))  # rows do not lie on one line
 RELEASING = [m for m in EVERY if not isinstance(outcome(m, shaped(m, NEAR)), str)]
 
 

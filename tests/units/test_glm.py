@@ -26,6 +26,10 @@ MODELS = {
 }
 
 
+def _bounds_of(model):
+    return {name: value for name, value in MODELS[model][1].items() if name != "model"}
+
+
 def descent(**options):
     options = {"n": 1000, "d": 2, "domain": Ball(3.0), "privacy": dpf.Privacy(1.0, 1e-6)} | options
     return Descent(options.pop("model", "logistic"), **options)
@@ -183,6 +187,45 @@ class TestAwkwardData:
             made.advance(release if made.done < 2 else np.full(3, -1e5))
         assert np.isfinite([*made.result.coefficients, *made.result.standard_errors]).all()
 
+    @pytest.mark.parametrize("gradients", ["noise", "ends", "alternating"])
+    @pytest.mark.parametrize("start", [None, 1e8])
+    @pytest.mark.parametrize("model", MODELS)
+    def test_any_releases_give_a_finite_fit(self, model, start, gradients):
+        """Releases at the ends of their ranges lead far away, where curvatures are extreme."""
+        rng = np.random.default_rng(3)
+        for n, privacy in ((1, dpf.Privacy(1e-2)), (10**6, dpf.Privacy(100.0, 1e-6)), (10**9, dpf.Privacy(1e4, 1e-6))):
+            begin = None if start is None else Fit(np.full(2, start), 0.0, np.ones(2), 1.0, dpf.Privacy(1.0))
+            made = descent(model=model, n=n, privacy=privacy, start=begin, steps=16, **_bounds_of(model))
+            while made.mechanism is not None:
+                if made.done == 1:
+                    release = np.diag([9.0, 1e-3, 1.0])
+                else:
+                    p = len(made.mechanism.coefficients)
+                    signs = np.array([1.0, -0.5, -1.0])[:p] * (
+                        -1.0 if gradients == "alternating" and made.done % 2 else 1.0
+                    )
+                    noise = 30 * made.mechanism.noise_deviation(n) * rng.normal(size=p)
+                    release = noise if gradients == "noise" else made.mechanism.clip * signs
+                made.advance(release)
+            fit = made.result
+            numbers = [fit.coefficients, fit.covariance.ravel(), fit.standard_errors, fit.interval().ravel()]
+            assert np.isfinite(np.concatenate(numbers)).all()
+            assert (fit.standard_errors >= 0).all()
+
+    def test_noise_is_checked_before_the_first_release(self):
+        """A clip, which depends on releases, must not lead to an error in the middle."""
+        refused = 0
+        for mu in np.geomspace(1e-4, 1e-3, 20):
+            for moments in (np.zeros((3, 3)), np.diag([0.1, 0.2, 1.0]), np.diag([9.0, 9.0, 1.0])):
+                try:
+                    made = descent(privacy=dpf.Privacy(mu=mu), steps=16)
+                except ValueError:
+                    refused += 1
+                    continue
+                while made.mechanism is not None:
+                    made.advance(moments if made.done == 1 else np.zeros(len(made.mechanism.coefficients)))
+        assert 0 < refused < 60
+
     def test_wrong_parameters_are_rejected_before_a_charge(self):
         good = {"radius": 1.0, "epsilon": 1.0}
         with dpf.Ledger(5.0) as ledger:
@@ -194,7 +237,11 @@ class TestAwkwardData:
                 ({"steps": 0}, "steps"),
                 ({"steps": "many"}, "steps"),
                 ({"steps": Schedule(0.5, 0.5, 1, 1.0, 0.3)}, "share"),
+                ({"steps": Schedule(0.02, 0.2, 1, -1.0, 0.3)}, "clip"),
+                ({"steps": Schedule(0.02, 0.2, 1, 1.0, np.nan)}, "ridge"),
                 ({"start": 3.0}, "start"),
+                ({"start": Fit(np.array([np.nan, 0, 0]), 0.0, np.ones(3), 1.0, dpf.Privacy(1.0))}, "start"),
+                ({"start": Fit(np.full(3, 1e200), 0.0, np.ones(3), 1.0, dpf.Privacy(1.0))}, "start"),
                 ({"label_bound": 3.0}, "label_bound"),
                 ({"model": "poisson"}, "label_bound"),
                 ({"model": "huber", "label_bound": 3.0}, "bound"),

@@ -285,10 +285,24 @@ def test_integers_have_step_1():
     assert all(number == int(number) for number in (value, low, high))
 
 
-@pytest.mark.parametrize("statistic", [TrimmedMean(0.1), dpf.statistics.InterquartileRange(), 3, None, np.mean])
+@pytest.mark.parametrize("statistic", [TrimmedMean(0.1), dpf.statistics.InterquartileRange()])
 def test_statistics_without_an_interval(statistic):
     with pytest.raises(TypeError, match=r"no interval is known for .*: use a median, quantile, mean, variance, sum or"):
         dpf.interval(statistic, X, bounds=(0, 20), epsilon=1.0)
+
+
+@pytest.mark.parametrize("statistic", [3, None, np.mean, np.arange(5.0)])
+def test_an_object_that_is_not_a_statistic_is_refused_by_its_type(statistic):
+    with pytest.raises(TypeError, match=f"or an object of dpfast.statistics, not {type(statistic).__name__}"):
+        dpf.interval(statistic, np.zeros(9), epsilon=1.0)
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean", "sum"])
+def test_missing_records_are_not_dropped_from_a_public_number_of_records(statistic):
+    with pytest.raises(ValueError, match=f"'lower' or 'half' for the interval of the {statistic} with .*, not 'drop'"):
+        dpf.interval(statistic, np.zeros(9), bounds=(0, 1), epsilon=1.0, missing="drop")
+    with pytest.raises(ValueError, match="not 'drop'"):
+        dpf.interval(statistic, np.zeros(9), grid=dpf.Grid(0, 1, missing="drop"), epsilon=1.0)
 
 
 @pytest.mark.parametrize(

@@ -441,6 +441,8 @@ class TestFit:
             dpf.linear_regression(X, y, intercept=1, **good)
         with pytest.raises(TypeError, match="y must be given"):
             dpf.linear_regression(X, **good)
+        with pytest.raises(TypeError, match="y must be left out"):
+            dpf.linear_regression(dpf.Chunks([(X, y)]), y, **good)
         with pytest.raises(ValueError, match="equally long"):
             dpf.linear_regression(X, y[1:], **good)
         with pytest.raises(ValueError, match="at least one record"):

@@ -321,7 +321,9 @@ class TestBadParameters:
             dpf.theil_sen([1, 2], [1, 2, 3], epsilon=1.0)
         with pytest.raises(ValueError, match="one x for each y, not 2 columns"):
             dpf.TheilSen(epsilon=1.0)((np.zeros((3, 2)), [1, 2, 3]))
-        with pytest.raises(TypeError, match="y is needed"):
+        with pytest.raises(TypeError, match="y must be given"):
             dpf.theil_sen([1, 2], epsilon=1.0)
+        with pytest.raises(TypeError, match="y must be left out"):
+            dpf.theil_sen(dpf.Chunks([np.zeros((3, 2))]), [1, 2, 3], epsilon=1.0)
         with pytest.raises(TypeError, match="use Chunks"):
             dpf.TheilSen(epsilon=1.0).start()
