@@ -17,6 +17,7 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.models import Model, model_of
+from dpfast.regression.populations import NormalRows
 from dpfast.regression.schedules import Schedule, schedule
 from dpfast.rounding import down, root_down
 
@@ -27,10 +28,8 @@ _MOST_COEFFICIENT = 2.0**20  # length of the coefficients of the transformed row
 _MOST_START = 2.0**400
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inverse
-_MISSING = 2.0  # times the predicted error of steps not made, which the curvature along the way makes larger
-_LEAST_CURVATURE = 1e-3  # of the mean one
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
-_WEIGHTS /= _WEIGHTS.sum()
+_CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
+_CORRECTIONS = 2  # of the bias, at better and better estimates
 
 
 class Descent:
@@ -127,6 +126,7 @@ class Descent:
         self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._p)
         self._iterates: list[Values] = []
         self._paces: list[tuple[float, float]] = []  # of each step: its rate, and the deviation of its noise
+        self._moment_noise = np.zeros(self._p)  # the noise of an entry of the moments of z is the product of two
         self._mean, self._rate, self._clip = self.model.middle, 0.0, 0.0
         self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), np.zeros(self._p)
         self.mechanism: Mechanism | None = self._next()
@@ -262,6 +262,7 @@ class Descent:
         eigenvalues = np.clip(eigenvalues, 0.0, most)
         roots = np.sqrt(eigenvalues + ridge)
         shares = eigenvalues / (eigenvalues + ridge)
+        self._moment_noise = math.sqrt(noise) / roots
         self._moments = np.diag(shares)
         self._transform[:p] = vectors / roots * units[:, None]
         origin = np.zeros(p)
@@ -298,64 +299,72 @@ class Descent:
         weights = np.arange(1.0, len(self._iterates) + 1)
         weights[: len(weights) // 2] = 0.0
         weights /= weights.sum()
-        theta = self._shrunk(weights @ np.array(self._iterates), weights)
+        theta, root = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
-        estimates, root = back @ theta, back @ self._errors(theta, weights)
+        estimates, root = back @ theta, back @ root
         deviations, errors = np.linalg.norm(root, axis=1), root @ root.T
         return self.model.fit(
             estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
         )
 
-    def _shrunk(self, theta: Values, weights: Values) -> Values:
+    def _shrunk(self, theta: Values, weights: Values) -> tuple[Values, float]:
         """The mean of the iterates, moved towards the start by the share of noise in its squared distance.
 
         The estimator of James and Stein, for the noise of the last half of the steps, which is alike in all directions.
+        Also the share of the distance that is kept.
         """
         rates, deviations = np.array(self._paces).T
         noise = self._p * float(np.sum((weights * rates * deviations) ** 2))
         change = theta - self._start
         distance = float(change @ change)
-        return self._start + max(1 - noise / distance, 0.0) * change if distance else theta
+        kept = max(1 - noise / distance, 0.0) if distance else 1.0
+        return self._start + kept * change, kept
 
-    def _errors(self, theta: Values, weights: Values) -> Values:
-        """A root of the covariance of the error of the weighted mean: of sampling, noise, steps not made, and clipping.
+    def _unclipped(self, theta: Values, kept: float, weights: Values) -> tuple[Values, Values]:
+        """The estimate without the bias of the clip, and a root of the covariance of its error: R for R R'.
 
-        The covariance is the matrix times its transpose.
+        The bias is that of the same steps, without noise, in a normal population whose labels follow the estimate.
+        The clip moves coefficients away from 0, and steps not made leave them near it: only the excess is removed, and
+        of it a share, since rows with shorter tails than normal ones have less.
         """
-        identity, (values, vectors), variance = np.eye(self._p), self._hessian(theta), self.model.variance()
-        hessian = (vectors * values) @ vectors.T
-        if variance is None:
-            sampling = vectors / np.sqrt(values)
-        else:
-            sampling = math.sqrt(variance) * (vectors / values) @ vectors.T @ np.sqrt(self._moments)
-        parts = [sampling / math.sqrt(self.n)]
-        to_mean = np.zeros((self._p, self._p))
-        points = [self._start, *self._iterates[:-1]]
-        for weight, (rate, deviation), point in zip(weights[::-1], self._paces[::-1], points[::-1], strict=True):
-            to_mean += weight * identity  # the derivative of the mean with respect to this iterate
+        rows, free = (NormalRows(self.model, self._moments, self._center, clip) for clip in (self._clip, math.inf))
+        truth, (share, deviation) = theta, _CLIP_BIAS
+        for _ in range(_CORRECTIONS):
+            reached = self._path(rows, truth, weights)[0]
+            clipped, left = reached - self._path(free, truth, weights)[0], reached - truth
+            size = float(clipped @ clipped)
+            excess = min(max(float(clipped @ left) / size, 0.0), 1.0) if size else 0.0
+            truth = self._shortened(theta - share * kept * excess * clipped)
+        missing, doubt = left - excess * clipped, deviation * excess * clipped
+        return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
+
+    def _path(self, rows: NormalRows, truth: Values, weights: Values) -> tuple[Values, list[tuple[Values, Values]]]:
+        """The weighted mean of the iterates in a population, and the point and the derivative of each gradient."""
+        theta, mean, gradients = self._start, np.zeros(self._p), []
+        for weight, (rate, _) in zip(weights, self._paces, strict=True):
+            gradient, derivative, _ = rows.gradient(theta, truth)
+            gradients.append((theta, derivative))
+            theta = self._shortened(theta - rate * gradient)
+            mean = mean + weight * theta
+        return mean, gradients
+
+    def _errors(self, truth: Values, rows: NormalRows, weights: Values) -> Values:
+        """A root of the covariance of the error of the mean of the iterates: of sampling, and of noise in releases."""
+        identity, parts = np.eye(self._p), []
+        to_mean, of_gradient, of_moments = (np.zeros((self._p, self._p)) for _ in range(3))
+        steps = list(zip(weights, self._paces, self._path(rows, truth, weights)[1], strict=True))
+        for weight, (rate, deviation), (point, derivative) in reversed(steps):
+            values, vectors = np.linalg.eigh(identity - rate * derivative)
+            step = (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
+            to_mean = to_mean + weight * identity  # the derivative of the mean with respect to this iterate
+            of_gradient += rate * to_mean
+            of_moments += np.linalg.norm((point - truth) * self._moment_noise) * to_mean @ (identity - step)
             parts.append(rate * deviation * to_mean)
-            values, vectors = self._hessian(point)
-            values, vectors = np.linalg.eigh(identity - rate * (hessian + (vectors * values) @ vectors.T) / 2)
-            to_mean = to_mean @ (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
-        change = (theta - self._start)[:, None]
-        parts += [_MISSING * to_mean @ change, self.model.stretch(self.schedule.clip) * change]
-        return np.hstack(parts)
-
-    def _hessian(self, theta: Values) -> tuple[Values, Values]:
-        """The mean of w(t) z z', w the curvature at t = theta . z, for normal z with the released moments.
-
-        As eigenvalues, positive, and eigenvectors.
-        """
-        second, mean = self._moments, self._center
-        along = second @ theta - mean * (mean @ theta)
-        center, deviation = float(mean @ theta), math.sqrt(max(float(theta @ along), 0.0))
-        curvatures = self.model.curvatures(center + deviation * _NODES)
-        level, slope, bend = (float(_WEIGHTS @ part) for part in curvatures)
-        cross = np.outer(along, mean)
-        hessian = level * second + slope * (cross + cross.T) + bend * np.outer(along, along)
-        values, vectors = np.linalg.eigh(hessian)
-        return np.maximum(values, _LEAST_CURVATURE * level), vectors
+            to_mean = to_mean @ step
+        values, vectors = np.linalg.eigh(rows.gradient(truth, truth)[2])
+        sampling = of_gradient @ (vectors * np.sqrt(np.maximum(values, 0.0) / self.n))
+        return np.hstack([*parts, of_moments * self._moment_noise, sampling])
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:

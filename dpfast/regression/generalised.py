@@ -82,12 +82,12 @@ def glm(
     -------
     Fit
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
-        `probability`. Always finite. Standard errors are approximate: they take the rows as normal, leave out the bias
-        of clipping and, for the model "huber", take bound as about 4/3 of the standard deviation of the errors.
-        In a logistic model clipping moves the coefficients away from 0, by up to a tenth for delta = 0; standard errors
-        include about that much. In simulations with normal rows, 95 % intervals hold the coefficients in 87 to 100 % of
-        fits. Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than
-        the others, clipping shrinks coefficients of all models by up to a third.
+        `probability`. Always finite. Standard errors are approximate: they take the rows as normal
+        and, for the model "huber", bound as about 4/3 of the standard deviation of the errors. Clipping moves
+        coefficients away from 0; the estimate is corrected for most of this, as if the rows were normal. In simulated
+        logistic models with normal, uniform and binary rows, 93 to 98 % of the intervals of 95 % hold the coefficient.
+        Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
+        others, clipping shrinks coefficients of all models by up to a third.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from dpfast.regression.fit import Fit
 Values = NDArray[np.float64]
 
 _MOST_PREDICTOR = 700.0  # whose exponential is finite
-_SATURATED = 30.0  # the magnitude of a linear predictor beyond which the curvature is that there
+_WITHIN_BOUND = 0.75  # the share of residuals within +-bound in a Huber regression
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -81,16 +81,15 @@ class Model(ABC):
         return 1.0
 
     @abstractmethod
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        """The derivative of the mean by the linear predictor, and its first and second derivatives."""
+    def curvature(self, t: Values) -> Values:
+        """The derivative of the mean residual by the linear predictor t, finite."""
 
-    def stretch(self, clip: float) -> float:
-        """About the part of its distance from the start by which a clip of `Schedule` moves the solution too far."""
-        return 0.0
+    @abstractmethod
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        """Probabilities and residuals at t of two labels for each linear predictor in `truth`.
 
-    def variance(self) -> float | None:
-        """The variance of a residual for the errors of the fit; None if it is the derivative of the mean."""
-        return None
+        They have the mean and the variance of the model's labels.
+        """
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,13 @@ class Logistic(Model):
     def rate(self, mean: float) -> float:
         return min(1.6 / (mean * (1 - mean)), 12.0)
 
-    def stretch(self, clip: float) -> float:
-        # Fitted to simulations: of four coefficients 0.10, 0.08, 0.03, 0.01 for clips of 0.8, 0.85, 1, 1.26.
-        return 0.1 * math.exp(5.5 * min(0.8 - clip, 0.4))
+    def curvature(self, t: Values) -> Values:
+        probability = expit(t)
+        return np.asarray(probability * (1 - probability))
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        probability = expit(np.clip(t, -_SATURATED, _SATURATED))
-        w = probability * (1 - probability)
-        return w, w * (1 - 2 * probability), w * (1 - 6 * w)
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        chance, probability = expit(truth), expit(t)
+        return [(chance, probability - 1), (1 - chance, probability)]
 
 
 @dataclass(frozen=True)
@@ -149,9 +147,15 @@ class Poisson(Model):
     def size(self, mean: float) -> float:
         return 3 * math.sqrt(mean)
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        w = np.exp(np.clip(t, -_SATURATED, _MOST_PREDICTOR / 2))
-        return w, w, w
+    def curvature(self, t: Values) -> Values:
+        return np.asarray(np.exp(np.clip(t, -_MOST_PREDICTOR / 4, _MOST_PREDICTOR / 4)))
+
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        # The quadrature of Gauss for a Poisson law, exact for polynomials of degree 3.
+        mean, here = self.curvature(truth), self.curvature(t)
+        root = np.sqrt(mean + 0.25)
+        chance = (root - 0.5) / (2 * root)
+        return [(chance, here - mean - 0.5 - root), (1 - chance, here - mean - 0.5 + root)]
 
 
 @dataclass(frozen=True)
@@ -188,11 +192,12 @@ class Huber(Model):
     def size(self, mean: float) -> float:
         return self.bound
 
-    def curvatures(self, t: Values) -> tuple[Values, Values, Values]:
-        return np.full_like(t, 0.75), np.zeros_like(t), np.zeros_like(t)
+    def curvature(self, t: Values) -> Values:
+        return np.full_like(t, _WITHIN_BOUND)
 
-    def variance(self) -> float | None:
-        return self.bound * self.bound / 2
+    def labels(self, t: Values, truth: Values) -> list[tuple[Values | float, Values]]:
+        mean, deviation = _WITHIN_BOUND * (t - truth), self.bound / math.sqrt(2)
+        return [(0.5, mean - deviation), (0.5, mean + deviation)]
 
 
 def model_of(name: str, label_bound: float | None, bound: float | None) -> Model:

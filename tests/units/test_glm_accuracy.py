@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
+from dpfast.regression import descent, models
+from dpfast.regression.populations import NormalRows
 
 GUARANTEES = [1e-6, 0.0]  # delta
 
@@ -139,3 +141,79 @@ def test_intervals_cover_the_coefficients(model, delta):
         low, high = fit.interval(0.95).T
         covered.append((low <= slopes) & (slopes <= high))
     assert np.mean(covered) > 0.8
+
+
+def rows_of(kind, n, rng):
+    """Rows of 5 columns, and a radius that covers them."""
+    if kind == "normal":
+        return rng.normal(size=(n, 5)), 5.0
+    if kind == "uniform":
+        return rng.uniform(-1.7, 1.7, size=(n, 5)), 4.0
+    return 2.0 * (rng.random((n, 5)) < 0.4), 4.5
+
+
+def coverage(kind, delta, *, size=0.8, n=20_000, runs=50):
+    """The share of slopes within their intervals of 95 %, and the mean of the slopes relative to the truth."""
+    covered, ratios = [], []
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, n])
+        slopes = rng.normal(size=5)
+        slopes *= size / np.linalg.norm(slopes)
+        X, radius = rows_of(kind, n, rng)
+        y = rng.random(n) < 1 / (1 + np.exp(-(X - X.mean(axis=0)) @ slopes))
+        fit = dpf.glm(X, y, radius=radius, epsilon=1.0, delta=delta, rng=rng)
+        covered.append(np.abs(fit.coefficients - slopes) <= 1.96 * fit.standard_errors)
+        ratios.append(fit.coefficients @ slopes / size**2)
+    return np.mean(covered), np.mean(ratios)
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform", "binary"])
+@pytest.mark.parametrize("delta", GUARANTEES)
+def test_intervals_of_logistic_slopes(kind, delta):
+    covered, ratio = coverage(kind, delta)
+    assert 0.91 < covered < 0.99  # 250 slopes of 50 fits
+    assert abs(ratio - 1) < 0.05
+
+
+def test_without_the_correction_intervals_do_not_hold_the_slopes(monkeypatch):
+    """The control of `test_intervals_of_logistic_slopes`."""
+    monkeypatch.setattr(descent, "_CLIP_BIAS", (0.0, 0.0))
+    covered, ratio = coverage("normal", 0.0)
+    assert covered < 0.85
+    assert ratio > 1.05
+
+
+class TestPopulations:
+    """Expected gradients against simulated records."""
+
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize("clip", [1.0, 2.5, math.inf])
+    def test_like_a_simulation(self, model, clip):
+        rng, m = np.random.default_rng(5), 400_000
+        theta, truth = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.5, 0.3, 0.1, 0.2])
+        z = np.column_stack([rng.normal(size=(m, 3)), np.ones(m)])  # whitened rows, the last direction the constant
+        made = models.model_of(model, MODELS[model].get("label_bound"), MODELS[model].get("bound"))
+        (chance, first), (_, second) = made.labels(z @ theta, z @ truth)
+        residuals = np.where(rng.random(m) < chance, first, second)
+        limits = clip / np.linalg.norm(z, axis=1)
+        clipped = z * np.clip(residuals, -limits, limits)[:, None]
+        weights = made.curvature(z @ theta) * (np.abs(residuals) < limits)
+        mean = np.array([0.0, 0.0, 0.0, 1.0])
+        gradient, derivative, outer = NormalRows(made, np.eye(4), mean, clip).gradient(theta, truth)
+        for computed, values, error in (  # of the quadrature; the weights in the derivative jump
+            (gradient, clipped, 0.02),
+            (derivative, np.einsum("i,ij,ik->ijk", weights, z, z), 0.12),
+            (outer, np.einsum("ij,ik->ijk", clipped, clipped), 0.04),
+        ):
+            errors = np.abs(computed - values.mean(axis=0)) - 6 * values.std(axis=0) / math.sqrt(m)
+            assert errors.max() < error * np.abs(computed).max()
+
+    def test_clipped_less_at_the_truth_is_less_biased(self):
+        made, theta = models.model_of("logistic", None, None), np.array([1.0, 0.5])
+        sizes = [
+            np.linalg.norm(NormalRows(made, np.eye(2), np.zeros(2), clip).gradient(theta, theta)[0])
+            for clip in (0.7, 1.0, 2.0, math.inf)
+        ]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[0] > 0.01
+        assert sizes[-1] < 1e-6
