@@ -272,7 +272,9 @@ def _limits(n: int, level: float, confidence: float, first: float, second: float
     def of_ranks(epsilon: float) -> tuple[int, int]:
         def exceeds(z: NDArray[np.float64]) -> NDArray[np.float64]:
             """The probability that one of `size` points with a score of 1 - z is released: rank - count below = z."""
-            return np.exp(np.minimum(math.log(size) + epsilon / 2 * (z - 1), 0.0)) + 2.0**-50
+            with np.errstate(over="ignore"):
+                exponents = math.log(size) + epsilon / 2 * (z - 1)
+            return np.exp(np.minimum(exponents, 0.0)) + 2.0**-50
 
         low, high = (certified_count(n, part, exceeds, of_second) for part in (level, 1 - level))
         return low, high

@@ -16,8 +16,9 @@ FOUND = [m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.")]
 MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and name != "dpfast.__main__")]
 
 
-# Modules that need an optional library.
-HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn"}
+# Modules and pages that need an optional library.
+HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas"}
+HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -32,7 +33,7 @@ PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_in(page):
-    pytest.importorskip(HOSTS.get(f"dpfast.{page.stem}", "dpfast"))
+    pytest.importorskip(HOSTS.get(page.stem, "dpfast"))
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
