@@ -17,7 +17,13 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 
 
 # Modules and pages that need an optional library.
-HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas", "duckdb": "duckdb"}
+HOSTS = {
+    "dpfast.opendp": "opendp",
+    "dpfast.sklearn": "sklearn",
+    "missing": "pandas",
+    "duckdb": "duckdb",
+    "dpfast.polars": "polars",
+}
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
