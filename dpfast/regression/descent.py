@@ -398,7 +398,7 @@ class Descent:
         """A root of the covariance of the error of the mean of the iterates: of sampling, and of noise in releases."""
         identity, parts = np.eye(self._size), []
         to_mean, of_gradient, of_moments = (np.zeros((self._size, self._size)) for _ in range(3))
-        root, inverse = (np.kron(part, np.eye(self._p)) for part in _roots(self._rates))
+        root, inverse = (np.kron(_root(self._rates, power), np.eye(self._p)) for power in (0.5, -0.5))
         moment_noise = np.tile(self._moment_noise, len(self._rates))
         steps = list(zip(weights, self._paces, self._path(rows, truth, weights)[1], strict=True))
         for weight, (pace, deviation), (point, gradient) in reversed(steps):
@@ -407,8 +407,8 @@ class Descent:
             step, rates = root @ inner @ inverse, pace * root @ root
             to_mean = to_mean + weight * identity  # the derivative of the mean with respect to this iterate
             of_gradient += to_mean @ rates
-            sizes = np.linalg.norm(((point - truth) * moment_noise).reshape(-1, self._p), axis=1)
-            of_moments += to_mean @ (identity - step) * np.repeat(sizes, self._p)
+            away = ((point - truth) * moment_noise).reshape(-1, self._p)
+            of_moments += to_mean @ (identity - step) @ np.kron(_root(away @ away.T), np.eye(self._p))
             parts.append(deviation * to_mean @ rates)
             to_mean = to_mean @ step
         values, vectors = np.linalg.eigh(rows.gradient(truth, truth).outer)
@@ -428,10 +428,10 @@ def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
     return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
 
 
-def _roots(matrix: Values) -> tuple[Values, Values]:
-    """The square root of a positive definite matrix, and its inverse."""
+def _root(matrix: Values, power: float = 0.5) -> Values:
+    """A power of a positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T
+    return np.asarray((vectors * np.maximum(values, 0.0) ** power) @ vectors.T)
 
 
 def _shares(plan: Schedule) -> list[Fraction]:

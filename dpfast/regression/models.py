@@ -56,9 +56,8 @@ class MultinomialFit(Fit):
         return np.asarray(np.argmax(self._predictor(X), axis=1), dtype=np.float64)
 
     def _predictor(self, X: ArrayLike) -> Values:
-        predictor = self.linear_predictor(X)
-        # A difference of infinities is NaN, and softmax of NaN a warning.
-        return np.nan_to_num(predictor, nan=0.0, posinf=_MOST_FINITE, neginf=-_MOST_FINITE)
+        """The linear predictors, with finite differences."""
+        return np.clip(np.nan_to_num(self.linear_predictor(X)), -_MOST_FINITE, _MOST_FINITE)
 
 
 @dataclass(frozen=True)

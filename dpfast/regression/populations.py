@@ -158,9 +158,9 @@ class SampledGradient:
     def derivative(self) -> Values:
         here, true, squares, shares = self._clipped()
         weights = true * shares
-        curvature = _squares(here, here) - _diagonal(here)
-        clipped = _squares(here, weights * (shares < 1) / squares)
-        return self._blocks(clipped @ curvature - weights.sum(axis=1)[:, None, None] * curvature)
+        curvature = _squares(here, here)
+        along = _squares(here, weights * (shares < 1) / squares)  # clipped residuals do not become longer
+        return self._blocks(weights.sum(axis=1)[:, None, None] * curvature - along @ curvature)
 
     @cached_property
     def outer(self) -> Values:
