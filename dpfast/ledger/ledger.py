@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
@@ -79,8 +80,8 @@ class Ledger:
         (needs ``dp-accounting``). Mostly the tightest, but valid only for the plan: releases must follow its order,
         each with the declared profile. Raises a BudgetError if the plan does not fit.
     path : path-like, optional
-        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters.
-        Several processes may share it; every charge is on disk before the release.
+        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters
+        (`open` takes them from the file). Several processes may share it; every charge is on disk before the release.
 
     Raises
     ------
@@ -372,7 +373,22 @@ class Ledger:
         return ledger
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any]) -> Ledger:
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Continue the ledger in a file, with the budget that the file states.
+
+        Raises
+        ------
+        FileNotFoundError
+            A missing file: ``Ledger(..., path=path)`` creates it.
+        ValueError
+            A file that is not a ledger, is damaged or has another version.
+        """
+        with Path(path).open("rb") as file:
+            header = json_object(file.readline())
+        return cls._from_header(header, path)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], path: str | os.PathLike[str] | None = None) -> Ledger:
         check_version(header)
         try:
             plan = header.get("plan")
@@ -384,6 +400,7 @@ class Ledger:
                 neighbors=header["neighbors"],
                 composition="basic" if plan is not None else header["composition"],
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
+                path=path,
             )
         except (KeyError, TypeError, BudgetError) as error:
             raise ValueError(f"not a ledger: {error}") from None
