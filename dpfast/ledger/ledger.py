@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
@@ -84,8 +85,8 @@ class Ledger:
         `PrivacyProfile.for_units`; that of a release which is already for such units is charged as it is. Needs
         ``neighbors="add-remove"``, and so does every release.
     path : path-like, optional
-        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters.
-        Several processes may share it; every charge is on disk before the release.
+        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters
+        (`open` takes them from the file). Several processes may share it; every charge is on disk before the release.
 
     Raises
     ------
@@ -383,7 +384,22 @@ class Ledger:
         return ledger
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any]) -> Ledger:
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Continue the ledger in a file, with the budget that the file states.
+
+        Raises
+        ------
+        FileNotFoundError
+            A missing file: ``Ledger(..., path=path)`` creates it.
+        ValueError
+            A file that is not a ledger, is damaged or has another version.
+        """
+        with Path(path).open("rb") as file:
+            header = json_object(file.readline())
+        return cls._from_header(header, path)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], path: str | os.PathLike[str] | None = None) -> Ledger:
         check_version(header)
         try:
             plan = header.get("plan")
@@ -396,6 +412,7 @@ class Ledger:
                 composition="basic" if plan is not None else header["composition"],
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
                 per_unit=header.get("per_unit"),
+                path=path,
             )
         except (KeyError, TypeError, BudgetError) as error:
             raise ValueError(f"not a ledger: {error}") from None
