@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from itertools import starmap
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -26,6 +27,7 @@ from dpfast.ledger.accounts import (
     PlannedAccount,
     RenyiAccount,
 )
+from dpfast.ledger.callers import advice_for_callers
 from dpfast.ledger.journal import (
     FORMAT,
     VERSION,
@@ -42,7 +44,7 @@ from dpfast.ledger.journal import (
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import Ticket, active, blocks, known, spending
+from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
@@ -292,17 +294,27 @@ class Ledger:
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
-        """Record `times` releases of a profile, or raise a BudgetError. Every charge uses this method."""
-        times, profile = _checks.whole("times", times), self._cost(profile)
-        self._same_neighbors(profile)
-        charge = Charge(label, profile, times)
+        """Record `times` releases of a profile, or raise a BudgetError."""
+        self.reserve_all([Cost(label, profile, _checks.whole("times", times))])
+
+    def reserve_all(self, costs: Sequence[Cost]) -> None:
+        """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
+        costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
+        for cost in costs:
+            self._same_neighbors(cost.profile)
         with self._current() as journal:
-            if not self._account.fits(profile, times):
-                raise BudgetError(self._account.refusal(profile, times))
-            if journal is None:
-                self._add(charge)
-            else:
-                journal.append(charge_to_json(charge))
+            after = copy(self._account)
+            for i, (_, profile, times) in enumerate(costs):
+                if not after.fits(profile, times):
+                    where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
+                    raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
+                after.add(profile, times)
+            for charge in starmap(Charge, costs):
+                if journal is None:
+                    self._add(charge)
+                else:
+                    journal.append(charge_to_json(charge))
+            if journal is not None:
                 self._catch_up(journal)
 
     def _cost(self, release: Mechanism | PrivacyProfile | Privacy) -> PrivacyProfile:
