@@ -43,8 +43,8 @@ def declares_integers(x: Any) -> bool:
     """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
-    x = _imported(x)
-    if _is_arrow(x):
+    x = imported(x)
+    if is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
     if _is_polars(x):
         return str(x.dtype).startswith(("Int", "UInt", "Boolean"))
@@ -97,12 +97,12 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
     with np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
-        x = _imported(x)
+        x = imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
         if is_real(x) or isinstance(x, bool):
             return _floats([x]).reshape(())
-        if _is_arrow(x):
+        if is_arrow(x):
             return _from_arrow(name, x)
         if _is_polars(x):
             return _from_polars(name, x)
@@ -157,9 +157,9 @@ def _is_extension(x: Any) -> bool:
     return not isinstance(dtype, np.dtype) and hasattr(dtype, "kind") and hasattr(x, "to_numpy")
 
 
-def _imported(x: Any) -> Any:
+def imported(x: Any) -> Any:
     """Import data of another Arrow library into pyarrow by the C data interface, without a copy."""
-    if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or _is_arrow(x):
+    if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or is_arrow(x):
         return x
     for method, name in (("__arrow_c_array__", "array"), ("__arrow_c_stream__", "chunked_array")):
         if hasattr(x, method):
@@ -207,7 +207,8 @@ def _table(x: Any) -> list[Any] | None:
     return None
 
 
-def _is_arrow(x: Any) -> bool:
+def is_arrow(x: Any) -> bool:
+    """Whether x is an array or a chunked array of Arrow."""
     return (
         not hasattr(x, "dtype")
         and hasattr(x, "type")
@@ -322,8 +323,8 @@ def _listed_scores(x: list[Any]) -> NDArray[Any] | list[Fraction | float]:
 
 
 def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
-    x = _imported(x)
-    if _is_arrow(x):
+    x = imported(x)
+    if is_arrow(x):
         kind = str(x.type)
         if kind not in _ARROW:
             raise TypeError(f"scores must hold numbers, not Arrow's {kind}")
@@ -368,8 +369,8 @@ def counts(name: str, x: Any) -> NDArray[np.int64]:
 
     Also decimals, which engines return for sums of integers.
     """
-    x = _imported(x)
-    if _is_arrow(x) and str(x.type).startswith("decimal"):
+    x = imported(x)
+    if is_arrow(x) and str(x.type).startswith("decimal"):
         x = x.cast("float64")
     elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
         x = x.cast(float)
