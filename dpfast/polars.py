@@ -1,7 +1,7 @@
-"""Releases in expressions of polars: ``pl.col("pay").dp.median(...)``. Requires `polars`; import this module to use it.
+"""Releases in expressions of polars: ``pl.col("pay").dpfast.median(...)``. Requires `polars`; import this module.
 
-The namespace `dp` of expressions and of Series has a method for each function of numbers, and `release` for any
-mechanism.
+The namespace `dpfast` of expressions and of Series has a method for each function of numbers, and `release` for any
+mechanism. (The namespace `dp` is OpenDP's.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBER, _NUMBERS_IN_A_LIST = pl.Float64(), pl.List(pl.Float64)
 
 
 class Releases(ABC):
-    """The methods of the namespace `dp` of an expression or a Series.
+    """The methods of the namespace `dpfast` of an expression or a Series.
 
     All parameters but the first are those of the function of dpfast that the method is named after, by keyword.
 
@@ -109,7 +109,7 @@ class Releases(ABC):
         return self._made(partial(mechanism, rng=rng), dtype)
 
 
-@pl.api.register_series_namespace("dp")
+@pl.api.register_series_namespace("dpfast")
 class SeriesReleases(Releases):
     """Releases of a Series: floats and arrays.
 
@@ -117,7 +117,7 @@ class SeriesReleases(Releases):
     --------
     >>> import polars as pl, dpfast.polars
     >>> ages = pl.Series([20, 30, 40] * 1000)
-    >>> ages.dp.median(bounds=(0, 100), epsilon=1.0)
+    >>> ages.dpfast.median(bounds=(0, 100), epsilon=1.0)
     30.0
     """
 
@@ -128,7 +128,7 @@ class SeriesReleases(Releases):
         return function(self._series)
 
 
-@pl.api.register_expr_namespace("dp")
+@pl.api.register_expr_namespace("dpfast")
 class ExpressionReleases(Releases):
     """Releases of an expression: expressions of one row, in eager and lazy frames and all engines of polars.
 
@@ -136,7 +136,7 @@ class ExpressionReleases(Releases):
     --------
     >>> import polars as pl, dpfast as dpf, dpfast.polars
     >>> frame = pl.LazyFrame({"age": [20, 30, 40] * 1000})
-    >>> frame.select(pl.col("age").dp.median(bounds=(0, 100), epsilon=1.0)).collect().item()
+    >>> frame.select(pl.col("age").dpfast.median(bounds=(0, 100), epsilon=1.0)).collect().item()
     30.0
     """
 

@@ -55,7 +55,7 @@ class Engines:
             self.run = {
                 "median": lambda: pay.select(column.median()).collect(engine="streaming"),
                 "counts": lambda: pay.group_by(whole).len().collect(engine="streaming"),
-                "release": lambda: pay.select(column.dp.release(mechanism)).collect(engine="streaming"),
+                "release": lambda: pay.select(column.dpfast.release(mechanism)).collect(engine="streaming"),
             }[line]
             return
         engine = library.connect()

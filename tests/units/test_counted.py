@@ -375,7 +375,7 @@ class TestGroups:
             [dpf.by_group(mechanism, x, labels=self.LABELS, num_groups=4, rng=PCG(seed)) for seed in range(300)]
         )
         for group in range(4):
-            inside = self.LABELS == group
+            inside = group == self.LABELS
             if not inside.any() or not self.COUNTS[inside].any():
                 assert len(np.unique(draws[:, group])) > 60  # any point of the grid
                 continue
