@@ -78,6 +78,11 @@ class Ledger:
         Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
         (needs ``dp-accounting``). Mostly the tightest, but valid only for the plan: releases must follow its order,
         each with the declared profile. Raises a BudgetError if the plan does not fit.
+    per_unit : int, optional
+        The budget is for a unit, such as a person, with at most this many records in the data of each release, as
+        `dpfast.bound_contributions` makes sure. Every release is charged its guarantee for that many records, by
+        `PrivacyProfile.for_units`; that of a release which is already for such units is charged as it is. Needs
+        ``neighbors="add-remove"``, and so does every release.
     path : path-like, optional
         A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters.
         Several processes may share it; every charge is on disk before the release.
@@ -144,6 +149,7 @@ class Ledger:
         neighbors: str = "replace-one",
         composition: str = "basic",
         plan: Sequence[Mechanism | PrivacyProfile] | None = None,
+        per_unit: int | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
         amounts: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "mu": mu}
@@ -151,14 +157,14 @@ class Ledger:
             if amount is not None:
                 _checks.positive_down(unit, amount)
         _checks.delta_down(delta)
-        self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts)
+        self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts, per_unit=per_unit)
         _checks.choice("composition", composition, COMPOSITIONS)
         if self._privacy.unit != "epsilon" and (plan is not None or composition != "basic"):
             raise ValueError(f"composition and plan must be left out with {self._privacy.unit}")
         if plan is not None:
             if composition != "basic":
                 raise ValueError(f"composition must be left out with a plan, not {composition!r}")
-            self._account: Account = PlannedAccount(self._privacy, [_profile(item) for item in plan])
+            self._account: Account = PlannedAccount(self._privacy, [self._cost(item) for item in plan])
         elif composition == "renyi":
             self._account = RenyiAccount(self._privacy)
         else:
@@ -210,7 +216,7 @@ class Ledger:
 
     def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
-        profile, count = _profile(release), _checks.whole("times", times)
+        profile, count = self._cost(release), _checks.whole("times", times)
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
@@ -286,7 +292,7 @@ class Ledger:
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
         """Record `times` releases of a profile, or raise a BudgetError. Every charge uses this method."""
-        times = _checks.whole("times", times)
+        times, profile = _checks.whole("times", times), self._cost(profile)
         self._same_neighbors(profile)
         charge = Charge(label, profile, times)
         with self._current() as journal:
@@ -297,6 +303,11 @@ class Ledger:
             else:
                 journal.append(charge_to_json(charge))
                 self._catch_up(journal)
+
+    def _cost(self, release: Mechanism | PrivacyProfile | Privacy) -> PrivacyProfile:
+        """The profile that is charged: for the units of the budget, if it has any."""
+        profile, per_unit = _profile(release), self._privacy.per_unit
+        return profile if per_unit is None else profile.for_units(per_unit)
 
     def _same_neighbors(self, profile: PrivacyProfile) -> None:
         mine, theirs = self._privacy.neighbors, profile.privacy.neighbors
@@ -384,6 +395,7 @@ class Ledger:
                 neighbors=header["neighbors"],
                 composition="basic" if plan is not None else header["composition"],
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
+                per_unit=header.get("per_unit"),
             )
         except (KeyError, TypeError, BudgetError) as error:
             raise ValueError(f"not a ledger: {error}") from None
