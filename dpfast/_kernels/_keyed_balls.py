@@ -42,8 +42,10 @@ def truncation_up(epsilon: float | Fraction, delta: Fraction) -> int:
 
 
 def passes(word: int, more: Callable[[], int], threshold: int, scale: Fraction, gap_scale: Fraction) -> bool:
-    """Whether a uniform number is below p / q, p = P(Z >= threshold) for discrete Laplace noise, q = 1 - e**(-1 /
-    gap_scale) >= p."""
+    """Whether a uniform number is below p / q.
+
+    p = P(Z >= threshold) for discrete Laplace noise of the scale, and q = 1 - e**(-1 / gap_scale) >= p.
+    """
     u = Uniform(word, 64, more)
     while True:
         with working_bits(u.bits + 192):

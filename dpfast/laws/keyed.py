@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -137,7 +137,8 @@ def _rows(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction]) -> flo
 def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
     """The largest weights in this order, 2**bits in all: P(J < n) is the largest for every n."""
     whole, (rise, fall) = 1 << bits, ratios
-    left, weight, weights = whole, 0, []
+    left, weight = whole, 0
+    weights: list[int] = []
     while left > 0:
         by_up = weight * rise >> bits if weights else falls[0]
         after = max(-(-((left - falls[1]) << bits) // fall), 0) if left > falls[1] else 0
@@ -152,7 +153,7 @@ def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: in
 def loss(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> tuple[int, int]:
     """The two sums of the notes of `steps`, in units of 2**(-2 bits)."""
     rise, fall = ratios
-    pairs = list(zip(weights, weights[1:], strict=False))
+    pairs = list(pairwise(weights))
     up = (weights[0] << bits) + sum(max(0, (after << bits) - rise * before) for before, after in pairs)
     down = (weights[-1] << bits) + sum(max(0, (before << bits) - fall * after) for before, after in pairs)
     return up, down
