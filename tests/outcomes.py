@@ -381,6 +381,9 @@ ESTIMATORS = {
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
     "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0)),
+    "PrivateLogisticRegression, three classes": fitted(
+        "PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0, 2.0)
+    ),
     "PrivateLogisticRegression, blocks": fitted(
         "PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), method="blocks", blocks=2
     ),

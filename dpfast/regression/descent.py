@@ -139,6 +139,9 @@ class Descent:
         self.mechanism: Mechanism | None = self._next()
         self._check_noise()
 
+    def __repr__(self) -> str:
+        return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"
+
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
         self._labels_mechanism()

@@ -146,7 +146,7 @@ def glm(
         steps=steps,
         start=start,
     )
-    with spending(descent.privacy_profile, label=f"<glm, {model}, of rows in a {domain}: {descent.privacy}>"):
+    with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)
             descent.advance(descent.mechanism(records, rng=rng, workers=workers))
