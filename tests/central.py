@@ -87,6 +87,7 @@ OPTIONS = {
             "transform": ((1.0, 0.5), (0.0, 20.0)),
             "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
             "clip": 20.0,
+            "delta": 1e-3,
         },
     ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
