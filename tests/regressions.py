@@ -54,11 +54,17 @@ REGRESSIONS = {
             *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
         )
     ),
+    "linear_regression, bounds": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), bounds=(-9.0, [9.0, 2.0**100]), label_bound=99.0, epsilon=epsilon, rng=source)
+    ),
     "glm, logistic": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
     ),
     "glm, logistic, Gaussian": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source)
+    ),
+    "glm, logistic, bounds": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), bounds=([0.0, -(2.0**100)], 99.0), epsilon=epsilon, delta=1e-6, rng=source)
     ),
     "glm, Poisson": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), model="poisson", radius=9.0, label_bound=99.0, epsilon=epsilon, delta=1e-6, rng=source)
