@@ -16,6 +16,7 @@ from dpfast.groups.labels import PublicKeys, label_columns, lookup, public_keys,
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import Cost, spending_together
+from dpfast.streaming import Counted
 
 
 @overload
@@ -72,7 +73,8 @@ def by_group(
         ``x[column]``.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows; with columns, a data frame or mapping
         Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
-        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group.
+        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,
+        with a label for each of its values: the groups of an SQL engine.
     labels : column of length n, or several of them
         The group of each record, by position, in any order. With `keys`: text, bytes or integers, as an array, a list,
         or a column of pandas, polars or Arrow, also categorical; several columns as a frame, a table, an array of shape
@@ -153,8 +155,8 @@ def by_group(
     costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
     with spending_together(costs, of=[job.mechanism for job in jobs]):
         records = [job.records(x) for job in jobs]
-        n = len(records[0])
-        if any(len(values) != n for values in records):
+        n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
+        if any(other != n for other in others):
             raise ValueError("the columns of x must have equal lengths")
         if named is not None:
             codes = lookup(named.columns, named.listed)
@@ -198,9 +200,11 @@ class _Job:
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
-    def records(self, x: Any) -> NDArray[Any]:
-        """The records of the mechanism in x, in an array of numbers."""
+    def records(self, x: Any) -> NDArray[Any] | Counted:
+        """The records of the mechanism in x, in an array of numbers, or counted."""
         name, column = ("x", x) if self.column is None else (f"x[{self.column!r}]", x[self.column])
+        if isinstance(column, Counted):
+            return column
         values = _containers.numbers(name, column, dimensions=self.mechanism.dimensions)
         if values.ndim not in (1, 2):
             raise ValueError(
