@@ -20,9 +20,9 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 HOSTS = {
     "dpfast.opendp": "opendp",
     "dpfast.sklearn": "sklearn",
-    "missing": "pandas",
-    "groups": "pandas polars",
     "duckdb": "duckdb",
+    "groups": "pandas polars",
+    "missing": "pandas",
 }
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
