@@ -17,7 +17,13 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 
 
 # Modules and pages that need optional libraries.
-HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas", "groups": "pandas polars"}
+HOSTS = {
+    "dpfast.opendp": "opendp",
+    "dpfast.sklearn": "sklearn",
+    "duckdb": "duckdb",
+    "groups": "pandas polars",
+    "missing": "pandas",
+}
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
