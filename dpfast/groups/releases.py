@@ -150,7 +150,7 @@ def by_group(
     if keys is None and count is None and offsets is None and hides_n:
         raise TypeError("num_groups or keys is needed: with neighbors='add-remove' labels are private")
     columns = None if keys is None else label_columns(labels)
-    if _are_private(keys, partitions, hides_n):
+    if selects(keys, partitions, hides_n):
         named = None
     else:
         named = None if columns is None else GroupKeys.of(columns, keys)
@@ -164,7 +164,7 @@ def by_group(
         if any(len(values) != n for values in records):
             raise ValueError("the columns of x must have equal lengths")
         if columns is not None and partitions is not None:
-            named = GroupKeys.of(columns, _rows(partitions(together(columns), rng=rng, workers=threads).keys))
+            named = GroupKeys.of(columns, rows(partitions(together(columns), rng=rng, workers=threads).keys))
         if named is not None:
             groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
         elif offsets is not None:
@@ -244,7 +244,7 @@ def _jobs(mechanism: Any) -> list[_Job]:
     return jobs
 
 
-def _are_private(keys: Any, partitions: Any, hides_n: bool) -> bool:
+def selects(keys: Any, partitions: Any, hides_n: bool) -> bool:
     """Whether the keys are to be selected by `partitions`, after a check of both."""
     private = isinstance(keys, str) and keys == "private"
     if private != (partitions is not None):
@@ -258,7 +258,7 @@ def _are_private(keys: Any, partitions: Any, hides_n: bool) -> bool:
     return True
 
 
-def _rows(released: Any) -> Any:
+def rows(released: Any) -> Any:
     """Released keys, as tuples for several columns."""
     return list(zip(*(cells.tolist() for cells in released), strict=True)) if isinstance(released, tuple) else released
 

@@ -5,6 +5,7 @@ single draw. Losing a worker is harmless: a task that is repeated returns the sa
 """
 
 from dpfast.spark.groups import by_group
+from dpfast.spark.keys import partitions
 from dpfast.spark.releases import release
 
-__all__ = ["by_group", "release"]
+__all__ = ["by_group", "partitions", "release"]

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.groups.keyed import Column, Keys, result
-from dpfast.groups.labels import PublicKeys, public_keys
-from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.groups.keyed import Column, result
+from dpfast.groups.labels import GroupKeys
+from dpfast.groups.releases import rows, selects
+from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
-from dpfast.spark.frames import Chosen, check_name, quoted, types_of
+from dpfast.spark.frames import Chosen, quoted
+from dpfast.spark.keys import check_width, key_types, names_of, select
 from dpfast.spark.releases import check
-from dpfast.spending import spending
+from dpfast.spending import Cost, spending_together
 
 _BLOCK = 2**10  # groups that draw from one stream, as in dpfast.by_group
 _GROUP = "group_number"
-_LABELS = {"string": str, "binary": bytes} | dict.fromkeys(("boolean", "tinyint", "smallint", "int", "bigint"), int)
 _DTYPES = {str: "str", bytes: "object", int: "int64"}
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -32,6 +33,7 @@ def by_group(
     *,
     labels: str | Sequence[str],
     keys: Any,
+    partitions: PartitionSelection | None = None,
     y: str | None = None,
     rng: RandomSource = None,
 ) -> Any:
@@ -51,7 +53,10 @@ def by_group(
         label is null or its group is not among the keys.
     keys : sequence
         Public keys of the groups, in the order of the result, as for `dpfast.by_group`. They must not come from private
-        data: ``frame.select("region").distinct()`` is private.
+        data: ``frame.select("region").distinct()`` is private. "private": the keys that `partitions` releases; needs
+        ``neighbors="add-remove"``.
+    partitions : dpfast.PartitionSelection, optional
+        The selection of the keys for ``keys="private"``, charged in addition to the mechanism.
     rng
         See `Mechanism.release`.
 
@@ -93,28 +98,25 @@ def by_group(
     check(mechanism, chosen)
     if not mechanism.releases_numbers:
         raise TypeError(f"a {type(mechanism).__name__} does not release numbers, which by_group puts into one table")
-    names, public = [labels] if isinstance(labels, str) else list(labels), public_keys(keys)
-    kinds = _kinds(frame, names)
-    if len(public.names) != len(names):
-        raise ValueError(f"keys must have {len(names)} entries each, one for each column of labels")
-    with spending(mechanism.privacy_profile, label=f"{mechanism!r} for each group", of=mechanism):
-        array = _draw(mechanism, _located(chosen, names, kinds, public), len(public.listed), rng)
-    made = [pandas.Series([], dtype=_DTYPES[kinds[name]], name=name) for name in names]
+    names = names_of(labels, "labels")
+    kinds = key_types(frame, names)
+    made = [(name, pandas.Series([], dtype=_DTYPES[kind], name=name)) for name, kind in zip(names, kinds, strict=True)]
+    costs, releasing = [Cost(f"{mechanism!r} for each group", mechanism.privacy_profile)], [mechanism]
+    if selects(keys, partitions, mechanism.hides_n):
+        assert partitions is not None
+        check_width(partitions, len(names))
+        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+        named = None
+    else:
+        named = GroupKeys.of(made, keys)
+    with spending_together(costs, of=releasing):
+        if named is None:
+            assert partitions is not None
+            named = GroupKeys.of(made, rows(select(partitions, frame, names, rng).keys))
+        array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
     parts = [f"q={q}" for q in mechanism.qs] if isinstance(mechanism, Quantiles) else _parts(chosen, array)
     records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)
-    return result(Keys(public.listed, made, names, public.index), [Column(None, array, parts)], records)
-
-
-def _kinds(frame: Any, names: list[str]) -> dict[str, type]:
-    """The Python type of each column of labels, from the schema."""
-    types = types_of(frame)
-    if not names:
-        raise ValueError("labels must name at least one column")
-    for name in names:
-        check_name(name, types)
-        if types[name] not in _LABELS:
-            raise TypeError(f"column {name!r} must hold text, binary or integers, not {types[name]}: cast it")
-    return {name: _LABELS[types[name]] for name in names}
+    return result(named, [Column(None, array, parts)], records)
 
 
 def _parts(chosen: Chosen, array: NDArray[np.float64]) -> list[str]:
@@ -124,23 +126,23 @@ def _parts(chosen: Chosen, array: NDArray[np.float64]) -> list[str]:
     return [", ".join(map(str, place)) for place in np.ndindex(array.shape[1:])]
 
 
-def _located(chosen: Chosen, names: list[str], kinds: dict[str, type], public: PublicKeys) -> Chosen:
+def _located(chosen: Chosen, names: list[str], kinds: list[type], keys: list[Any]) -> Chosen:
     """The records of the groups, with the number of the group of each in the column `_GROUP`."""
     import pyarrow
 
-    rows = [(key if len(names) > 1 else (key,), number) for number, key in enumerate(public.listed)]
-    fits = [(key, number) for key, number in rows if all(map(_fits, key, kinds.values()))]
+    rows = [(key if len(names) > 1 else (key,), number) for number, key in enumerate(keys)]
+    fits = [(key, number) for key, number in rows if all(map(_fits, key, kinds))]
     types = {str: pyarrow.string(), bytes: pyarrow.binary(), int: pyarrow.int64()}
     labels = [f"label_{j}" for j in range(len(names))]
     parts = {
-        label: pyarrow.array([key[j] for key, _ in fits], types[kinds[name]])
-        for j, (label, name) in enumerate(zip(labels, names, strict=True))
+        label: pyarrow.array([key[j] for key, _ in fits], types[kind])
+        for j, (label, kind) in enumerate(zip(labels, kinds, strict=True))
     }
     parts[_GROUP] = pyarrow.array([number for _, number in fits], pyarrow.int32())
     table = chosen.frame.sparkSession.createDataFrame(pyarrow.table(parts))
     read = [
-        f"CAST({quoted(name)} AS BIGINT) AS {label}" if kinds[name] is int else f"{quoted(name)} AS {label}"
-        for label, name in zip(labels, names, strict=True)
+        f"CAST({quoted(name)} AS BIGINT) AS {label}" if kind is int else f"{quoted(name)} AS {label}"
+        for label, name, kind in zip(labels, names, kinds, strict=True)
     ]
     columns = [f"record_{j}" for j in range(len(chosen.names))]
     read += [f"{name} AS {column}" for name, column in zip(chosen.selected, columns, strict=True)]
@@ -151,7 +153,7 @@ def _located(chosen: Chosen, names: list[str], kinds: dict[str, type], public: P
 
 def _fits(part: Any, kind: type) -> bool:
     """Whether a column of labels of this type can hold a part of a key."""
-    return type(part) is kind and (kind is not int or _LEAST <= part <= _MOST)
+    return _LEAST <= part <= _MOST if isinstance(part, int) and kind is int else isinstance(part, kind)
 
 
 def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -> NDArray[np.float64]:

@@ -107,9 +107,7 @@ class Sums(Reading):
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, squares = _select.moments(
-            values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads
-        )
+        total, squares = _select.moments(values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads)
         self._total += total
         self._total_squares += squares
 

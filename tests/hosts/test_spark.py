@@ -208,7 +208,7 @@ BY_GROUP = [
 def test_releases_by_group_are_those_in_memory(frame, mechanism):
     """Of one column of keys and of two, with keys that are publicly absent."""
     table = pandas.DataFrame({"a": RECORDS, "label": LABELS, "number": NUMBERS})
-    for labels, keys in (("label", ["c", "a", "absent", 3]), (["label", "number"], [("b", 1), ("a", 2), ("c", 9)])):
+    for labels, keys in (("label", ["c", "a", "absent"]), (["label", "number"], [("b", 1), ("a", 2), ("c", 9)])):
         released = dpfast.spark.by_group(mechanism, frame, "a", labels=labels, keys=keys, rng=PCG(1))
         expected = dpf.by_group(mechanism, table["a"], labels=table[labels], keys=keys, rng=PCG(1))
         assert released.equals(expected)
@@ -273,8 +273,74 @@ def test_wrong_arguments_cost_nothing(classic):
                 dpfast.spark.release(mechanism, frame, "a", **options)
         with pytest.raises(TypeError, match="column 'd' must hold text, binary or integers, not date"):
             dpfast.spark.by_group(mechanism, frame, "a", labels="d", keys=[1])
-        with pytest.raises(ValueError, match="keys must have 1 entries each"):
+        with pytest.raises(ValueError, match="each key must have one entry for each column of labels"):
             dpfast.spark.by_group(mechanism, frame, "a", labels="t", keys=[("x", "y")])
         with pytest.raises(TypeError, match="does not release numbers"):
             dpfast.spark.by_group(PerturbedHistogram(5, grid=GRID, epsilon=1.0), frame, "a", labels="t", keys=["x"])
+    assert ledger.spent.epsilon == 0
+
+
+COUNTS = {"x": 300, "y": 200, "rare": 3, "z": 40}
+WORDS = [word for word, count in COUNTS.items() for _ in range(count)]
+
+
+def test_partitions_are_those_in_memory(session):
+    """Of text, integers and binary in one column or two, with nulls, over domains, and of no keys at all."""
+    rng = np.random.default_rng(8)
+    words = [None if rng.random() < 0.1 else word for word in rng.permutation(WORDS)]
+    numbers, flags = rng.integers(-3, 3, len(words)), rng.random(len(words)) < 0.5
+    raw = [str(word).encode() for word in words]
+    frame = framed(session, word=pa.array(words), number=pa.array(numbers, pa.int32()), flag=flags, raw=raw)
+    for columns, keys, options in (
+        ("word", words, {"delta": 1e-3}),
+        ("raw", raw, {"delta": 1e-3}),
+        ("number", numbers.astype(np.int32), {"delta": 1e-3, "neighbors": "replace-one"}),
+        (["word", "flag"], (words, flags.astype(np.int32)), {"delta": 1e-2, "contributions": 2}),
+        ("number", numbers.astype(np.int32), {"domain": 1000}),
+        ("word", words, {"domain": ["x", "absent", "z"]}),
+    ):
+        released = dpfast.spark.partitions(frame, columns, epsilon=1.0, rng=PCG(1), **options)
+        expected = dpf.partitions(keys, epsilon=1.0, rng=PCG(1), **options)
+        assert np.array_equal(released.counts, expected.counts)
+        parts = (released.keys, expected.keys) if isinstance(columns, list) else ([released.keys], [expected.keys])
+        assert all(np.array_equal(mine, its) for mine, its in zip(*parts, strict=True))
+        assert len(released) > 0
+    assert len(dpfast.spark.partitions(frame.where("false"), "word", epsilon=1.0, delta=1e-6)) == 0
+
+
+def test_groups_of_private_keys(session):
+    words = pa.array([*WORDS, None])
+    values = np.random.default_rng(9).normal(30, 8, len(words))
+    frame = framed(session, word=words, a=values)
+    selection = dpf.PartitionSelection(1.0, 1e-3)
+    mean = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0, neighbors="add-remove")
+    with dpf.Ledger(2.0, 1e-3, neighbors="add-remove") as ledger:
+        released = dpfast.spark.by_group(mean, frame, "a", labels="word", keys="private", partitions=selection)
+        with pytest.raises(dpf.BudgetError, match="does not fit"):
+            dpfast.spark.by_group(mean, frame, "a", labels="word", keys="private", partitions=selection)
+    assert ledger.spent.epsilon == 2.0
+    assert {"x", "y"} <= set(released.index) <= {"x", "y", "z", "rare"}
+    assert released.index.is_monotonic_increasing
+    assert np.all(np.abs(released[["x", "y"]] - 30) < 5)
+
+
+def test_wrong_keys_cost_nothing(classic):
+    frame = framed(classic, a=RECORDS, number=NUMBERS, when=[datetime.date(2000, 1, 1)] * 500)
+    pure, private = MECHANISMS[0][0], MECHANISMS[2][0]
+    selection = dpf.PartitionSelection(1.0, 1e-3)
+    with dpf.Ledger(5.0, 1e-2, neighbors="add-remove") as ledger:
+        with pytest.raises(TypeError, match="column 'when' must hold text, binary or integers, not date: cast it"):
+            dpfast.spark.partitions(frame, "when", epsilon=1.0, delta=1e-6)
+        with pytest.raises(ValueError, match="columns must name at least one column"):
+            dpfast.spark.partitions(frame, [], epsilon=1.0, delta=1e-6)
+        with pytest.raises(TypeError, match="keys must be in one column for a number as domain"):
+            dpfast.spark.partitions(frame, ["number", "number"], epsilon=1.0, domain=5)
+        with pytest.raises(ValueError, match="keys of the domain must have 1 entries each"):
+            dpfast.spark.partitions(frame, "number", epsilon=1.0, domain=[(1, 2)])
+        with pytest.raises(TypeError, match="must be given together"):
+            dpfast.spark.by_group(private, frame, "a", labels="number", keys="private")
+        with pytest.raises(ValueError, match="needs neighbors='add-remove'"):
+            dpfast.spark.by_group(pure, frame, "a", labels="number", keys="private", partitions=selection)
+        with pytest.raises(TypeError, match="labels"):
+            dpfast.spark.by_group(pure, frame, "a", labels="number", keys=["x"])
     assert ledger.spent.epsilon == 0
