@@ -369,8 +369,8 @@ def counts(name: str, x: Any) -> NDArray[np.int64]:
 
     Also decimals, which engines return for sums of integers.
     """
-    x = _imported(x)
-    if _is_arrow(x) and str(x.type).startswith("decimal"):
+    x = imported(x)
+    if is_arrow(x) and str(x.type).startswith("decimal"):
         x = x.cast("float64")
     elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
         x = x.cast(float)
