@@ -46,6 +46,8 @@ from dpfast.mechanisms import (
     Mechanism,
     MEstimator,
     NoisySums,
+    Partitions,
+    PartitionSelection,
     Quantiles,
     SecondMoments,
     Selection,
@@ -54,6 +56,7 @@ from dpfast.mechanisms import (
     covariance,
     interval,
     m_estimate,
+    partitions,
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -81,6 +84,8 @@ __all__ = [
     "Mechanism",
     "NestedBoxes",
     "NoisySums",
+    "PartitionSelection",
+    "Partitions",
     "PerturbedHistogram",
     "Privacy",
     "PrivacyProfile",
@@ -111,6 +116,7 @@ __all__ = [
     "m_estimate",
     "mle",
     "noise",
+    "partitions",
     "prior",
     "psi",
     "random",

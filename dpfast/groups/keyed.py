@@ -161,13 +161,14 @@ def _pandas(keys: Keys, columns: Sequence[Column], name: Any) -> Any:
 
 
 def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
-    """Keys with the dtype of their column of labels: of a categorical one, that of the categories."""
+    """Keys with the dtype of their column of labels, unless that is categorical, of floats or of booleans."""
     import pandas
 
     dtype = column.dtype if library_of(column) == "pandas" else None
-    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    if hasattr(dtype, "categories") or getattr(dtype, "kind", "O") in "fb":
+        dtype = None
     try:
-        return pandas.Index(cells, dtype=None if getattr(dtype, "kind", "O") in "fb" else dtype, name=name)
+        return pandas.Index(cells, dtype=dtype, name=name)
     except (TypeError, ValueError, OverflowError):  # public keys of another type
         return pandas.Index(cells, name=name)
 

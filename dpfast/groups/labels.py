@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpfast import keys
 from dpfast.groups.keyed import library_of, name_of
 
 
@@ -30,7 +32,7 @@ class PublicKeys:
     index: Any = None
 
 
-def public_keys(keys: Any) -> PublicKeys:
+def public_keys(given: Any) -> PublicKeys:
     """Read public keys from a sequence, a column, an index or a table.
 
     Raises
@@ -39,15 +41,15 @@ def public_keys(keys: Any) -> PublicKeys:
         Not a sequence with an order; a key that is not text, bytes or a whole number; keys of unequal lengths or equal
         keys.
     """
-    if isinstance(keys, (str, bytes, set, frozenset)) or not isinstance(keys, Iterable):
-        raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {keys!r}")
-    index: Any = keys if library_of(keys) == "pandas" and hasattr(keys, "get_indexer") else None
-    if (table := table_columns(keys)) is not None:
+    if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
+        raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
+    index: Any = given if library_of(given) == "pandas" and hasattr(given, "get_indexer") else None
+    if (table := table_columns(given)) is not None:
         rows = list(zip(*(_cells(column) for _, column in table), strict=True))
         names = [name for name, _ in table]
     else:
-        rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(keys)]
-        names = [name_of(keys)] if index is None else list(index.names)
+        rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(given)]
+        names = [name_of(given)] if index is None else list(index.names)
     widths = {len(row) for row in rows} or {len(names)}
     if len(widths) > 1 or not min(widths):
         raise ValueError("keys must all have one entry for each column of labels")
@@ -69,6 +71,16 @@ def label_columns(labels: Any) -> list[tuple[Any, Any]]:
     return [(name_of(labels), labels)]
 
 
+def check_kind(columns: list[Any], listed: list[Any]) -> None:
+    """Raise an error for keys that cannot be in columns of these types, without a look at their records."""
+    codes_of([_empty(column) for column in columns], listed)
+
+
+def codes_of(columns: list[Any], listed: list[Any]) -> NDArray[np.int64]:
+    """The place of each record's label among the keys; -1 for a label that is missing or not a key."""
+    return keys.lookup(columns[0] if len(columns) == 1 else tuple(columns), listed, "labels")
+
+
 def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
     """The columns of a data frame or a table with their names; None for everything else."""
     library = library_of(table)
@@ -88,11 +100,11 @@ def _are_columns(items: Sequence[Any]) -> bool:
     )
 
 
-def lookup(columns: list[Any], listed: list[Any]) -> Any:  # STAND-IN
-    places = {key: i for i, key in enumerate(listed)}
-    cells = [_cells(column) for column in columns]
-    rows = cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
-    return np.array([places.get(row, -1) for row in rows], np.int64)
+def _empty(column: Any) -> Any:
+    """A column of the same type without records."""
+    if not (hasattr(column, "dtype") or library_of(column)):
+        return []
+    return (column.iloc if hasattr(column, "iloc") else column)[:0]
 
 
 def _cells(column: Any) -> list[Any]:

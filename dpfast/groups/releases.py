@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast.groups.draws import Groups, draw
 from dpfast.groups.keyed import Column, Keys, result
-from dpfast.groups.labels import PublicKeys, label_columns, lookup, public_keys, table_columns
+from dpfast.groups.labels import PublicKeys, check_kind, codes_of, label_columns, public_keys, table_columns
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import Cost, spending_together
@@ -157,7 +157,7 @@ def by_group(
         if any(len(values) != n for values in records):
             raise ValueError("the columns of x must have equal lengths")
         if named is not None:
-            codes = lookup(named.columns, named.listed)
+            codes = codes_of(named.columns, named.listed)
             groups = Groups(len(named.listed), _for_each(codes, n), sparse=not hides_n)
         elif offsets is not None:
             ends = _offsets(offsets, n, count)
@@ -242,6 +242,7 @@ def _named(labels: Any, public: PublicKeys) -> Keys:
     if len(columns) != len(public.names):
         raise ValueError(f"keys must have {len(columns)} entries each, one for each column of labels")
     names = [ours if name is None else name for (name, _), ours in zip(columns, public.names, strict=True)]
+    check_kind([column for _, column in columns], public.listed)
     return Keys(public.listed, [column for _, column in columns], names, public.index)
 
 

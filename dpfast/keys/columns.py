@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +95,9 @@ class Column:
     dtype: np.dtype[Any]
     parts: tuple[Part, ...]
 
-    @property
-    def n(self) -> int:
-        """The number of records."""
+    ndim: ClassVar[int] = 1
+
+    def __len__(self) -> int:
         return sum(part.n for part in self.parts)
 
 
@@ -107,10 +107,10 @@ class Several:
 
     columns: tuple[Column, ...]
 
-    @property
-    def n(self) -> int:
-        """The number of records."""
-        return self.columns[0].n
+    ndim: ClassVar[int] = 1
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
 
 
 _OBJECT = np.dtype(object)
@@ -139,8 +139,8 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
         raise ValueError(f"{name} must have at least one column")
     if len(columns) == 1:
         return columns[0]
-    if len({column.n for column in columns}) > 1:
-        raise ValueError(f"the columns of {name} must be equally long, not {', '.join(str(c.n) for c in columns)}")
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(f"the columns of {name} must be equally long, not {', '.join(str(len(c)) for c in columns)}")
     return Several(tuple(columns))
 
 

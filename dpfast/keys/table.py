@@ -40,7 +40,7 @@ class Single:
     def _part(self, part: Part, insert: bool) -> Codes:
         if isinstance(part, Coded):
             values = np.append(self.codes(part.values, insert=insert), -1)
-            return values[np.where((part.places < 0) | (part.places >= part.values.n), -1, part.places)]
+            return values[np.where((part.places < 0) | (part.places >= len(part.values)), -1, part.places)]
         out = np.empty(part.n, np.int64)
         if isinstance(part, Numbers):
             self._integers.group(part.values, part.missing, out, insert)
@@ -63,8 +63,8 @@ class Single:
         """Add the records of a column to `counts`, and their keys to the table."""
         for part in column.parts:
             if isinstance(part, Coded):
-                places = part.places[(part.places >= 0) & (part.places < part.values.n)]
-                self.add_counted(part.values, np.bincount(places, minlength=part.values.n))
+                places = part.places[(part.places >= 0) & (part.places < len(part.values))]
+                self.add_counted(part.values, np.bincount(places, minlength=len(part.values)))
             elif not isinstance(part, Numbers):
                 self._grouped(part, None, True)
 
@@ -115,7 +115,7 @@ class Single:
             return self.integers(self._integers.keys()[codes])
         ends, data = self._spans.keys()
         starts, stops, raw = np.append(0, ends)[codes].tolist(), ends[codes].tolist(), data.tobytes()
-        decode: Callable[[bytes], Any] = {"text": text_of, "bytes": bytes, "objects": cell_of}.get(self.kind, bytes)
+        decode: Callable[[bytes], Any] = {"text": text_of, "objects": cell_of}.get(self.kind, bytes)
         made = np.empty(len(starts), object)
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             made[i] = decode(raw[start:stop])
@@ -235,7 +235,7 @@ class Table:
 
     def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
         if isinstance(column, Column) and not column.kind:
-            return np.full(column.n, -1)
+            return np.full(len(column), -1)
         store: Any = fitting(self._store, column)
         self._store = store
         codes: Codes = store.codes(column, insert=insert)
