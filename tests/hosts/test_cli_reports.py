@@ -32,6 +32,9 @@ REPORTS = {
     "count within": ("count", ["count", "FILE", *ON_AGES, "--within", "18", "65", "--missing", "drop"]),
     "quantiles": ("quantiles", ["quantiles", "FILE", *ON_AGES]),
     "quantile with interval": ("number", ["quantiles", "FILE", *ON_AGES, "-q", "0.9", "--interval"]),
+    "groups": ("groups", ["median", "FILE", *BOUNDED, "--group-by", "kind", "--keys", "KEYS"]),
+    "groups of quantiles": ("groups", ["quantiles", "FILE", *ON_AGES, "--group-by", "kind", "--keys", "KEYS"]),
+    "partitions": ("partitions", ["partitions", "FILE", "--column", "kind", "--epsilon", "1", "--delta", "1e-6"]),
     "mle": ("mle", ["mle", "FILE", *ON_AGES, "--family", "normal", "--bounds", "mean=0,100"]),
     "regress": ("regress", ["regress", "FILE", *FIT, "--label", "score", "--label-bound", "9"]),
     "logistic": ("regress", ["regress", "FILE", *FIT, "--label", "score", "--model", "logistic"]),
@@ -48,12 +51,13 @@ def file(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "people.csv"
     rows = zip(rng.integers(0, 100, 500), rng.normal(50, 9, 500), rng.normal(size=500), strict=True)
-    path.write_text("age,pay,score\n" + "".join(f"{age},{pay:.2f},{score}\n" for age, pay, score in rows))
+    path.write_text("age,pay,score,kind\n" + "".join(f"{age},{pay:.2f},{score},a\n" for age, pay, score in rows))
+    (tmp_path / "keys.csv").write_text("a\nb\n")
     return str(path)
 
 
 def report(capsys, file, arguments):
-    places = {"FILE": file, "OUT": f"{file}.out"}
+    places = {"FILE": file, "OUT": f"{file}.out", "KEYS": file.replace("people", "keys")}
     assert main([*(places.get(argument, argument) for argument in arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -75,9 +79,9 @@ def test_json_conforms_to_its_schema(capsys, file, name):
 )
 def test_json_of_a_charged_release(capsys, file, tmp_path, name):
     definition, arguments = REPORTS[name]
-    hidden = definition == "count" or "add-remove" in arguments
+    hidden = definition in ("count", "partitions") or "add-remove" in arguments
     path = str(tmp_path / "budget")
-    ledger = dpf.Ledger("1.5", path=path, neighbors="add-remove" if hidden else "replace-one")
+    ledger = dpf.Ledger("1.5", "1e-6", path=path, neighbors="add-remove" if hidden else "replace-one")
     found = report(capsys, file, [*arguments, "--ledger", path])
     assert conforms(found, DEFINITIONS[definition])
     assert (found["ledger"], found["remaining"]["epsilon"]) == (path, 0.5)
