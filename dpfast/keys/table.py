@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
-from dpfast.keys.cells import cell_bytes, cell_of, text_of
+from dpfast.keys.cells import cell_of, text_bytes, text_of
 from dpfast.keys.columns import Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
 
 Codes = NDArray[np.int64]
@@ -229,9 +229,9 @@ class Table:
         """The code of each record, -1 for a missing key; new keys get the next codes."""
         return self._codes(column_of(column), insert=True)
 
-    def find(self, column: Any) -> Codes:
+    def find(self, column: Any, name: str = "keys") -> Codes:
         """The code of each record, -1 for a key that is missing or not in the table."""
-        return self._codes(column_of(column), insert=False)
+        return self._codes(column_of(column, name), insert=False)
 
     def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
         if isinstance(column, Column) and not column.kind:
@@ -342,6 +342,15 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
     array([ 1, -1,  0, -1])
     """
     records = column_of(column, name)
+    return _table_of(public_keys, records, name)._codes(records, insert=False)
+
+
+def public_table(public_keys: Any, column: Any, name: str = "keys") -> Table:
+    """The table of public keys, their places being the codes, for columns of the same type as a given one: `lookup`."""
+    return _table_of(public_keys, column_of(column, name), name)
+
+
+def _table_of(public_keys: Any, records: Column | Several, name: str) -> Table:
     columns = records.columns if isinstance(records, Several) else (records,)
     wanted = _public_columns(public_keys, [part.kind for part in columns], name)
     table = Table()
@@ -350,7 +359,7 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
         raise ValueError(f"the public {name} must not be missing")
     if len(table) < len(found):
         raise ValueError(f"the public {name} must be distinct")
-    return table._codes(records, insert=False)
+    return table
 
 
 def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Column, ...]:
@@ -383,13 +392,20 @@ def _listed(public_keys: Any) -> Any:
     return list(public_keys)
 
 
+def _cells_of(column: Column) -> list[Any]:
+    """The keys of a column as Python objects."""
+    [*parts] = column.parts
+    if len(parts) == 1 and isinstance(parts[0], Cells) and set(map(type, parts[0].cells)) <= {str, bytes, int}:
+        return parts[0].cells
+    single = Single(column.kind or "objects", column.dtype)
+    return list(single.values(single.codes(column, insert=True)).tolist())
+
+
 def _of_kind(column: Column, kind: str, name: str) -> Column:
     """A column of public keys as one of another kind."""
     if column.kind == kind or not kind:
         return column
-    single = Single(column.kind or "objects", column.dtype)
-    codes = single.codes(column, insert=True)
-    cells = single.values(codes).tolist()
+    cells = _cells_of(column)
     if kind == "objects":
         return column_of(cells, name)  # type: ignore[return-value]
     types = {"text": str, "bytes": bytes}.get(kind, int)
@@ -401,5 +417,8 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
         raise ValueError(f"the public {name} must be in the range of the column's integers")
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
-    prefix = 1 if column.kind == "objects" else 0
-    return Column(kind, np.dtype(object), (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[prefix:]),))
+    return Column(kind, np.dtype(object), (Cells(cells, text_bytes if kind == "text" else _only_bytes),))
+
+
+def _only_bytes(cell: Any) -> bytes | None:
+    return cell if isinstance(cell, bytes) else None
