@@ -141,6 +141,7 @@ class Descent:
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
         default = schedule(self.n, self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu))
+        default = default._replace(steps=max(default.steps, self.model.least_steps[bool(self._epsilon)]))
         if isinstance(steps, Schedule):
             return steps
         if isinstance(steps, str):
