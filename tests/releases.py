@@ -65,6 +65,7 @@ NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if
 
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
+    "dpf.bound_contributions",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

@@ -2,9 +2,7 @@ from numpy import int64, uint8
 from numpy.random import BitGenerator
 from numpy.typing import NDArray
 
-def thin(
-    bit_generator: BitGenerator, codes: NDArray[int64], groups: int, limit: int, keep: NDArray[uint8]
-) -> None: ...
+def thin(bit_generator: BitGenerator, codes: NDArray[int64], groups: int, limit: int, keep: NDArray[uint8]) -> None: ...
 
 class Reservoirs:
     def __init__(self, per_unit: int, per_key: int) -> None: ...

@@ -17,7 +17,7 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 
 
 # Modules and pages that need an optional library.
-HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas"}
+HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas", "units": "pandas"}
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
