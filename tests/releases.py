@@ -73,6 +73,7 @@ NEIGHBORS = {
 
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
+    "dpf.bound_contributions",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",
