@@ -136,7 +136,7 @@ def steps(
 def growth(epsilon: Fraction, delta: Fraction) -> float:
     """About the number of weights in which they rise from delta to a sum of 1 / 2."""
     ratio = epsilon / (2 * delta)
-    return math.log1p(min(ratio, 10**300)) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
+    return math.log1p(float(min(ratio, Fraction(10**300)))) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
 
 
 def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
