@@ -22,6 +22,7 @@ from dpfast import (
     theory,
 )
 from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
     Histogram,
     KolmogorovSmirnov,
@@ -62,13 +63,15 @@ from dpfast.mechanisms import (
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Counted
 
 __version__ = _version("dpfast")
 
 __all__ = [
+    "BoundedContributions",
     "BudgetError",
     "Chunks",
+    "Counted",
     "Covariance",
     "EntropyError",
     "Estimate",
@@ -99,6 +102,7 @@ __all__ = [
     "SmoothedHistogram",
     "TheilSen",
     "audit",
+    "bound_contributions",
     "bounds",
     "by_group",
     "covariance",

@@ -23,6 +23,7 @@ _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 _MOST_DIMENSIONS = 32
 _MOST_PLACES = 400  # digits of a decimal score before or after the point: others are outside the range of float64
 _ZERO = Fraction(0)
+MOST_COUNTED = 2**52  # records that counts may stand for
 # An object with one of these attributes declares how to read it, like an object with a buffer.
 _DECLARATIONS = (
     "dtype",
@@ -190,6 +191,16 @@ def _from_polars(name: str, x: Any) -> NDArray[Any]:
     if kind.lower() not in _POLARS:
         raise TypeError(f"{name} must hold numbers, not polars' {kind}")
     return np.asarray(x.to_numpy() if kind.startswith("Float") else x.cast(float).to_numpy())
+
+
+def column_names(x: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame or a table; None for other containers."""
+    library = type(x).__module__.partition(".")[0]
+    if library in ("pandas", "polars") and getattr(x, "ndim", 2) == 2 and hasattr(x, "columns"):
+        return tuple(map(str, x.columns))
+    if library == "pyarrow" and hasattr(x, "schema"):
+        return tuple(map(str, x.schema.names))
+    return None
 
 
 def _table(x: Any) -> list[Any] | None:
@@ -361,6 +372,27 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not dtype {name_of(array.dtype)}")
     return array.astype(np.int64, copy=False)
+
+
+def counts(name: str, x: Any) -> NDArray[np.int64]:
+    """Convert x to a vector of counts from 0 to `MOST_COUNTED`; NaN, null and negative numbers become 0.
+
+    Also decimals, which engines return for sums of integers.
+    """
+    x = imported(x)
+    if is_arrow(x) and str(x.type).startswith("decimal"):
+        x = x.cast("float64")
+    elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
+        x = x.cast(float)
+    elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
+        x = list(x)
+    array = vector(name, x)
+    if array.dtype.kind == "f":
+        with np.errstate(all="ignore"):  # a signalling NaN
+            return np.clip(np.nan_to_num(array.astype(np.float64)), 0, MOST_COUNTED).astype(np.int64)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(MOST_COUNTED))
+    return np.clip(array.astype(np.int64), 0, MOST_COUNTED)
 
 
 def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:

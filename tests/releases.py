@@ -43,7 +43,10 @@ RELEASES = {
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
     "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
-    "dpf.glm": lambda: dpf.glm(X[:, None], X > 50, radius=100.0, **E),
+    "dpf.glm": lambda: [
+        dpf.glm(X[:, None], X > 50, radius=100.0, **E),
+        dpf.glm(X[:, None], X // 40, model="multinomial", classes=3, radius=100.0, **E),
+    ],
     "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
     "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
@@ -70,6 +73,7 @@ NEIGHBORS = {
 
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
+    "dpf.bound_contributions",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

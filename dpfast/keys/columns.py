@@ -144,7 +144,7 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
     if len(columns) == 1:
         return columns[0]
     if len(set(map(len, columns))) > 1:
-        raise ValueError(f"the columns of {name} must be equally long, not {', '.join(str(len(c)) for c in columns)}")
+        raise ValueError(f"the columns of {name} must be equally long")
     return Several(tuple(columns))
 
 
@@ -251,6 +251,8 @@ def _from_pandas(x: Any, name: str) -> Column:
     if isinstance(dtype, np.dtype):
         return _from_numpy(x.to_numpy(), name)
     if hasattr(array, "categories"):
+        if not len(array.categories):  # then their dtype is a guess of pandas
+            return _unknown(len(array))
         return _coded(np.asarray(array.codes, dtype=np.int64), _column(array.categories, name))
     if hasattr(dtype, "storage"):  # text
         if dtype.storage == "pyarrow":
@@ -265,6 +267,11 @@ def _from_pandas(x: Any, name: str) -> Column:
     if dtype.kind == "f":
         return _integral(array.to_numpy(dtype=np.float64, na_value=np.nan), missing)
     raise _refused(name, f"dtype {dtype.name}")
+
+
+def _unknown(n: int) -> Column:
+    """A column whose type says nothing about its keys, all of which are missing."""
+    return Column("", OBJECT, (Cells([None] * n, cell_bytes),))
 
 
 def _coded(places: NDArray[np.int64], values: Column) -> Column:
@@ -302,7 +309,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
         return _coded(np.asarray(places), _from_arrow(x.dictionary, name))
     missing = _mask(x.is_null().to_numpy(zero_copy_only=False)) if x.null_count else None
     if kind == "null":
-        return Column("", OBJECT, (Cells([None] * len(x), cell_bytes),))
+        return _unknown(len(x))
     if kind in _ARROW_INTEGERS:
         return _integers((x.fill_null(0) if missing is not None else x).to_numpy(), missing)
     if kind == "bool":

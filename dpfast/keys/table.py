@@ -247,9 +247,9 @@ class Table:
         """The code of each record, -1 for a missing key; new keys get the next codes."""
         return self._codes(column_of(column), insert=True)
 
-    def find(self, column: Any) -> Codes:
+    def find(self, column: Any, name: str = "keys") -> Codes:
         """The code of each record, -1 for a key that is missing or not in the table."""
-        return self._codes(column_of(column), insert=False)
+        return self._codes(column_of(column, name), insert=False)
 
     def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
         if isinstance(column, Column) and not column.kind:
@@ -362,6 +362,15 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
     array([ 1, -1,  0, -1])
     """
     records = column_of(column, name)
+    return _table_of(public_keys, records, name)._codes(records, insert=False)
+
+
+def public_table(public_keys: Any, column: Any, name: str = "keys") -> Table:
+    """The table of public keys, their places being the codes, for columns of the same type as a given one: `lookup`."""
+    return _table_of(public_keys, column_of(column, name), name)
+
+
+def _table_of(public_keys: Any, records: Column | Several, name: str) -> Table:
     columns = records.columns if isinstance(records, Several) else (records,)
     wanted = _public_columns(public_keys, [part.kind for part in columns], name)
     table = Table()
@@ -370,7 +379,7 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
         raise ValueError(f"the public {name} must not be missing")
     if len(table) < len(found):
         raise ValueError(f"the public {name} must be distinct")
-    return table._codes(records, insert=False)
+    return table
 
 
 def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Column, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, SupportsIndex, cast
 
 from numpy.typing import ArrayLike
 
@@ -12,11 +13,12 @@ from dpfast import _checks
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
+from dpfast.regression.bounds import given_bounds
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.schedules import Schedule
 from dpfast.spending import spending
-from dpfast.streaming import Chunks, Labelled, labelled_or_chunks
+from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
 
 
 def glm(
@@ -24,12 +26,14 @@ def glm(
     y: ArrayLike | None = None,
     *,
     model: str = "logistic",
-    radius: float,
+    radius: float | None = None,
+    bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
     epsilon: float,
     delta: float = 0.0,
     intercept: bool = True,
     label_bound: float | None = None,
     bound: float | None = None,
+    classes: SupportsIndex | None = None,
     center: float | Sequence[float] = 0.0,
     steps: Schedule | int | str = "auto",
     start: Fit | None = None,
@@ -47,24 +51,31 @@ def glm(
         left out; the chunks are read once for each release.
     y : array_like of shape (n,)
         Private labels, numbers or booleans. Logistic: a label above 0 is positive; for two words pass ``y == "yes"``.
-        Poisson: a label below 0 is 0.
-    model : {"logistic", "poisson", "huber"}
+        Poisson: a label below 0 is 0. Multinomial: labels are 0, 1, ..., K - 1; another one counts as missing.
+    model : {"logistic", "poisson", "huber", "multinomial"}
         "huber": a linear regression with Huber's loss, that is with residuals moved into +-bound in the gradients.
+        "multinomial": logistic regression for several classes.
     radius : float
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
         rows farther away are moved to it. The noise depends little on it, unless it hides the second moments of the
-        rows.
+        rows, as those of columns much shorter than the radius.
+    bounds : pair
+        Public, in place of radius and center: the lower and the upper bounds of the columns, each one number or d
+        numbers, chosen without knowledge of the data. Columns are clamped to them and scaled to [-1, 1], so that their
+        units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
     epsilon : float
         Positive.
     delta : float
         0 for a pure guarantee; positive for Gaussian noise, which has less error.
     intercept : bool
-        False: the linear predictor at the center is 0.
+        False: the linear predictor at the center, or in the middle of the bounds, is 0.
     label_bound : float
         Public, for the models "poisson" and "huber": labels are clamped to [0, label_bound] or +-label_bound for their
         mean, from which the descent starts.
     bound : float
         Public, for the model "huber": Huber's constant, in units of the label.
+    classes : int
+        Public, for the model "multinomial": the number of classes K, at least 2.
     center : float or d floats
         Public: a guess of the mean of the rows.
     steps : "auto", int or dpfast.regression.Schedule
@@ -81,11 +92,13 @@ def glm(
     Returns
     -------
     Fit
-        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
-        `probability`. Always finite. Standard errors are approximate: they take the rows as normal
-        and, for the model "huber", bound as about 4/3 of the standard deviation of the errors. Clipping moves
-        coefficients away from 0; the estimate is corrected for most of this, as if the rows were normal. In simulated
-        logistic models with normal, uniform and binary rows, 93 to 98 % of the intervals of 95 % hold the coefficient.
+        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic or multinomial
+        model also `probability`. Always finite; but with several classes and (K - 1) (d + 1) above 1000, standard
+        errors are NaN. Multinomial: coefficients of shape (K, d), whose sum over the classes is 0. Standard errors are
+        approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
+        deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
+        if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 93 to 98 % of the
+        intervals of 95 % hold the coefficient.
         Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
         others, clipping shrinks coefficients of all models by up to a third.
 
@@ -97,9 +110,11 @@ def glm(
 
     Notes
     -----
-    Missing values: a row with NaN or an infinity counts as the center; a missing label adds 0 to the gradients.
+    Missing values: a row with NaN or an infinity counts as the center; with bounds, an infinity is at a bound. A
+    missing label adds 0 to the gradients.
     Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
-    Cost: one pass over X for each release, with d**2 products for each row.
+    Cost: one pass over X for each release, with d**2 products for each row, and 2 K d more for several classes, whose
+    standard errors take memory for several matrices of (K d)**2 numbers. Bounds copy X, in pieces, in each pass.
 
     References
     ----------
@@ -123,9 +138,15 @@ def glm(
     _checks.flag("progress", progress)
     bit_generator(rng)
     _checks.threads(workers)
-    domain = Ball(radius, center=center)
+    columns = given_bounds(bounds, radius, center)
+    domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))
-    records, n, d = _records(X, y)
+    records, n, d, names = _records(X, y)
+    if columns is not None:
+        domain, records = columns.domain(d), columns.scaled(records)
+        start = (
+            columns.of_scaled_rows(start) if isinstance(start, Fit) and start.coefficients.shape[-1:] == (d,) else start
+        )
     descent = Descent(
         model,
         n=_checks.records(n),
@@ -135,26 +156,32 @@ def glm(
         intercept=intercept,
         label_bound=label_bound,
         bound=bound,
+        classes=classes,
         steps=steps,
         start=start,
     )
-    with spending(descent.privacy_profile, label=f"<glm, {model}, of rows in a {domain}: {descent.privacy}>"):
+    with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)
             descent.advance(descent.mechanism(records, rng=rng, workers=workers))
         _show(descent, progress)
-    return descent.result
+    fit = replace(descent.result, names=names)
+    return fit if columns is None else columns.in_data_units(fit)
 
 
-def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int]:
-    """The records, and the numbers of records and of columns."""
+def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ...] | None]:
+    """The records, the numbers of records and of columns, and the names of the columns."""
     records = labelled_or_chunks(X, y)
-    if isinstance(records, Chunks):
-        pieces = [(len(piece), piece.columns) for piece in map(Labelled.of, records)]
-        if not pieces:
-            raise ValueError("X has no pieces: the first piece gives the number of columns")
-        return records, sum(n for n, _ in pieces), pieces[0][1]
-    return records, len(records), records.columns
+    if not isinstance(records, Chunks):
+        return records, len(records), records.columns, names_of_columns(X, labelled=False)
+    pieces = [(len(part), part.columns, names) for part, names in map(_piece, records)]
+    if not pieces:
+        raise ValueError("X has no pieces: the first piece gives the number of columns")
+    return records, sum(n for n, *_ in pieces), *pieces[0][1:]
+
+
+def _piece(given: Any) -> tuple[Labelled, tuple[str, ...] | None]:
+    return Labelled.of(given), names_of_columns(given, labelled=True)
 
 
 def _show(descent: Descent, progress: bool) -> None:

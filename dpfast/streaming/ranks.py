@@ -18,7 +18,7 @@ from dpfast.grid import Grid, Points
 
 if TYPE_CHECKING:
     pass
-from dpfast.streaming.reading import Array, Reading
+from dpfast.streaming.reading import Array, Reading, weighted_sum
 from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_codes, read_counts, read_items, read_whole
 
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
@@ -63,6 +63,10 @@ class _Tally:
     def add(self, counts: Integers) -> None:
         """Add the counts of another table."""
         self._counts += counts
+
+    def add_at(self, rows: Integers, digits: Integers, counts: Integers) -> None:
+        """Add counts to the entries at these places."""
+        np.add.at(self._counts.reshape(-1), rows * self.shape[1] + digits, counts)
 
     def take(self, counts: Integers) -> None:
         """Set the counts of an empty table. Takes ownership without a copy: untouched zeros take no memory."""
@@ -165,6 +169,10 @@ class _Copied:
             self.parts.append(held)
             self.left -= held.size
 
+    def repeat(self, codes: Integers, counts: Integers) -> None:
+        """Add each code as often as it is counted."""
+        self.add(np.repeat(codes, np.diff(np.minimum(np.cumsum(counts), self.left), prepend=0)))
+
 
 def _joined(parts: Iterable[Integers]) -> Integers:
     return np.concatenate([np.empty(0, np.int64), *parts])
@@ -201,7 +209,7 @@ class Ranks(Reading):
         *,
         sums: bool = False,
     ) -> None:
-        self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
+        self._grid, self.wanted, self._finish, self.sums = grid, wanted, finish, sums
         self._bits = (grid.size - 1).bit_length()
         self.passes = -(-self._bits // _DIGIT)
         self._looked: list[_Cells] = []
@@ -225,8 +233,8 @@ class Ranks(Reading):
         return self._level.shift - self._shift(len(self._looked) + 1)
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        stretches = self._wanted(len(values)) if len(values) else []
-        return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
+        stretches = self.wanted(len(values)) if len(values) else []
+        return self._finish(Selected.of(values, stretches, self._grid, sums=self.sums, threads=threads))
 
     def records(self, x: Any) -> Array:
         return _containers.vector("x", x)
@@ -251,6 +259,20 @@ class Ranks(Reading):
                 newest += table
             if codes is not None:
                 self._copied[-1].add(codes)
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        codes, n, level = self._grid.encode(values), int(counts.sum()), self._level
+        if self._gap:
+            self._clamped_sum += weighted_sum(np.clip(codes, self._gap.low, self._gap.high), counts)
+        row, rest = np.zeros(len(codes), np.int64), codes  # the place of each code among the cells of a level
+        for marks, shift in self._marks:
+            mark = marks[row, rest >> shift]
+            self._copied[-1].repeat(codes[mark == 1], counts[mark == 1])
+            inside = mark > 1
+            codes, counts, row = codes[inside], counts[inside], mark[inside] - 2
+            rest = rest[inside] & ((1 << shift) - 1)
+        level.tally.add_at(row, rest >> level.shift, counts)
+        return n
 
     def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
         for grid, values in self._evenly(part):
@@ -285,7 +307,7 @@ class Ranks(Reading):
 
     def advance(self, n: int) -> None:
         self._expect(n)
-        self._look_into(_Cells.of(self._level, _Stretches.of(self._wanted(n), n)), n)
+        self._look_into(_Cells.of(self._level, _Stretches.of(self.wanted(n), n)), n)
 
     def _expect(self, n: int) -> None:
         if not self._looked:
@@ -311,7 +333,7 @@ class Ranks(Reading):
         self._copied.append(_Copied(starts[few], befores[few], expected[few], 1 << level.shift))
         tally = _Tally((int(np.count_nonzero(~few)), 1 << width))
         self._level = _Level(level.shift - width, starts[~few], befores[~few], expected[~few], tally)
-        if self._sums and len(self._looked) == self.passes - 1:
+        if self.sums and len(self._looked) == self.passes - 1:
             self._gap = _Gap.of(self._known(), n)
 
     def _known(self) -> tuple[Integers, ...]:
@@ -352,7 +374,7 @@ class Ranks(Reading):
             self._expect(n)
             most = self._level.tally.size
             held = _Cells(*(read_array(part, most) for part in read_items(cells, 3)))
-            held.check(self._level, _Stretches.of(self._wanted(n), n))
+            held.check(self._level, _Stretches.of(self.wanted(n), n))
             digits = 1 << self._width()
             tables = np.count_nonzero(held.expected > digits)
             last = len(self._looked) + 1 == earlier
