@@ -22,6 +22,7 @@ from dpfast import (
     theory,
 )
 from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
     Histogram,
     KolmogorovSmirnov,
@@ -46,6 +47,8 @@ from dpfast.mechanisms import (
     Mechanism,
     MEstimator,
     NoisySums,
+    Partitions,
+    PartitionSelection,
     Quantiles,
     SecondMoments,
     Selection,
@@ -54,6 +57,7 @@ from dpfast.mechanisms import (
     covariance,
     interval,
     m_estimate,
+    partitions,
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -64,6 +68,7 @@ from dpfast.streaming import Chunks, Counted
 __version__ = _version("dpfast")
 
 __all__ = [
+    "BoundedContributions",
     "BudgetError",
     "Chunks",
     "Counted",
@@ -81,6 +86,8 @@ __all__ = [
     "Mechanism",
     "NestedBoxes",
     "NoisySums",
+    "PartitionSelection",
+    "Partitions",
     "PerturbedHistogram",
     "Privacy",
     "PrivacyProfile",
@@ -95,6 +102,7 @@ __all__ = [
     "SmoothedHistogram",
     "TheilSen",
     "audit",
+    "bound_contributions",
     "bounds",
     "by_group",
     "covariance",
@@ -111,6 +119,7 @@ __all__ = [
     "m_estimate",
     "mle",
     "noise",
+    "partitions",
     "prior",
     "psi",
     "random",

@@ -30,6 +30,11 @@ OPTIONS = {
         {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
     ],
+    dpf.PartitionSelection: [
+        {"delta": 1e-3},
+        {"domain": lambda grid: 500},
+        {"domain": lambda grid: tuple(range(0, 100, 10))},
+    ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2, "measure": "uniform"}],
     dpf.RegressionMoments: [
         {"domain": lambda grid: domains.Ball(grid.upper, center=50.0), "labels": domains.Ball(60.0, center=40.0)},

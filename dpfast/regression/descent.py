@@ -150,9 +150,9 @@ class Descent:
         self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
-        default = schedule(
-            self.n, self._predictors * self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
-        )
+        budget = Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
+        default = schedule(self.n, self._predictors * self._p, budget)
+        default = default._replace(steps=max(default.steps, self.model.least_steps[bool(self._epsilon)]))
         if isinstance(steps, Schedule):
             return steps
         if isinstance(steps, str):
