@@ -196,8 +196,8 @@ class PartitionSelection(Mechanism):
             return 1.0
         return float(self._noise().below(np.array(min(number, 2**62))))
 
-    def check_records(self, n: int) -> int:
-        return n
+    def check_records(self, n: SupportsIndex) -> int:
+        return _checks.whole("n", n)
 
     def reading(self) -> Reading:
         if not isinstance(self.domain, tuple):
