@@ -23,6 +23,7 @@ HOSTS = {
     "duckdb": "duckdb",
     "groups": "pandas polars",
     "missing": "pandas",
+    "spark": "pyspark pandas",
 }
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
