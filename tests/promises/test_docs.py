@@ -24,6 +24,7 @@ HOSTS = {
     "duckdb": "duckdb",
     "groups": "pandas polars",
     "missing": "pandas",
+    "spark": "pyspark pandas",
     "units": "pandas",
 }
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
