@@ -152,10 +152,10 @@ def by_group(
     if keys is None and count is None and offsets is None and hides_n:
         raise TypeError("num_groups or keys is needed: with neighbors='add-remove' labels are private")
     columns = None if keys is None else label_columns(labels)
-    if selects(keys, partitions, hides_n):
-        named = None
-    else:
-        named = None if columns is None else GroupKeys.of(columns, keys)
+    private = selects(keys, partitions, hides_n)
+    if private and isinstance(x, Counted):
+        raise TypeError("keys='private' needs records one by one, not counted")
+    named = None if columns is None or private else GroupKeys.of(columns, keys)
     costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
