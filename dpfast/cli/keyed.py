@@ -35,6 +35,8 @@ def check_groups(arguments: argparse.Namespace) -> None:
         raise ValueError("--interval cannot be combined with --group-by")
     if arguments.keys == "private" and not hides_n(arguments):
         raise ValueError("--keys private needs --neighbors add-remove, which median, mean, sum and iqr take")
+    if arguments.keys == "private" and not arguments.delta:
+        raise ValueError("--keys private needs a positive --delta, as 1e-6")
 
 
 def release_groups(
@@ -58,7 +60,7 @@ def release_groups(
             warn(mechanism.explanation(None))
         check_budget(arguments.ledger, mechanism)
         *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
-        released = by_group(mechanism, x, labels=labels if len(names) > 1 else labels[0], rng=rng, **options)
+        released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
     keys, values = list(released), [after(value) for value in released.array]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
     report = context(privacy, grid, None if hides_n(arguments) else len(x), arguments)
