@@ -66,7 +66,7 @@ class GroupKeys:
             names = [name_of(given)] if index is None else list(index.names)
         width = len(labels)
         if any(len(row) != width for row in rows):
-            raise ValueError(f"each key must have {width} entries, one for each column of labels: a frame or a tuple")
+            raise ValueError(f"a key must have an entry for each column of labels ({width}), as a tuple")
         listed = [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in rows]
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")

@@ -17,6 +17,7 @@ from dpfast._kernels import _keyed_balls
 from dpfast.keys import Keys, Sorted, lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.laws.keyed import (
+    MOST_LOSS,
     MOST_NOISE,
     DomainCounts,
     KeyedCounts,
@@ -24,6 +25,7 @@ from dpfast.laws.keyed import (
     StepNoise,
     TruncatedNoise,
     UnboundedNoise,
+    growth,
     steps,
 )
 from dpfast.mechanisms.explanation import Explain, explained
@@ -34,8 +36,8 @@ from dpfast.streaming import Counts, KeyReading, Reading
 
 _DENSE = 2**16  # keys of a domain up to which each one draws its noise
 _MOST_KEYS = 2**63
+# of epsilon, for the law of a key with one record more: the rest is for that with one less
 _SHARES = (Fraction(1, 2), Fraction(5, 8), Fraction(3, 4), Fraction(7, 8))
-_FOUND = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,13 @@ class Partitions:
         The noisy number of records of each key.
     privacy : Privacy
         The guarantee of the release.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> released = dpf.partitions([3] * 100 + [5] * 100 + [8], epsilon=1.0, delta=1e-6)
+    >>> len(released), released.keys
+    (2, array([3, 5], dtype=object))
     """
 
     keys: Keys
@@ -181,7 +190,7 @@ class PartitionSelection(Mechanism):
         >>> import dpfast as dpf
         >>> mechanism = dpf.PartitionSelection(1.0, 1e-6)
         >>> [float(f"{mechanism.probability(n):.2g}") for n in (0, 1, 2, 14, 30)]
-        [0.0, 1e-06, 3.7e-06, 0.5, 1.0]
+        [0.0, 1e-06, 3.7e-06, 0.7, 1.0]
         """
         number = _checks.whole("n", n)
         if isinstance(self.domain, tuple):
@@ -303,13 +312,17 @@ def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.i
 @lru_cache(maxsize=64)
 def _truncated(epsilon: float, delta: float, contributions: int, neighbors: str) -> KeyNoise:
     """The noise of (epsilon, delta): the one of `steps`, or a truncated discrete Laplace noise for long tables."""
-    whole, part = Fraction(epsilon), Fraction(delta)
+    whole, part = min(Fraction(epsilon), Fraction(MOST_LOSS)), Fraction(delta)
     if neighbors == "replace-one":
-        tables = [steps((whole * share, part / 2), (whole * (1 - share), part / 2)) for share in _SHARES]
-        found = [StepNoise(*table) for table in tables if table is not None]
-        if not found:
-            return TruncatedNoise(whole / 2, part / 2)
-        return min(found, key=lambda noise: int(np.searchsorted(noise.below(np.arange(len(noise.weights))), _FOUND)))
+        half = part / 2
+
+        def count(share: Fraction) -> float:
+            """About the number of records with which a key is released with probability 0.9."""
+            return growth(whole * share, half) + math.log(5) / float(whole * (1 - share))
+
+        share = min(_SHARES, key=count)
+        made = steps((whole * share, half), (whole * (1 - share), half))
+        return TruncatedNoise(whole / 2, half) if made is None else StepNoise(*made)
     each = whole / contributions, _keyed_balls.share_down(whole, contributions, part)
     made = steps(each, each)
     return TruncatedNoise(*each) if made is None else StepNoise(*made)

@@ -378,6 +378,12 @@ class TestPrivateKeys:
             by_group(mechanism, [1.0], labels=[1], **options)
         assert ledger.charges == ()
 
+    def test_counted_values_have_no_records_to_select_by(self):
+        with pytest.raises(TypeError, match="not counted"):
+            by_group(COUNT, dpf.Counted([1.0], [3]), labels=["a"], keys="private", partitions=SELECTION)
+        found = by_group(COUNT, dpf.Counted([1.0, 2.0], [300, 200]), labels=["a", "b"], keys=["b", "a"])
+        assert found["a"] > found["b"] > 100
+
 
 class TestArguments:
     @pytest.mark.parametrize(
@@ -390,10 +396,10 @@ class TestArguments:
             ({"keys": [1, True]}, ValueError, "must differ"),
             ({"keys": ["east", None]}, TypeError, "not None"),
             ({"keys": [0.5]}, TypeError, "whole numbers"),
-            ({"keys": [("east", 1)]}, ValueError, "must have 1 entries, one for each column of labels"),
-            ({"keys": [("east", 1), "west"]}, ValueError, "must have 1 entries"),
-            ({"keys": ["east"], "labels": ([1, 2, 3], [1, 2, 3])}, ValueError, "must have 2 entries"),
-            ({"keys": [()]}, ValueError, "must have 1 entries"),
+            ({"keys": [("east", 1)]}, ValueError, r"each column of labels \(1\)"),
+            ({"keys": [("east", 1), "west"]}, ValueError, r"each column of labels \(1\)"),
+            ({"keys": ["east"], "labels": ([1, 2, 3], [1, 2, 3])}, ValueError, r"each column of labels \(2\)"),
+            ({"keys": [()]}, ValueError, r"each column of labels \(1\)"),
             ({"keys": NAMES, "num_groups": 4}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": None, "offsets": [0, 3]}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": ["east"]}, ValueError, "one entry for each record of x"),
