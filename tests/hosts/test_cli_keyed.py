@@ -211,7 +211,30 @@ def test_errors(capsys, data, options, message):
 def test_partitions_need_a_delta_or_keys(capsys):
     code, _, err = run(capsys, "partitions", "nowhere.csv", "--column", "city", "--epsilon", 1)
     assert code == 2
-    assert "give a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE" in err
+    assert "give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE" in err
+
+
+@pytest.mark.parametrize("text", ["", "\n", "Rome\nRome\n"])
+def test_files_without_distinct_keys(capsys, data, tmp_path, text):
+    keys = tmp_path / "few.csv"
+    keys.write_text(text)
+    for given in (["median", data[3], *ON_PAY, "--group-by", "city"], ["partitions", data[3], "--column", "city"]):
+        code, out, err = run(capsys, *given, "--epsilon", 1, "--keys", keys)
+        assert (code, out) == (2, "")
+        assert err.startswith("dpfast: error: --keys: ")
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_no_records(capsys, tmp_path, neighbors):
+    path, keys = tmp_path / "x.csv", tmp_path / "keys.csv"
+    path.write_text("key,pay\n")
+    keys.write_text("a\nb\n")
+    given = ["--neighbors", neighbors]
+    code, out, _ = run(capsys, "partitions", path, "--column", "key", "--epsilon", 1, "--delta", 1e-6, *given)
+    assert (code, out.splitlines()[0].startswith("(0 keys; ")) == (0, True)
+    code, _, err = run(capsys, "mean", path, *ON_PAY, "--group-by", "key", "--keys", keys, *given)
+    assert code == (0 if neighbors == "add-remove" else 2)
+    assert not err or "n = 0 is public" in err
 
 
 def test_a_ledger_is_charged_once_for_all_groups(capsys, data, tmp_path):
