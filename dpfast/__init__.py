@@ -59,13 +59,14 @@ from dpfast.mechanisms import (
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression import RegressionMoments, TheilSen, glm, linear_regression, theil_sen
 from dpfast.robust import NestedBoxes, robust_mean
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Counted
 
 __version__ = _version("dpfast")
 
 __all__ = [
     "BudgetError",
     "Chunks",
+    "Counted",
     "Covariance",
     "EntropyError",
     "Estimate",

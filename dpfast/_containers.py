@@ -23,6 +23,7 @@ _NO_FLOATS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 _MOST_DIMENSIONS = 32
 _MOST_PLACES = 400  # digits of a decimal score before or after the point: others are outside the range of float64
 _ZERO = Fraction(0)
+MOST_COUNTED = 2**52  # records that counts may stand for
 # An object with one of these attributes declares how to read it, like an object with a buffer.
 _DECLARATIONS = (
     "dtype",
@@ -42,8 +43,8 @@ def declares_integers(x: Any) -> bool:
     """Whether x has an integer or boolean dtype: an array, a column of a table, all its columns; never a list."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iub"
-    x = _imported(x)
-    if _is_arrow(x):
+    x = imported(x)
+    if is_arrow(x):
         return str(x.type).startswith(("int", "uint", "bool"))
     if _is_polars(x):
         return str(x.dtype).startswith(("Int", "UInt", "Boolean"))
@@ -96,12 +97,12 @@ def numbers(name: str, x: Any, *, dimensions: int = _MOST_DIMENSIONS) -> NDArray
     if type(x) is np.ndarray and x.dtype in _SUPPORTED:
         return x
     with np.errstate(all="ignore"):  # a conversion may read a signalling NaN, or overflow to infinity
-        x = _imported(x)
+        x = imported(x)
         if is_sequence(x):
             return _from_sequence(name, x, dimensions)
         if is_real(x) or isinstance(x, bool):
             return _floats([x]).reshape(())
-        if _is_arrow(x):
+        if is_arrow(x):
             return _from_arrow(name, x)
         if _is_polars(x):
             return _from_polars(name, x)
@@ -156,9 +157,9 @@ def _is_extension(x: Any) -> bool:
     return not isinstance(dtype, np.dtype) and hasattr(dtype, "kind") and hasattr(x, "to_numpy")
 
 
-def _imported(x: Any) -> Any:
+def imported(x: Any) -> Any:
     """Import data of another Arrow library into pyarrow by the C data interface, without a copy."""
-    if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or _is_arrow(x):
+    if isinstance(x, np.ndarray) or hasattr(x, "dtype") or hasattr(x, "columns") or is_arrow(x):
         return x
     for method, name in (("__arrow_c_array__", "array"), ("__arrow_c_stream__", "chunked_array")):
         if hasattr(x, method):
@@ -216,7 +217,8 @@ def _table(x: Any) -> list[Any] | None:
     return None
 
 
-def _is_arrow(x: Any) -> bool:
+def is_arrow(x: Any) -> bool:
+    """Whether x is an array or a chunked array of Arrow."""
     return (
         not hasattr(x, "dtype")
         and hasattr(x, "type")
@@ -331,8 +333,8 @@ def _listed_scores(x: list[Any]) -> NDArray[Any] | list[Fraction | float]:
 
 
 def _score_array(x: Any) -> NDArray[Any] | list[Fraction | float]:
-    x = _imported(x)
-    if _is_arrow(x):
+    x = imported(x)
+    if is_arrow(x):
         kind = str(x.type)
         if kind not in _ARROW:
             raise TypeError(f"scores must hold numbers, not Arrow's {kind}")
@@ -370,6 +372,27 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not dtype {name_of(array.dtype)}")
     return array.astype(np.int64, copy=False)
+
+
+def counts(name: str, x: Any) -> NDArray[np.int64]:
+    """Convert x to a vector of counts from 0 to `MOST_COUNTED`; NaN, null and negative numbers become 0.
+
+    Also decimals, which engines return for sums of integers.
+    """
+    x = imported(x)
+    if is_arrow(x) and str(x.type).startswith("decimal"):
+        x = x.cast("float64")
+    elif _is_polars(x) and str(x.dtype).startswith(("Decimal", "Int128")):
+        x = x.cast(float)
+    elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
+        x = list(x)
+    array = vector(name, x)
+    if array.dtype.kind == "f":
+        with np.errstate(all="ignore"):  # a signalling NaN
+            return np.clip(np.nan_to_num(array.astype(np.float64)), 0, MOST_COUNTED).astype(np.int64)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(MOST_COUNTED))
+    return np.clip(array.astype(np.int64), 0, MOST_COUNTED)
 
 
 def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:

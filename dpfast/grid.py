@@ -23,6 +23,7 @@ _DEFAULT_SIZE = 2**32
 _LARGEST = sys.float_info.max
 _LEAST_NORMAL = sys.float_info.min
 _MOST_DIGITS = 40
+_ROUNDER = 3 * 2**51  # integers below a third of it in magnitude, added to it, are in 2**52..2**53
 
 
 class Points(ABC):
@@ -212,6 +213,23 @@ class Grid(Points):
     def value(self, code: int) -> float:
         """The exact value of one code."""
         return (self.first + code) * self.step
+
+    def sql(self, column: str) -> str:
+        """The SQL expression of the code of a column, as of `encode`: exact in engines with IEEE doubles (DuckDB).
+
+        `column`, an SQL expression, is part of the result as it is; its numbers are cast to doubles first. The code of
+        NULL and NaN is NULL, a missing record for ``mechanism.release_counts``. Example: docs/guides/duckdb.md.
+        """
+        x, last = f"CAST({column} AS DOUBLE)", self.size - 1
+        lower, upper, step = (f"{number:.16e}" for number in (self.lower, self.upper, self.step))
+        t, f = f"{x} / {step}", f"floor({x} / {step})"
+        if max(abs(self.first), abs(self.first + last)) <= _ROUNDER // 3:  # then adding it rounds to an integer
+            code = f"({t} + {_ROUNDER}e0) - ({_ROUNDER + self.first}e0)"
+        else:
+            up = f"{t} - {f} > 5e-1 OR ({t} - {f} = 5e-1 AND {f} - 2e0 * floor({f} / 2e0) = 1e0)"
+            code = f"{f} - ({self.first}e0) + CASE WHEN {up} THEN 1e0 ELSE 0e0 END"
+        inside = f"WHEN {x} > {lower} AND {x} < {upper} THEN CAST({code} AS BIGINT)"
+        return f"CASE {inside} WHEN isnan({x}) THEN NULL WHEN {x} >= {upper} THEN {last} WHEN {x} <= {lower} THEN 0 END"
 
     @property
     def kernel(self) -> dict[str, float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +32,10 @@ _KINDS = {
     "rho": "zero-concentrated differential privacy",
     "mu": "Gaussian differential privacy",
 }
+_BY_UNITS = (
+    "neighbors must be 'add-remove' for units, not {!r}: a unit is added or removed together with its records, and "
+    "their number is private; give the mechanism neighbors='add-remove'"
+)
 _MISSING: Any = None  # epsilon, where rho or mu is given
 
 
@@ -49,15 +53,19 @@ class Privacy:
         set aside (approximate concentrated privacy). 0 with `mu`.
     neighbors : {"replace-one", "add-remove", "local"}
     records : int
-        The number of changed records of the guarantee (`Mechanism.privacy_map`); shown, not compared.
+        The number of changed records of the guarantee (`Mechanism.privacy_map`), or of changed units if `per_unit` is
+        given; shown, not compared.
     rho : float, optional
         The Renyi divergence of each order a above 1 between neighbours is at most rho a.
     mu : float, optional
         Neighbours are at most as easy to distinguish as normal distributions of variance 1 whose means are mu apart.
+    per_unit : int, optional
+        The guarantee is for a unit, such as a person, with at most this many records, which are added or removed
+        together (`for_units`, `dpfast.bound_contributions`); shown, not compared. Needs neighbors="add-remove".
 
     Notes
     -----
-    docs/proofs/concentration.md
+    docs/proofs/concentration.md, docs/proofs/bounded-contributions.md
 
     References
     ----------
@@ -79,10 +87,15 @@ class Privacy:
     records: int = field(default=1, compare=False)
     rho: float | None = field(default=None, kw_only=True)
     mu: float | None = field(default=None, kw_only=True)
+    per_unit: int | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:
             raise ValueError(f"neighbors must be one of {', '.join(map(repr, _NEIGHBORS))}, not {self.neighbors!r}")
+        if self.per_unit is not None:
+            object.__setattr__(self, "per_unit", _checks.whole("per_unit", self.per_unit, least=1))
+            if self.neighbors != "add-remove":
+                raise ValueError(_BY_UNITS.format(self.neighbors))
         if self.epsilon is _MISSING and (self.rho is not None or self.mu is not None):
             object.__setattr__(self, "epsilon", math.inf)
         if self.epsilon is _MISSING:
@@ -111,7 +124,7 @@ class Privacy:
         return amount
 
     def __repr__(self) -> str:
-        names = (self.unit, "delta", "neighbors", "records")
+        names = (self.unit, "delta", "neighbors", "records", *(["per_unit"] if self.per_unit else []))
         return f"Privacy({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __str__(self) -> str:
@@ -120,11 +133,14 @@ class Privacy:
             stated += f", delta = {_shown(self.delta)}"
         if self.unit != "epsilon" or not self.delta:
             stated += f" ({_KINDS[self.unit]})"
-        changed = "one record" if self.records == 1 else f"{self.records} records"
+        what = "record" if self.per_unit is None else "unit"
+        changed = f"one {what}" if self.records == 1 else f"{self.records} {what}s"
+        if self.per_unit is not None:
+            changed += f" of at most {self.per_unit} record{'s' * (self.per_unit > 1)}"
         return f"{stated} for {_NEIGHBORS[self.neighbors].format(changed)}"
 
     def group_up(self, records: int) -> Privacy:
-        """The guarantee for k changed records at once, rounded up.
+        """The guarantee for k changed records (or units, if it is for units) at once, rounded up.
 
         epsilon becomes k epsilon, and delta becomes delta (e^(k epsilon) - 1)/(e^epsilon - 1); rho becomes k^2 rho, and
         mu becomes k mu; all are 0 for k = 0. Where rho or mu exceeds the doubles, epsilon is infinite. Raises a
@@ -132,7 +148,7 @@ class Privacy:
         """
         k = _checks.whole("records", records)
         if k == 0:
-            return Privacy(0.0, 0.0, self.neighbors)
+            return Privacy(0.0, 0.0, self.neighbors, per_unit=self.per_unit)
         if k == 1:
             return self
         if self.unit == "rho" and self.delta:
@@ -140,9 +156,40 @@ class Privacy:
         if self.unit != "epsilon":
             amount = up(Fraction(self.amount) * (k if self.unit == "mu" else k**2))
             stated: dict[str, Any] = {self.unit: amount} if amount < math.inf else {"epsilon": math.inf}
-            return Privacy(**stated, neighbors=self.neighbors, records=k)
+            return Privacy(**stated, neighbors=self.neighbors, records=k, per_unit=self.per_unit)
         epsilon = up(Fraction(self.epsilon) * k) if math.isfinite(self.epsilon) else math.inf
-        return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k)
+        return Privacy(epsilon, self._group_delta_up(k), self.neighbors, k, per_unit=self.per_unit)
+
+    def for_units(self, per_unit: int) -> Privacy:
+        """The guarantee for one unit with at most `per_unit` records, which are added or removed together.
+
+        The group guarantee of `per_unit` records (`group_up`). A guarantee that is already for units of at least as
+        many records is returned unchanged.
+
+        Raises
+        ------
+        ValueError
+            If the neighbours are not "add-remove", if the guarantee is for units with fewer records, or like
+            `group_up`.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> print(dpf.Privacy(0.5, neighbors="add-remove").for_units(3))
+        epsilon = 1.5 (pure differential privacy) for one unit of at most 3 records added or removed
+        """
+        k = _checks.whole("per_unit", per_unit, least=1)
+        if self.neighbors != "add-remove":
+            raise ValueError(_BY_UNITS.format(self.neighbors))
+        if self.per_unit is None:
+            if self.records != 1:
+                raise ValueError(f"records must be 1 for a guarantee of units, not {self.records}")
+            return replace(self.group_up(k), records=1, per_unit=k)
+        if self.per_unit < k:
+            raise ValueError(
+                f"per_unit must be at most {self.per_unit} for this guarantee, which is for units, not {k}"
+            )
+        return self
 
     def _group_delta_up(self, k: int) -> float:
         if self.delta == 0:
@@ -300,6 +347,55 @@ class PrivacyProfile:
         """The parts, and how many times each is made."""
         return [(Part(family, parameter, *shape), times) for family, parameter, times, *shape in self.parts]
 
+    def for_units(self, per_unit: int) -> PrivacyProfile:
+        """The profile for one unit with at most `per_unit` records, which are added or removed together.
+
+        Parts that are all "gaussian" have mu times `per_unit`. One part made once keeps its family, with its parameter
+        times `per_unit` ("concentrated": times `per_unit`**2), unless it is a "staircase" or "zero-sum-laplace". Other
+        parts become one of the family "pure" or "concentrated", that of the smaller rho. A profile with a positive
+        `failure` becomes `Privacy.for_units` alone. Errors are those of `Privacy.for_units`.
+
+        Notes
+        -----
+        docs/proofs/bounded-contributions.md
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> noisy = dpf.PrivacyProfile(dpf.Privacy(mu=0.25, neighbors="add-remove"))
+        >>> noisy.for_units(3).parts
+        (('gaussian', 0.75, 1),)
+        """
+        k = _checks.whole("per_unit", per_unit, least=1)
+        privacy = self.privacy.for_units(k)
+        if privacy is self.privacy:
+            return self
+        if self.failure:
+            return PrivacyProfile(privacy)
+        grouped = PrivacyProfile(privacy, (*self._parts_of_group(privacy, k),), failure=0.0)
+        if privacy.unit == "epsilon" and privacy.delta and (squared := grouped.mu_squared) is not None:
+            delta = min(privacy.delta, gaussian_delta_up(squared, Fraction(privacy.epsilon)))
+            grouped = replace(grouped, privacy=replace(privacy, delta=delta))
+        return grouped
+
+    def _parts_of_group(self, privacy: Privacy, k: int) -> Iterator[tuple[Any, ...]]:
+        """The parts for k records at once, whose guarantee is `privacy`, without `failure`."""
+        parts = self.each_part()
+        single = len(parts) == 1 and parts[0][1] == 1 and parts[0][0].family in _CLOSED
+        if single or all(part.family == "gaussian" for part, _ in parts):
+            for part, times in parts:
+                shape = (part.steps * k,) if part.family == "discrete-laplace" else ()
+                growth = k**2 if part.family == "concentrated" else k
+                yield part.family, up(Fraction(part.parameter) * growth), times, *shape
+            return
+        concentrated = up(self.exact_rho * k**2)
+        if privacy.unit == "epsilon" and not privacy.delta:
+            pure = Part("pure", double_up(privacy.epsilon))
+            if rho_up(pure) <= concentrated:
+                yield "pure", pure.parameter, 1
+                return
+        yield "concentrated", concentrated, 1
+
     @property
     def rho(self) -> float:
         """The guarantee in zero-concentrated differential privacy, rounded up (except for the event of `failure`).
@@ -348,6 +444,9 @@ class PrivacyProfile:
             raise ValueError(f"order must be above 1 and a double, not {order!r}")
         return up(sum((times * renyi_up(part, above) for part, times in self.each_part()), Fraction()))
 
+
+# The families to which a part for k records belongs again.
+_CLOSED = ("pure", "bounded-range", "laplace", "discrete-laplace", "concentrated")
 
 # The family of a release that states its guarantee only.
 _DEFAULTS = {"epsilon": "pure", "rho": "concentrated", "mu": "gaussian"}

@@ -12,11 +12,11 @@ a budget is refused while such a block is open anywhere in the process, and obje
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from dpfast import _checks
@@ -27,6 +27,14 @@ from dpfast.random import bit_generator
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
+class Cost(NamedTuple):
+    """The cost of a number of releases, and what they are."""
+
+    label: str
+    profile: PrivacyProfile
+    times: int = 1
+
+
 class Budget(Protocol):
     """The protocol of a budget that can be active: `dpfast.Ledger`."""
 
@@ -34,8 +42,8 @@ class Budget(Protocol):
     def sums_epsilons(self) -> bool:
         """Whether the cost of a release is its epsilon and delta alone."""
 
-    def reserve(self, profile: PrivacyProfile, *, times: int, label: str) -> None:
-        """Record the spending, or raise a `BudgetError` without recording it."""
+    def reserve_all(self, costs: Sequence[Cost]) -> None:
+        """Record all costs, or raise a `BudgetError` without recording any of them."""
 
     def _ticket(self) -> Ticket:
         """A handle that finds the budget from other contexts and processes."""
@@ -68,6 +76,7 @@ _LEFT_BEHIND = (
     "this was copied or sent while a ledger was active, which cannot be charged from here: give the ledger a path=, "
     "and enter it here by `with ledger:`"
 )
+_APART = "these were copied or sent under different ledgers: a call is charged to one, enter it here by `with ledger:`"
 
 
 class Ticket:
@@ -152,19 +161,24 @@ def payer(of: object = None) -> Budget | None:
     return None if isinstance(budget, _Paid) else budget
 
 
-@contextmanager
 def spending(
     profile: PrivacyProfile, *, label: str, times: int = 1, of: object = None, declared: bool = False
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Charge `profile`, `times` times, for all releases in the block; free if no budget is active.
 
     `of` is the object that releases, if it can carry a budget; `declared` means that the user declared the cost.
     """
-    budget = payer(of)
+    return spending_together((Cost(label, profile, times),), of=(of,), declared=declared)
+
+
+@contextmanager
+def spending_together(costs: Sequence[Cost], *, of: Sequence[object], declared: bool = False) -> Iterator[None]:
+    """Charge all costs for the releases of the objects `of` in the block, or none of them if one does not fit."""
+    budget = _common_payer(of)
     if budget is None:
         yield
         return
-    budget.reserve(profile, times=times, label=label)
+    budget.reserve_all(costs)
     paid = _Paid(budget, declared)
     token = active.set(paid)
     try:
@@ -187,6 +201,14 @@ def unpaid(source: Callable[[], Iterator[Any]]) -> Iterator[Any]:
 
 
 _END = object()
+
+
+def _common_payer(of: Sequence[object]) -> Budget | None:
+    """The one budget to charge for releases by all these objects."""
+    budgets = [payer(item) for item in of]
+    if any(budget is not budgets[0] for budget in budgets):
+        raise BudgetError(_APART)
+    return budgets[0]
 
 
 @contextmanager

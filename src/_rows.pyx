@@ -61,19 +61,20 @@ cdef extern from "glm.h" nogil:
     const int GLM_WIDE
 
     enum glm_family:
-        pass
+        GLM_MULTINOMIAL
 
     struct glm_step:
         glm_family family
         double bound
         double scale
         double most
+        Py_ssize_t classes
         Py_ssize_t length
         Py_ssize_t width
         const float *matrix
         const double *theta
 
-    Py_ssize_t glm_scratch(Py_ssize_t d, Py_ssize_t width)
+    Py_ssize_t glm_scratch(Py_ssize_t d, Py_ssize_t width, Py_ssize_t classes)
     void glm_sum(const rows_table *table, const select_keys *y, const rows_ball *ball, const glm_step *step,
                  double *room, double *scratch, const rows_sums *sums)
 
@@ -241,47 +242,54 @@ cdef int _add_products(const rows_table *table, const rows_ball *ball, const mom
 def add_gradients(cnp.ndarray values not None, cnp.ndarray labels not None, int64_t[:, ::1] sums not None, *,
                   const double[::1] center not None, double inverse, double radius, double most, int family,
                   double bound, double scale, double clip, const float[:, ::1] matrix not None,
-                  const double[::1] theta not None):
+                  const double[:, ::1] theta not None):
     """Add r z, z = round((v, 1) matrix) for the codes v of the records, in a ball, to `sums`, as for `add_grids`.
 
     r is an integer with |r| |z| <= clip: the residual of the label at the coefficients `theta` of z, moved into
     +-bound, times `scale`, rounded and moved to that range. Families are 0 logistic, 1 Poisson, 2 linear. A record
-    whose label is NaN has r = 0.
+    whose label is NaN has r = 0. Family 3, multinomial: theta has a row for each class, r a residual for each, moved
+    into +-1 too, |r| is their l2 norm, and the sums are those of one class after the other; labels are 0, 1, ..., and
+    a record with another one has r = 0.
 
     **Law** deterministic, exact sums of integers, independent of the order of the records; the codes are those of
     `encode_ball`. **Assumes** as `encode_ball`; clip <= 2**40; `scale` a power of two; bound > 0; matrix and theta
-    finite, |z| <= 2**80 for all codes; at most 2**17 columns of rows and of the matrix. **Cost** one pass, for each row
-    as many products as the matrix has entries. **Reference** docs/proofs/glm.md.
+    finite, |z| <= 2**80 for all codes; at most 2**17 columns of rows and of the matrix, and classes; for family 3 scale
+    <= 2**50. **Cost** one pass, for each row as many products as the matrix has entries, and two for each entry of
+    theta. **Reference** docs/proofs/glm.md.
     """
     cdef rows_table table
     cdef select_keys keys
     cdef rows_ball ball
     cdef rows_sums totals
     cdef glm_step step
-    cdef Py_ssize_t count, width, place, i, j, length = matrix.shape[1], wide = GLM_WIDE
+    cdef Py_ssize_t count, width, place, i, j, k, classes = theta.shape[0], length = matrix.shape[1], wide = GLM_WIDE
     cdef double *room
     cdef double *coefficients
     cdef float *padded
     _describe(&table, values)
     describe(&keys, labels)
     select_set_grid(&keys, -INFINITY, INFINITY, 1.0, NAN)
-    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, length)
+    ball, totals = _ball(center, inverse, radius, most, table.d), _sums(sums, classes * length)
     if cnp.PyArray_NDIM(labels) != 1 or keys.n != table.n:
         raise ValueError("labels must have an entry for each record")
     if matrix.shape[0] != table.d + 1 or not length:
         raise ValueError("matrix must have a row for each column of values, and one more")
-    if theta.shape[0] != length:
+    if theta.shape[1] != length:
         raise ValueError("theta must have an entry for each column of the matrix")
+    if not (classes > 1 if family == GLM_MULTINOMIAL else classes == 1):
+        raise ValueError("theta must have a row for each class, or one")
     width = (length + wide - 1) // wide * wide
-    count = rows_room(&table) + glm_scratch(table.d, width)
-    room = _scratch(count + (table.d + 2) * width)
-    coefficients, padded = room + count, <float *> (room + count + width)
+    count = rows_room(&table) + glm_scratch(table.d, width, classes)
+    room = _scratch(count + (table.d + 1 + classes) * width)
+    coefficients, padded = room + count, <float *> (room + count + classes * width)
     for j in range(width):
-        coefficients[j] = theta[j] if j < length else 0.0
+        for k in range(classes):
+            coefficients[k * width + j] = theta[k, j] if j < length else 0.0
         place = (j - j % wide) * (table.d + 1) + j % wide
         for i in range(table.d + 1):
             padded[place + i * wide] = matrix[i, j] if j < length else 0.0
-    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), length, width, padded, coefficients)
+    step = glm_step(<glm_family> family, bound, scale, clip * (1.0 - 2.0**-30), classes, length, width, padded,
+                    coefficients)
     with nogil:
         glm_sum(&table, &keys, &ball, &step, room, room + rows_room(&table), &totals)
     free(room)

@@ -122,6 +122,7 @@ FORMS = {
     "deque": lambda x, rng: deque(as_cells(x, rng)),
     "UserList": lambda x, rng: UserList(as_cells(x, rng)),
     "chunks": lambda x, rng: dpf.Chunks(np.array_split(x, 3)),
+    "counted": lambda x, rng: dpf.Counted(x, np.bincount((len(x) * rng.random(len(x))).astype(int), minlength=len(x))),
     "pandas.Series": lambda x, rng: module("pandas").Series(x),
     "pandas.Float64": lambda x, rng: module("pandas").array(x, dtype="Float64"),
     "pandas.Int64": lambda x, rng: module("pandas").Series(module("pandas").array(nullable(x), dtype="Int64")),

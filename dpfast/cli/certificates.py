@@ -7,23 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 from dpfast import audit, local
-from dpfast.cli.numbers import SINGLE
+from dpfast.cli.numbers import SINGLE, Number
 from dpfast.cli.records import grid_of
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.statistics import (
     Quantile,
-    Sum,
     Variance,
     WinsorizedMean,
 )
 
 # The statistics that `verify` accepts; some have no command of their own.
 CERTIFIED = {
-    **SINGLE,
-    "quantile": ("quantile", lambda arguments: Quantile(arguments.q), "inverse-sensitivity"),
-    "sum": ("sum", lambda arguments: Sum(), "global-sensitivity"),
-    "variance": ("variance", lambda arguments: Variance(), "global-sensitivity"),
-    "winsorized-mean": ("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim), "inverse-sensitivity"),
+    **{name: command for name, command in SINGLE.items() if name != "std"},
+    "quantile": Number("quantile", lambda arguments: Quantile(arguments.q)),
+    "variance": Number("variance", lambda arguments: Variance(), "global-sensitivity"),
+    "winsorized-mean": Number("Winsorized mean", lambda arguments: WinsorizedMean(arguments.trim)),
 }
 
 # The local randomisers that `verify` accepts: one category per value, three coordinates, one frequency.
@@ -46,9 +44,9 @@ def verify(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.mechanism in LOCAL:
         mechanism = LOCAL[arguments.mechanism](arguments, arguments.method or "auto")
     else:
-        _, make, default = CERTIFIED[arguments.mechanism]
-        method = default if arguments.method is None else arguments.method
-        grid, statistic = grid_of(arguments), make(arguments)
+        certified = CERTIFIED[arguments.mechanism]
+        method = certified.method if arguments.method is None else arguments.method
+        grid, statistic = grid_of(arguments), certified.make(arguments)
         mechanism = mechanism_for(statistic, None, None, grid, arguments.epsilon, arguments.delta, method)
     certificate = audit.verify(mechanism, n=arguments.records, values=arguments.values)
     return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpfast import _checks
 from dpfast.cli.output import check_writable, writing
-from dpfast.cli.records import column_grid, context, read, rng_of
+from dpfast.cli.records import charging, column_grid, context, read, rng_of
 from dpfast.densities import Histogram, histogram, synthesize
 from dpfast.privacy import Privacy
 from dpfast.streaming import Chunks
@@ -27,7 +27,8 @@ def release_histogram(arguments: argparse.Namespace) -> dict[str, Any]:
     x = read(arguments)
     if arguments.plot:
         check_writable(arguments.plot)
-    released = histogram(x, grid=grid, rng=rng, **options)
+    with charging(arguments):
+        released = histogram(x, grid=grid, rng=rng, **options)
     if save:
         save(released)
     return {
@@ -86,7 +87,8 @@ def write_synthetic(arguments: argparse.Namespace) -> dict[str, Any]:
     synthesize([grid.lower], 1, **options)  # reject a bad parameter before a long read
     x = read(arguments)
     check_writable(arguments.output)
-    records = synthesize(x, k, **options, rng=rng)
+    with charging(arguments):
+        records = synthesize(x, k, **options, rng=rng)
     n = x.records() if isinstance(x, Chunks) else x.size
     with writing(arguments.output), Path(arguments.output).open("w", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerow([arguments.column or "value"])

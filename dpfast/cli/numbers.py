@@ -3,57 +3,108 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpfast.aggregate import SampleAndAggregate
-from dpfast.cli.records import UNREAD, column_points, context, read, release, rng_of
+from dpfast.cli.budgets import check_budget
+from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms import Quantiles
 from dpfast.mechanisms.intervals import interval_for
-from dpfast.mechanisms.methods import mechanism_for, range_of
+from dpfast.mechanisms.methods import count_of, mechanism_for, range_of
 from dpfast.statistics import (
     InterquartileRange,
     Mean,
     Median,
     Quantile,
     Statistic,
+    Sum,
     TrimmedMean,
+    Variance,
 )
 from dpfast.streaming import Chunks
+from dpfast.tables import schema_type
 
-# The commands that release one number: name in the help, statistic, default method.
-SINGLE: dict[str, tuple[str, Callable[[argparse.Namespace], Statistic], str]] = {
-    "median": ("median", lambda arguments: Median(), "inverse-sensitivity"),
-    "mean": ("mean", lambda arguments: Mean(), "global-sensitivity"),
-    "trimmed-mean": ("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "inverse-sensitivity"),
-    "iqr": ("interquartile range", lambda arguments: InterquartileRange(), "inverse-sensitivity"),
+
+@dataclass(frozen=True)
+class Number:
+    """A command that releases one number."""
+
+    words: str  # in the help
+    make: Callable[[argparse.Namespace], Statistic]
+    method: str = "inverse-sensitivity"
+    bounded: bool = True  # whether bounds are required
+    interval: bool = False
+    hides_n: bool = True  # whether it can
+    after: Callable[[float], float] = float
+
+
+SINGLE = {
+    "median": Number("median", lambda arguments: Median(), bounded=False, interval=True),
+    "mean": Number("mean", lambda arguments: Mean(), "global-sensitivity", interval=True),
+    "sum": Number("sum", lambda arguments: Sum(), "global-sensitivity"),
+    "std": Number(
+        "standard deviation", lambda arguments: Variance(), "global-sensitivity", hides_n=False, after=math.sqrt
+    ),
+    "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim)),
+    "iqr": Number("interquartile range", lambda arguments: InterquartileRange(), bounded=False),
 }
 
 
 def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release one statistic of a column."""
     # Reject a bad parameter before a long read.
-    grid, rng, statistic = column_points(arguments), rng_of(arguments), arguments.make(arguments)
+    command = SINGLE[arguments.name]
+    grid, rng, statistic = column_points(arguments), rng_of(arguments), command.make(arguments)
+    neighbors = getattr(arguments, "neighbors", "replace-one")
     if getattr(arguments, "interval", None) is not None:
-        if arguments.delta or arguments.method != SINGLE[arguments.name][2] or arguments.neighbors != "replace-one":
+        if arguments.delta or arguments.method != command.method or neighbors != "replace-one":
             raise ValueError("--interval cannot be combined with --delta, --method or --neighbors add-remove")
         return _with_interval(arguments.name, statistic, grid, arguments, rng)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
-    mechanism = mechanism_for(
-        released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method, arguments.neighbors
-    )
-    value, n, story = release(mechanism, arguments, rng)
-    value = range_of(value) if difference else value
+    with charging(arguments):
+        mechanism = mechanism_for(
+            released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method, neighbors
+        )
+        value, n, story = release(mechanism, arguments, rng)
+    value = range_of(value) if difference else command.after(value)
+    title = statistic if command.after is float else command.words
     return {
         "statistic": arguments.name,
         "column": arguments.column,
         "value": value,
         **context(mechanism.privacy, grid, n, arguments),
-        "text": f"{statistic} = {value:.12g}  ({story}{mechanism.privacy})",
+        "text": f"{title} = {value:.12g}  ({story}{mechanism.privacy})",
+    }
+
+
+def release_count(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release the number of records, or of those within bounds."""
+    rng, within = rng_of(arguments), arguments.within
+    arguments.type = schema_type(arguments.file, arguments.column) or "number"
+    with charging(arguments):
+        mechanism = count_of(within and tuple(within), arguments.epsilon, arguments.missing)
+        value, _, _ = release(mechanism, arguments, rng)
+    privacy = mechanism.privacy
+    left_out = within is not None or arguments.missing == "drop"
+    return {
+        "statistic": "count",
+        "column": arguments.column,
+        "value": int(value),
+        "within": within,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "neighbors": privacy.neighbors,
+        "missing": arguments.missing,
+        "reading": f"read as type {arguments.type}; {UNREAD} {'are not counted' if left_out else 'count'}",
+        "private": arguments.seed is None,
+        "text": f"count = {int(value)}  ({privacy})",
     }
 
 
@@ -61,9 +112,11 @@ def _with_interval(
     name: str, statistic: Statistic, grid: Points, arguments: argparse.Namespace, rng: np.random.Generator | None
 ) -> dict[str, Any]:
     """Release a statistic of a column with an interval for the population value."""
-    mechanism = interval_for(statistic, grid, arguments.epsilon, arguments.interval)
-    x = read(arguments)
-    value, low, high = mechanism(x, rng=rng)
+    with charging(arguments):
+        mechanism = interval_for(statistic, grid, arguments.epsilon, arguments.interval)
+        check_budget(arguments.ledger, mechanism)
+        x = read(arguments)
+        value, low, high = mechanism(x, rng=rng)
     n = x.records() if isinstance(x, Chunks) else x.size
     between = f"{100 * arguments.interval:.10g} % interval {low:.12g} to {high:.12g}"
     return {
@@ -80,19 +133,20 @@ def _with_interval(
 
 def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release quantiles of a column together."""
-    grid, rng = column_points(arguments), rng_of(arguments)
+    grid, rng, qs = column_points(arguments), rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
-        if len(arguments.q) > 1:
+        if len(qs) > 1:
             raise ValueError("--interval is for a single quantile: give one -q")
-        return _with_interval("quantile", Quantile(arguments.q[0]), grid, arguments, rng)
-    mechanism = Quantiles(arguments.q, grid=grid, epsilon=arguments.epsilon)
-    released, n, story = release(mechanism, arguments, rng)
+        return _with_interval("quantile", Quantile(qs[0]), grid, arguments, rng)
+    with charging(arguments):
+        mechanism = Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
+        released, n, story = release(mechanism, arguments, rng)
     values = released.tolist()
-    lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(arguments.q, values, strict=True)]
+    lines = [f"{q:g}-quantile = {value:.12g}" for q, value in zip(qs, values, strict=True)]
     return {
         "statistic": "quantiles",
         "column": arguments.column,
-        "q": arguments.q,
+        "q": qs,
         "values": values,
         **context(mechanism.privacy, grid, n, arguments),
         "text": "\n".join([*lines, f"({story}together {mechanism.privacy})"]),
@@ -114,8 +168,11 @@ def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:
         combine=arguments.combine,
         shuffle=arguments.shuffle,
     )
+    check_budget(arguments.ledger, mechanism)
     x = read(arguments)
-    values = dict(zip(mechanism.box.names, np.atleast_1d(mechanism(x, rng=rng)).tolist(), strict=True))
+    with charging(arguments):
+        released = np.atleast_1d(mechanism(x, rng=rng)).tolist()
+    values = dict(zip(mechanism.box.names, released, strict=True))
     n = x.records() if isinstance(x, Chunks) else x.size
     blocks, privacy = mechanism.block_count(n), mechanism.privacy
     lines = [f"{name} = {value:.12g}" for name, value in values.items()]

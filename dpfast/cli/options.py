@@ -49,10 +49,18 @@ def _reader(make: Callable[[str], Any], what: str) -> Callable[[str], Any]:
     return read
 
 
+def _delimiter(text: str) -> str:
+    character = "\t" if text in ("tab", "\\t") else text
+    if len(character) != 1 or not character.isascii() or character in '"\r\n':
+        raise ValueError
+    return character
+
+
 number, whole = _reader(float, "a number"), _reader(int, "an integer")
 policy = _reader(
     lambda text: text if text in ("lower", "half", "drop") else float(text), "a number, lower, half or drop"
 )
+delimiter = _reader(_delimiter, "one ASCII character or tab, not a quote or the end of a line")
 bin_count = _reader(lambda text: text if text == "auto" else int(text), "an integer or auto")
 
 
@@ -94,12 +102,29 @@ def add_neighbors(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_file(parser: argparse.ArgumentParser) -> None:
+def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
     """Add the options of a file and a budget."""
     parser.add_argument("file", metavar="FILE", help="CSV (also .gz), Parquet with pyarrow, or - for standard input")
-    parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
-    parser.add_argument("--no-header", action="store_true", help="the first row is data; C is a number from 1")
+    if column:
+        parser.add_argument("--column", metavar="C", help="name in the header; not needed for a file of one column")
+    parser.add_argument("--no-header", action="store_true", help="the first row is data; columns are numbers from 1")
+    parser.add_argument("--delimiter", type=delimiter, default=",", help="between the cells of CSV, or tab; default ,")
     parser.add_argument("--epsilon", type=exact, required=True, help="privacy budget of this command")
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="charge the release to this budget, see dpfast ledger; exit code 4 if over it"
+    )
+
+
+def add_delta(parser: argparse.ArgumentParser, more: str) -> None:
+    """Add the option of a delta."""
+    parser.add_argument("--delta", type=exact, default=0.0, help=f"0 (default), or more {more}")
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the option of an explanation."""
+    parser.add_argument(
+        "--explain", action="store_true", help="also print the mechanism, its guarantee and its error to standard error"
+    )
 
 
 def add_interval(parser: argparse.ArgumentParser) -> None:
@@ -117,4 +142,9 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of all commands that release."""
     parser.add_argument("--seed", type=whole, help="reproducible, hence not private")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option of JSON."""
+    parser.add_argument("--json", action="store_true", help="print JSON, see dpfast schema")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast.cli.budgets import check_budget
+from dpfast.cli.output import warn
 from dpfast.grid import Grid, Points, unbounded
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy
@@ -56,10 +59,16 @@ def column_points(arguments: argparse.Namespace) -> Points:
 
 def read(arguments: argparse.Namespace) -> NDArray[np.float64] | Chunks:
     """The records of a column, or the chunks of a long one."""
-    x = open_column(arguments.file, arguments.column, header=not arguments.no_header, progress=True)
+    options = {"header": not arguments.no_header, "delimiter": arguments.delimiter, "progress": True}
+    x = open_column(arguments.file, arguments.column, **options)
     if not isinstance(x, Chunks) and not hides_n(arguments):
         _checks.records(x.size)
     return x
+
+
+def charging(arguments: argparse.Namespace) -> AbstractContextManager[object]:
+    """The block whose releases are charged to the ledger of the command, if it has one."""
+    return arguments.ledger or nullcontext()
 
 
 def hides_n(arguments: argparse.Namespace) -> bool:
@@ -69,6 +78,9 @@ def hides_n(arguments: argparse.Namespace) -> bool:
 
 def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Released:
     """Release a statistic of the column; also return the number of records and the run times, if n is public."""
+    if getattr(arguments, "explain", False):
+        warn(mechanism.explanation(None))
+    check_budget(arguments.ledger, mechanism)
     start = time.perf_counter()
     x = read(arguments)
     if isinstance(x, Chunks):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
 from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Counted
 from dpfast.theory.densities import perturbed_bins
 
 # For a normal density on the unit interval, centred, with three standard deviations to each end: the integrals of the
@@ -44,6 +44,7 @@ def table(
     given = given if isinstance(given, Grid) else tuple(given)
     dimensions = 1 if isinstance(given, Grid) else min(len(given), 2)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
+    first = first.values if isinstance(first, Counted) else first
     piece = _containers.numbers("X", first, dimensions=dimensions)
     values = X if isinstance(X, Chunks) else piece
     if piece.ndim not in (1, 2):

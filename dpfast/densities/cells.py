@@ -93,6 +93,12 @@ class Cells:
         _bins.count(values, self.axes(), counts, workers=workers)
         return counts.reshape(self.bins)
 
+    def locate(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """The cell of each number, for a single axis. PRIVATE."""
+        cells = np.empty(len(values), np.int32)
+        _bins.locate(values[:, None], self.axes(), cells)
+        return cells
+
     def draw(
         self, fill: _Fill, k: int, rng: RandomSource, workers: int = 1, *, codes: bool = False
     ) -> NDArray[np.float64]:

@@ -186,7 +186,7 @@ class PerturbedHistogram(_OnCells):
 
     def reading(self) -> Counts:
         cells = self.cells
-        return Counts(cells.bins, self._columns, cells.count)
+        return Counts(cells.bins, self._columns, cells.count, cells.locate if len(self.grids) == 1 else None)
 
     def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary

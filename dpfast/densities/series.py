@@ -153,7 +153,10 @@ class SeriesCoefficients(Mechanism):
         def count(values: NDArray[Any], threads: int) -> NDArray[np.int64]:
             return _counts(values, self.grid, self.nodes, threads)
 
-        return Counts((self.nodes,), partial(_containers.vector, "x"), count)
+        def locate(values: NDArray[Any]) -> NDArray[np.int64]:
+            return np.searchsorted(_least_codes(self.grid, self.nodes), self.grid.encode(values), side="right") - 1
+
+        return Counts((self.nodes,), partial(_containers.vector, "x"), count, locate)
 
     def law_of(self, summary: tuple[NDArray[np.int64], int]) -> NoisyIntegers:
         counts, n = summary
@@ -190,9 +193,19 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
     return math.ceil(float(np.max(2 * (_SQRT2 * paired + last)))) + 3 * terms
 
 
+def _multiplier(grid: Grid, nodes: int) -> int:
+    """The node of a code is ``floor(code * multiplier / 2**63)``."""
+    return (nodes << 63) // grid.size
+
+
+def _least_codes(grid: Grid, nodes: int) -> NDArray[np.int64]:
+    """The least code of each node, about i size / nodes for node i."""
+    return np.array([-((-i << 63) // _multiplier(grid, nodes)) for i in range(nodes)], np.int64)
+
+
 def _counts(values: NDArray[Any], grid: Grid, nodes: int, workers: int) -> NDArray[np.int64]:
-    """Count the records at each node; the codes of node i start at about i size / nodes."""
-    multiplier = (nodes << 63) // grid.size
+    """Count the records at each node."""
+    multiplier = _multiplier(grid, nodes)
 
     def count(part: NDArray[Any]) -> NDArray[np.int64]:
         counts = np.zeros(nodes, np.int64)

@@ -17,7 +17,7 @@ from dpfast.densities.kolmogorov import KolmogorovSmirnov
 from dpfast.densities.series import density
 from dpfast.grid import Grid
 from dpfast.random import RandomSource, bit_generator
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Counted
 from dpfast.theory.densities import smoothed_optimum
 
 
@@ -85,8 +85,13 @@ def _column(request: Request, method: str) -> NDArray[Any] | Chunks:
         raise ValueError(f"method={method!r} does not use bins, but bins={request.bins!r} was given")
     values = request.values
     if isinstance(values, Chunks):
-        return Chunks(lambda: (_containers.numbers("X", piece, dimensions=1).reshape(-1) for piece in values))
+        return Chunks(lambda: map(_flat, values))
     return values.reshape(-1)
+
+
+def _flat(piece: Any) -> Any:
+    """The numbers of a piece of one column; `Counted` unchanged."""
+    return piece if isinstance(piece, Counted) else _containers.numbers("X", piece, dimensions=1).reshape(-1)
 
 
 def _kolmogorov_smirnov(request: Request) -> NDArray[np.float64]:

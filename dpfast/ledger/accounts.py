@@ -47,7 +47,11 @@ class Account:
     def spent(self) -> Privacy:
         """The sums, rounded up."""
         total = up(self._total) if isinstance(self._total, Fraction) else self._total
-        return Privacy(total, min(1.0, up(self._delta)), self._budget.neighbors)
+        return self._guarantee(epsilon=total, delta=min(1.0, up(self._delta)))
+
+    def _guarantee(self, **amounts: Any) -> Privacy:
+        """A guarantee for the neighbours, or the units, of the budget."""
+        return Privacy(**amounts, neighbors=self._budget.neighbors, per_unit=self._budget.per_unit)
 
     def fits(self, profile: PrivacyProfile, times: int) -> bool:
         raise NotImplementedError
@@ -57,7 +61,9 @@ class Account:
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:
         what = "a release" if times == 1 else f"{times} releases"
-        return f"{what} of {_stated(self._price(profile))} {'does' if times == 1 else 'do'} not fit: " + (
+        k = self._budget.per_unit
+        units = "" if k is None else f" for a unit of at most {k} record{'s' * (k > 1)}"
+        return f"{what} of {_stated(self._price(profile))}{units} {'does' if times == 1 else 'do'} not fit: " + (
             f"{_stated(self.remaining())} is left"
         )
 
@@ -118,7 +124,7 @@ class BasicAccount(Account):
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
         """The rest of the budget, rounded down."""
-        return Privacy(down(amount), down(delta), self._budget.neighbors)
+        return self._guarantee(epsilon=down(amount), delta=down(delta))
 
 
 class ConcentratedAccount(BasicAccount):
@@ -132,11 +138,11 @@ class ConcentratedAccount(BasicAccount):
         return Privacy(rho=rho, delta=profile.failure) if rho < math.inf else profile.privacy
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
-        return Privacy(rho=down(amount), delta=down(delta), neighbors=self._budget.neighbors)
+        return self._guarantee(rho=down(amount), delta=down(delta))
 
     def spent(self) -> Privacy:
         assert isinstance(self._total, Fraction)
-        return Privacy(rho=up(self._total), delta=min(1.0, up(self._delta)), neighbors=self._budget.neighbors)
+        return self._guarantee(rho=up(self._total), delta=min(1.0, up(self._delta)))
 
 
 class GaussianAccount(BasicAccount):
@@ -157,11 +163,11 @@ class GaussianAccount(BasicAccount):
         return "It is not Gaussian and has no mu: use Ledger(rho=)"
 
     def _privacy(self, amount: Fraction, delta: Fraction) -> Privacy:
-        return Privacy(mu=root_down(amount), neighbors=self._budget.neighbors)
+        return self._guarantee(mu=root_down(amount))
 
     def spent(self) -> Privacy:
         assert isinstance(self._total, Fraction)
-        return Privacy(mu=root_up(self._total), neighbors=self._budget.neighbors)
+        return self._guarantee(mu=root_up(self._total))
 
 
 class RenyiAccount(Account):
@@ -209,7 +215,7 @@ class RenyiAccount(Account):
                 low = middle
             else:
                 high = middle
-        return Privacy(low, down(self._failures), self._budget.neighbors)
+        return self._guarantee(epsilon=low, delta=down(self._failures))
 
 
 class PlannedAccount(Account):
@@ -242,7 +248,7 @@ class PlannedAccount(Account):
     def remaining(self) -> Privacy:
         """The next release of the plan."""
         if self._next == len(self.plan):
-            return Privacy(0.0, 0.0, self._budget.neighbors)
+            return self._guarantee(epsilon=0.0)
         return self.plan[self._next].privacy
 
     def refusal(self, profile: PrivacyProfile, times: int) -> str:

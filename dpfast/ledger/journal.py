@@ -70,18 +70,21 @@ def profile_to_json(profile: PrivacyProfile) -> dict[str, Any]:
 def profile_from_json(fields: dict[str, Any]) -> PrivacyProfile:
     """The privacy profile with these JSON fields."""
     amount = {unit: _number(fields[unit]) for unit in ("epsilon", "rho", "mu") if unit in fields}
-    privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount)
+    units = {"per_unit": fields["per_unit"]} if "per_unit" in fields else {}
+    privacy = Privacy(delta=_number(fields["delta"]), neighbors=fields["neighbors"], **amount, **units)
     parts = tuple((str(family), _number(parameter), *counts) for family, parameter, *counts in fields["parts"])
     failure = {"failure": _number(fields["failure"])} if "failure" in fields else {}
     return PrivacyProfile(privacy, parts, **failure)
 
 
 def privacy_to_json(privacy: Privacy) -> dict[str, Any]:
-    """The JSON fields of a guarantee: its epsilon, rho or mu, delta and neighbors."""
+    """The JSON fields of a guarantee: its epsilon, rho or mu, delta and neighbors, and the records of a unit if any."""
+    units = {} if privacy.per_unit is None else {"per_unit": privacy.per_unit}
     return {
         privacy.unit: number_to_json(privacy.amount),
         "delta": number_to_json(privacy.delta),
         "neighbors": privacy.neighbors,
+        **units,
     }
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from itertools import starmap
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
@@ -25,6 +27,7 @@ from dpfast.ledger.accounts import (
     PlannedAccount,
     RenyiAccount,
 )
+from dpfast.ledger.callers import advice_for_callers
 from dpfast.ledger.journal import (
     FORMAT,
     VERSION,
@@ -41,7 +44,7 @@ from dpfast.ledger.journal import (
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
-from dpfast.spending import Ticket, active, blocks, known, spending
+from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
@@ -78,9 +81,14 @@ class Ledger:
         Instead of `composition`: all releases, declared beforehand, composed by their privacy loss distributions
         (needs ``dp-accounting``). Mostly the tightest, but valid only for the plan: releases must follow its order,
         each with the declared profile. Raises a BudgetError if the plan does not fit.
+    per_unit : int, optional
+        The budget is for a unit, such as a person, with at most this many records in the data of each release, as
+        `dpfast.bound_contributions` makes sure. Every release is charged its guarantee for that many records, by
+        `PrivacyProfile.for_units`; that of a release which is already for such units is charged as it is. Needs
+        ``neighbors="add-remove"``, and so does every release.
     path : path-like, optional
-        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters.
-        Several processes may share it; every charge is on disk before the release.
+        A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters
+        (`open` takes them from the file). Several processes may share it; every charge is on disk before the release.
 
     Raises
     ------
@@ -144,6 +152,7 @@ class Ledger:
         neighbors: str = "replace-one",
         composition: str = "basic",
         plan: Sequence[Mechanism | PrivacyProfile] | None = None,
+        per_unit: int | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
         amounts: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "mu": mu}
@@ -151,14 +160,14 @@ class Ledger:
             if amount is not None:
                 _checks.positive_down(unit, amount)
         _checks.delta_down(delta)
-        self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts)
+        self._privacy = Privacy(delta=delta, neighbors=neighbors, **amounts, per_unit=per_unit)
         _checks.choice("composition", composition, COMPOSITIONS)
         if self._privacy.unit != "epsilon" and (plan is not None or composition != "basic"):
             raise ValueError(f"composition and plan must be left out with {self._privacy.unit}")
         if plan is not None:
             if composition != "basic":
                 raise ValueError(f"composition must be left out with a plan, not {composition!r}")
-            self._account: Account = PlannedAccount(self._privacy, [_profile(item) for item in plan])
+            self._account: Account = PlannedAccount(self._privacy, [self._cost(item) for item in plan])
         elif composition == "renyi":
             self._account = RenyiAccount(self._privacy)
         else:
@@ -210,7 +219,7 @@ class Ledger:
 
     def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
-        profile, count = _profile(release), _checks.whole("times", times)
+        profile, count = self._cost(release), _checks.whole("times", times)
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
@@ -285,18 +294,33 @@ class Ledger:
             yield
 
     def reserve(self, profile: PrivacyProfile, *, times: int = 1, label: str = "declared") -> None:
-        """Record `times` releases of a profile, or raise a BudgetError. Every charge uses this method."""
-        times = _checks.whole("times", times)
-        self._same_neighbors(profile)
-        charge = Charge(label, profile, times)
+        """Record `times` releases of a profile, or raise a BudgetError."""
+        self.reserve_all([Cost(label, profile, _checks.whole("times", times))])
+
+    def reserve_all(self, costs: Sequence[Cost]) -> None:
+        """Record all these costs, or raise a BudgetError and record none of them. Every charge uses this method."""
+        costs = [cost._replace(profile=self._cost(cost.profile)) for cost in costs]
+        for cost in costs:
+            self._same_neighbors(cost.profile)
         with self._current() as journal:
-            if not self._account.fits(profile, times):
-                raise BudgetError(self._account.refusal(profile, times))
-            if journal is None:
-                self._add(charge)
-            else:
-                journal.append(charge_to_json(charge))
+            after = copy(self._account)
+            for i, (_, profile, times) in enumerate(costs):
+                if not after.fits(profile, times):
+                    where = f"of {len(costs)} costs of one call, number {i + 1}: " if len(costs) > 1 else ""
+                    raise BudgetError(where + after.refusal(profile, times) + advice_for_callers())
+                after.add(profile, times)
+            for charge in starmap(Charge, costs):
+                if journal is None:
+                    self._add(charge)
+                else:
+                    journal.append(charge_to_json(charge))
+            if journal is not None:
                 self._catch_up(journal)
+
+    def _cost(self, release: Mechanism | PrivacyProfile | Privacy) -> PrivacyProfile:
+        """The profile that is charged: for the units of the budget, if it has any."""
+        profile, per_unit = _profile(release), self._privacy.per_unit
+        return profile if per_unit is None else profile.for_units(per_unit)
 
     def _same_neighbors(self, profile: PrivacyProfile) -> None:
         mine, theirs = self._privacy.neighbors, profile.privacy.neighbors
@@ -372,7 +396,22 @@ class Ledger:
         return ledger
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any]) -> Ledger:
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Continue the ledger in a file, with the budget that the file states.
+
+        Raises
+        ------
+        FileNotFoundError
+            A missing file: ``Ledger(..., path=path)`` creates it.
+        ValueError
+            A file that is not a ledger, is damaged or has another version.
+        """
+        with Path(path).open("rb") as file:
+            header = json_object(file.readline())
+        return cls._from_header(header, path)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], path: str | os.PathLike[str] | None = None) -> Ledger:
         check_version(header)
         try:
             plan = header.get("plan")
@@ -384,6 +423,8 @@ class Ledger:
                 neighbors=header["neighbors"],
                 composition="basic" if plan is not None else header["composition"],
                 plan=None if plan is None else [profile_from_json(entry) for entry in plan],
+                per_unit=header.get("per_unit"),
+                path=path,
             )
         except (KeyError, TypeError, BudgetError) as error:
             raise ValueError(f"not a ledger: {error}") from None

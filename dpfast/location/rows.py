@@ -15,7 +15,7 @@ from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
 from dpfast.statistics import Mean, Sum
-from dpfast.streaming import Chunks
+from dpfast.streaming import Chunks, Counted
 
 
 def moment_of(
@@ -52,7 +52,7 @@ def moment_of(
 
 def _read(x: Any, radius: Any) -> tuple[Any, int | None]:
     """The records and their number of columns, None for numbers. Of a sequence, the records are an array."""
-    if isinstance(x, Chunks):
+    if isinstance(x, Chunks) and not isinstance(x, Counted):
         first = next(iter(x), None)
         if first is None and radius is not None:
             raise ValueError("x has no pieces: for rows, the first piece gives the number of columns")

@@ -332,7 +332,11 @@ class _Beyond(Mechanism):
         def records(x: Any) -> Array:
             return _containers.vector("x", x)
 
-        return Counts((3,), records, self._count)
+        def locate(values: Array) -> Integers:
+            codes = self.grid.encode(values)
+            return 1 - (codes < self.low) + (codes > self.high)
+
+        return Counts((3,), records, self._count, locate)
 
     def _count(self, values: Array, threads: int) -> Integers:
         beyond = self._by_value if values.dtype.kind == "f" and self._values is not None else self._by_code

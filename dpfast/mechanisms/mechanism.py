@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Points, check_missing, resolved
@@ -17,7 +17,7 @@ from dpfast.mechanisms.prediction import Predicted
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import LAW, Carrier, charged, hook, refused
-from dpfast.streaming import Chunks, Reading, State
+from dpfast.streaming import Chunks, Counted, Reading, State
 
 _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even number
 _COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
@@ -152,7 +152,7 @@ class Mechanism(Predicted, Carrier, ABC):
         ----------
         x : array_like of shape (n,)
             Private data: floats, integers or booleans of any stride, never modified; NaN and None are missing. Also
-            `dpfast.Chunks` of such arrays.
+            `dpfast.Chunks` of such arrays, and `dpfast.Counted` values.
         rng : numpy.random.Generator or BitGenerator, optional
             Makes the run reproducible, hence not private. Default: the secure generator.
         workers : int
@@ -176,6 +176,53 @@ class Mechanism(Predicted, Carrier, ABC):
         if size is None:
             return self(x, rng=rng, workers=workers)
         return self.drawn(lambda: self.law(x, workers=workers), size, rng)
+
+    def release_counts(
+        self,
+        codes: ArrayLike,
+        counts: ArrayLike,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        rng: RandomSource = None,
+    ) -> Any:
+        """Release from counts by grid code, such as a histogram that an SQL engine made; spends the budget once.
+
+        Parameters
+        ----------
+        codes : array_like of shape (m,)
+            Private codes of the mechanism's grid, in any order and not necessarily distinct; see
+            `dpfast.Counted.of_codes`. `Grid.sql` makes the expression that computes them.
+        counts : array_like of shape (m,)
+            The number of records of each code; see `dpfast.Counted`.
+        size, rng
+            See `release`.
+
+        Returns
+        -------
+        Any
+            As `release`, whose law it has for the records that are counted.
+
+        Raises
+        ------
+        TypeError
+            If the records of the mechanism are not numbers on one grid.
+
+        Notes
+        -----
+        For values instead of codes, or for the bins of a histogram, pass `dpfast.Counted` to `release`.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 100, step=1), epsilon=1.0)
+        >>> median.release_counts([20, 30, 40], [250_000, 500_000_000, 249_999])
+        30.0
+        """
+        if len(self.points) != 1 or self.dimensions != 1:
+            raise TypeError(
+                f"a {type(self).__name__} takes no counts of codes: its records are not numbers on one grid"
+            )
+        return self.release(Counted.of_codes(self.points[0], codes, counts), size=size, rng=rng)
 
     def drawn(
         self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource

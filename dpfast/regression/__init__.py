@@ -4,8 +4,9 @@ from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.generalised import glm
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
+from dpfast.regression.labels import LabelShares
 from dpfast.regression.linear import RegressionMoments, linear_regression
-from dpfast.regression.models import LogisticFit, PoissonFit
+from dpfast.regression.models import LogisticFit, MultinomialFit, PoissonFit
 from dpfast.regression.schedules import Schedule, schedule
 from dpfast.regression.slopes import TheilSen, theil_sen
 
@@ -14,7 +15,9 @@ __all__ = [
     "DesignMoments",
     "Fit",
     "GradientSums",
+    "LabelShares",
     "LogisticFit",
+    "MultinomialFit",
     "PoissonFit",
     "RegressionMoments",
     "Schedule",

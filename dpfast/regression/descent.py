@@ -16,8 +16,9 @@ from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
-from dpfast.regression.models import Model, model_of
-from dpfast.regression.populations import NormalRows
+from dpfast.regression.labels import LabelShares
+from dpfast.regression.models import Model, Multinomial, OnePredictor, model_of
+from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import Schedule, schedule
 from dpfast.rounding import down, root_down
 
@@ -29,6 +30,7 @@ _MOST_START = 2.0**400
 _MOST_UNIT = 2.0**200  # and its inverse: sizes in data units whose squares and quotients are doubles
 _MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inverse
 _CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
+_MOST_WITH_ERRORS = 1000  # free coefficients of several classes
 _CORRECTIONS = 2  # of the bias, at better and better estimates
 
 
@@ -41,7 +43,7 @@ class Descent:
 
     Parameters
     ----------
-    model : {"logistic", "poisson", "huber"}
+    model : {"logistic", "poisson", "huber", "multinomial"}
     n, d : int
         The public numbers of records and of columns of X.
     domain : dpfast.domains.Ball
@@ -49,7 +51,7 @@ class Descent:
     privacy : Privacy
         The guarantee in mu, in epsilon and a positive delta, or in epsilon alone.
     intercept : bool
-    label_bound, bound : float, optional
+    label_bound, bound, classes : float, float, int, optional
         See `glm`.
     steps : Schedule, int or "auto"
         The schedule, the number of gradients of the default one, or the default one, from public numbers.
@@ -71,10 +73,11 @@ class Descent:
 
     Notes
     -----
-    The releases are the mean of the labels; the second moments M of the rows; and gradients of rows transformed by the
-    inverse root of M plus a ridge, so that all directions are alike, with equal noise on all of them. Everything
-    between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian releases, or the epsilons
-    of pure ones, add up to at most the square of the whole mu, or the whole epsilon (docs/proofs/glm.md).
+    The releases are the mean of the labels, or the share of each class; the second moments M of the rows; and gradients
+    of rows transformed by the inverse root of M plus a ridge, so that all directions are alike, with equal noise on all
+    of them. Everything between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian
+    releases, or the epsilons of pure ones, add up to at most the square of the whole mu, or the whole epsilon
+    (docs/proofs/glm.md).
 
     Examples
     --------
@@ -104,6 +107,7 @@ class Descent:
         intercept: bool = True,
         label_bound: float | None = None,
         bound: float | None = None,
+        classes: SupportsIndex | None = None,
         steps: Schedule | int | str = "auto",
         start: Fit | None = None,
     ) -> None:
@@ -113,22 +117,25 @@ class Descent:
         if not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be a dpfast.Privacy, not {type(privacy).__name__}")
         domain.check_columns(self.d)
-        self.model = model_of(model, label_bound, bound)
+        self.model = model_of(model, label_bound, bound, classes)
         self.domain, self.privacy = domain, privacy
         _check_sizes(self.model, domain)
         self.intercept = _checks.flag("intercept", intercept)
         self._p = self.d + self.intercept
+        self._basis: Values = self.model.basis
+        self._predictors, free = self._basis.shape
+        self._size = free * self._p
         self._mu, self._epsilon = _amounts(privacy)
         self.schedule = self._scheduled(steps)
         self._origin = self._checked(start)
         self._shares = _shares(self.schedule)
         self.done = 0
-        self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._p)
+        self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._size)
         self._iterates: list[Values] = []
-        self._paces: list[tuple[float, float]] = []  # of each step: its rate, and the deviation of its noise
+        self._paces: list[tuple[float, float]] = []  # of each step: its length, and the deviation of its noise
         self._moment_noise = np.zeros(self._p)  # the noise of an entry of the moments of z is the product of two
-        self._mean, self._rate, self._clip = self.model.middle, 0.0, 0.0
-        self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), np.zeros(self._p)
+        self._mean, self._rates, self._clip = self.model.middle, np.eye(free), 0.0
+        self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), self._theta
         self.mechanism: Mechanism | None = self._next()
         self._check_noise()
 
@@ -140,7 +147,9 @@ class Descent:
         self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
-        default = schedule(self.n, self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu))
+        default = schedule(
+            self.n, self._predictors * self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
+        )
         default = default._replace(steps=max(default.steps, self.model.least_steps[bool(self._epsilon)]))
         if isinstance(steps, Schedule):
             return steps
@@ -150,18 +159,19 @@ class Descent:
         return default._replace(steps=_checks.whole("steps", steps, least=1))
 
     def _checked(self, start: Fit | None) -> Values | None:
-        """The start as coefficients of (x - center, 1), or of x - center without an intercept."""
+        """The start as coefficients of (x - center, 1), or of x - center without an intercept, by predictor."""
         if start is None:
             return None
-        if not isinstance(start, Fit) or start.coefficients.shape != (self.d,):
-            raise TypeError(f"start must be a dpfast.regression.Fit of {self.d} columns")
-        slopes = start.coefficients
+        shape = (self._predictors, self.d) if isinstance(self.model, Multinomial) else (self.d,)
+        if not isinstance(start, Fit) or start.coefficients.shape != shape:
+            raise TypeError(f"start must be a dpfast.regression.Fit of coefficients of shape {shape}")
+        slopes = start.coefficients.reshape(-1, self.d)
         with np.errstate(all="ignore"):
-            at_center = float(start.intercept) + float(slopes @ self.domain.center_of(self.d))
-            sizes = np.abs([*slopes * self.domain.radius, at_center])
+            at_center = np.reshape(start.intercept, (-1, 1)) + slopes @ self.domain.center_of(self.d)[:, None]
+            sizes = np.abs(np.hstack([slopes * self.domain.radius, at_center]))
         if not np.all(sizes <= _MOST_START):
             raise ValueError("start must have linear predictors within 2**400 in the domain")
-        return np.append(slopes, at_center if self.intercept else [])
+        return np.hstack([slopes, at_center] if self.intercept else [slopes])
 
     @property
     def total(self) -> int:
@@ -187,9 +197,10 @@ class Descent:
     def _gradient(
         self, step: int, transform: Values, theta: Values, clip: float, bound: float | None = None
     ) -> GradientSums:
+        rows = (self._basis @ theta.reshape(self._basis.shape[1], -1)).tolist()
         return GradientSums(
             self.model.name,
-            tuple(theta.tolist()),
+            rows if isinstance(self.model, Multinomial) else rows[0],
             transform=Transform(transform),
             domain=self.domain,
             clip=clip,
@@ -197,8 +208,10 @@ class Descent:
             **self._amount(step),
         )
 
-    def _labels_mechanism(self) -> GradientSums:
+    def _labels_mechanism(self) -> GradientSums | LabelShares:
         """The gradient by the intercept where the model's mean is `middle`: `middle` minus the mean of the labels."""
+        if isinstance(self.model, Multinomial):
+            return LabelShares(self.model.classes, **self._amount(0))
         constant = np.zeros((self.d + 1, 1))
         constant[-1] = 1.0
         theta = np.array([self.model.link(self.model.middle)])
@@ -235,8 +248,8 @@ class Descent:
             raise ValueError("all releases are made: see result")
         values = np.asarray(release, dtype=np.float64)
         if self.done == 0:
-            assert isinstance(mechanism, GradientSums)
-            mean = self.model.middle - float(values[0])
+            assert isinstance(mechanism, (GradientSums, LabelShares))
+            mean = values if isinstance(mechanism, LabelShares) else self.model.middle - float(values[0])
             self._mean = self.model.clamped(mean, mechanism.noise_deviation(self.n))
         elif self.done == 1:
             assert isinstance(mechanism, DesignMoments)
@@ -266,22 +279,28 @@ class Descent:
         self._moment_noise = math.sqrt(noise) / roots
         self._moments = np.diag(shares)
         self._transform[:p] = vectors / roots * units[:, None]
-        origin = np.zeros(p)
+        origin = np.zeros((self._predictors, p))
         if self.intercept:
             self._center = eigenvalues * vectors[-1] / roots / units[-1]
-            origin[-1] = self.model.link(self._mean)
-        origin = (origin if self._origin is None else self._origin) / units
-        self._theta = self._start = self._shortened(roots * (origin @ vectors))
+            origin[:, -1] = self.model.link(self._mean)
+        origin = self._basis.T @ (origin if self._origin is None else self._origin) / units
+        self._theta = self._start = self._shortened((roots * (origin @ vectors)).ravel())
         self._clip = plan.clip * math.sqrt(max(float(shares.sum()), 1.0)) * self.model.size(self._mean)
-        self._rate = self.model.rate(self._mean)
+        self._rates = (self._basis.T * self.model.rate(self._mean)) @ self._basis
 
     def _step(self, gradient: Values, deviation: float) -> None:
         """A gradient step, shortened where the noise exceeds the clip."""
-        noise = deviation * math.sqrt(self._p) / self._clip
-        rate = self._rate / (1 + noise * noise)
-        self._theta = self._shortened(self._theta - rate * gradient)
+        noise = deviation * math.sqrt(self._size) / self._clip
+        pace = 1 / (1 + noise * noise)
+        free = self._basis.T @ gradient.reshape(self._predictors, -1)
+        self._theta = self._moved(self._theta, pace, free.ravel())
         self._iterates.append(self._theta)
-        self._paces.append((rate, deviation))
+        self._paces.append((pace, deviation))
+
+    def _moved(self, theta: Values, pace: float, gradient: Values) -> Values:
+        """A step against the gradient by the free predictors, with a rate for each class."""
+        step = self._rates @ gradient.reshape(len(self._rates), -1)
+        return self._shortened(theta - pace * step.ravel())
 
     def _shortened(self, theta: Values) -> Values:
         """The nearest vector of at most the largest length."""
@@ -303,11 +322,26 @@ class Descent:
         theta, root = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
-        estimates, root = back @ theta, back @ root
-        deviations, errors = np.linalg.norm(root, axis=1), root @ root.T
+        estimates = self._basis @ theta.reshape(-1, self._p) @ back.T
+        root = np.tensordot(self._basis, back @ root.reshape(-1, self._p, root.shape[1]), axes=1)
+        deviations = np.linalg.norm(root, axis=2)
+        root = root.reshape(-1, root.shape[2])
+        several = isinstance(self.model, Multinomial)
+        errors = root @ root.T if self._has_errors else None
         return self.model.fit(
-            estimates[:-1], float(estimates[-1]), deviations[:-1], float(deviations[-1]), self.privacy, self.n, errors
+            coefficients=estimates[:, :-1] if several else estimates[0, :-1],
+            intercept=estimates[:, -1] if several else float(estimates[0, -1]),
+            standard_errors=deviations[:, :-1] if several else deviations[0, :-1],
+            intercept_error=deviations[:, -1] if several else float(deviations[0, -1]),
+            privacy=self.privacy,
+            n=self.n,
+            covariance=errors,
         )
+
+    @property
+    def _has_errors(self) -> bool:
+        """Whether errors are computed: those of several classes take the cube of the number of coefficients."""
+        return not isinstance(self.model, Multinomial) or self._size <= _MOST_WITH_ERRORS
 
     def _shrunk(self, theta: Values, weights: Values) -> tuple[Values, float]:
         """The mean of the iterates, moved towards the start by the share of noise in its squared distance.
@@ -315,8 +349,8 @@ class Descent:
         The estimator of James and Stein, for the noise of the last half of the steps, which is alike in all directions.
         Also the share of the distance that is kept.
         """
-        rates, deviations = np.array(self._paces).T
-        noise = self._p * float(np.sum((weights * rates * deviations) ** 2))
+        paces, deviations = np.array(self._paces).T
+        noise = self._p * float(np.sum(self._rates**2) * np.sum((weights * paces * deviations) ** 2))
         change = theta - self._start
         distance = float(change @ change)
         kept = max(1 - noise / distance, 0.0) if distance else 1.0
@@ -329,7 +363,7 @@ class Descent:
         The clip moves coefficients away from 0, and steps not made leave them near it: only the excess is removed, and
         of it a share, since rows with shorter tails than normal ones have less.
         """
-        rows, free = (NormalRows(self.model, self._moments, self._center, clip) for clip in (self._clip, math.inf))
+        rows, free = self._population(self._clip), self._population(math.inf)
         truth, (share, deviation) = theta, _CLIP_BIAS
         for _ in range(_CORRECTIONS):
             reached = self._path(rows, truth, weights)[0]
@@ -337,35 +371,50 @@ class Descent:
             size = float(clipped @ clipped)
             excess = min(max(float(clipped @ left) / size, 0.0), 1.0) if size else 0.0
             truth = self._shortened(theta - share * kept * excess * clipped)
+        if not self._has_errors:
+            return truth, np.full((self._size, 1), math.nan)
         missing, doubt = left - excess * clipped, deviation * excess * clipped
         return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
 
-    def _path(self, rows: NormalRows, truth: Values, weights: Values) -> tuple[Values, list[tuple[Values, Values]]]:
-        """The weighted mean of the iterates in a population, and the point and the derivative of each gradient."""
-        theta, mean, gradients = self._start, np.zeros(self._p), []
-        for weight, (rate, _) in zip(weights, self._paces, strict=True):
-            gradient, derivative, _ = rows.gradient(theta, truth)
-            gradients.append((theta, derivative))
-            theta = self._shortened(theta - rate * gradient)
+    def _population(self, clip: float) -> NormalRows | SampledRows:
+        """A normal population of the released moments."""
+        if isinstance(self.model, Multinomial):
+            return SampledRows(self.model, self._moments, self._center, clip)
+        assert isinstance(self.model, OnePredictor)
+        return NormalRows(self.model, self._moments, self._center, clip)
+
+    def _path(
+        self, rows: NormalRows | SampledRows, truth: Values, weights: Values
+    ) -> tuple[Values, list[tuple[Values, Gradient | SampledGradient]]]:
+        """The weighted mean of the iterates in a population, and the point and the gradient of each step."""
+        theta, mean, gradients = self._start, np.zeros(self._size), []
+        for weight, (pace, _) in zip(weights, self._paces, strict=True):
+            gradient = rows.gradient(theta, truth)
+            gradients.append((theta, gradient))
+            theta = self._moved(theta, pace, gradient.mean)
             mean = mean + weight * theta
         return mean, gradients
 
-    def _errors(self, truth: Values, rows: NormalRows, weights: Values) -> Values:
+    def _errors(self, truth: Values, rows: NormalRows | SampledRows, weights: Values) -> Values:
         """A root of the covariance of the error of the mean of the iterates: of sampling, and of noise in releases."""
-        identity, parts = np.eye(self._p), []
-        to_mean, of_gradient, of_moments = (np.zeros((self._p, self._p)) for _ in range(3))
+        identity, parts = np.eye(self._size), []
+        to_mean, of_gradient, of_moments = (np.zeros((self._size, self._size)) for _ in range(3))
+        root, inverse = (np.kron(_root(self._rates, power), np.eye(self._p)) for power in (0.5, -0.5))
+        moment_noise = np.tile(self._moment_noise, len(self._rates))
         steps = list(zip(weights, self._paces, self._path(rows, truth, weights)[1], strict=True))
-        for weight, (rate, deviation), (point, derivative) in reversed(steps):
-            values, vectors = np.linalg.eigh(identity - rate * derivative)
-            step = (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
+        for weight, (pace, deviation), (point, gradient) in reversed(steps):
+            values, vectors = np.linalg.eigh(identity - pace * root @ gradient.derivative @ root)
+            inner = (vectors * np.clip(values, -1.0, 1.0)) @ vectors.T  # clipped gradients do not diverge
+            step, rates = root @ inner @ inverse, pace * root @ root
             to_mean = to_mean + weight * identity  # the derivative of the mean with respect to this iterate
-            of_gradient += rate * to_mean
-            of_moments += np.linalg.norm((point - truth) * self._moment_noise) * to_mean @ (identity - step)
-            parts.append(rate * deviation * to_mean)
+            of_gradient += to_mean @ rates
+            away = ((point - truth) * moment_noise).reshape(-1, self._p)
+            of_moments += to_mean @ (identity - step) @ np.kron(_root(away @ away.T), np.eye(self._p))
+            parts.append(deviation * to_mean @ rates)
             to_mean = to_mean @ step
-        values, vectors = np.linalg.eigh(rows.gradient(truth, truth)[2])
+        values, vectors = np.linalg.eigh(rows.gradient(truth, truth).outer)
         sampling = of_gradient @ (vectors * np.sqrt(np.maximum(values, 0.0) / self.n))
-        return np.hstack([*parts, of_moments * self._moment_noise, sampling])
+        return np.hstack([*parts, of_moments * moment_noise, sampling])
 
 
 def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
@@ -378,6 +427,12 @@ def _amounts(privacy: Privacy) -> tuple[float | None, float | None]:
         return _checks.positive_down("mu", privacy.mu), None
     epsilon, delta = _checks.positive_down("epsilon", privacy.epsilon), _checks.delta_down(privacy.delta)
     return (gaussian_mu_down(epsilon, delta), None) if delta else (None, epsilon)
+
+
+def _root(matrix: Values, power: float = 0.5) -> Values:
+    """A power of a positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0) ** power) @ vectors.T)
 
 
 def _shares(plan: Schedule) -> list[Fraction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 
 from numpy.typing import ArrayLike
 
@@ -33,6 +33,7 @@ def glm(
     intercept: bool = True,
     label_bound: float | None = None,
     bound: float | None = None,
+    classes: SupportsIndex | None = None,
     center: float | Sequence[float] = 0.0,
     steps: Schedule | int | str = "auto",
     start: Fit | None = None,
@@ -50,9 +51,10 @@ def glm(
         left out; the chunks are read once for each release.
     y : array_like of shape (n,)
         Private labels, numbers or booleans. Logistic: a label above 0 is positive; for two words pass ``y == "yes"``.
-        Poisson: a label below 0 is 0.
-    model : {"logistic", "poisson", "huber"}
+        Poisson: a label below 0 is 0. Multinomial: labels are 0, 1, ..., K - 1; another one counts as missing.
+    model : {"logistic", "poisson", "huber", "multinomial"}
         "huber": a linear regression with Huber's loss, that is with residuals moved into +-bound in the gradients.
+        "multinomial": logistic regression for several classes.
     radius : float
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
         rows farther away are moved to it. The noise depends little on it, unless it hides the second moments of the
@@ -72,6 +74,8 @@ def glm(
         mean, from which the descent starts.
     bound : float
         Public, for the model "huber": Huber's constant, in units of the label.
+    classes : int
+        Public, for the model "multinomial": the number of classes K, at least 2.
     center : float or d floats
         Public: a guess of the mean of the rows.
     steps : "auto", int or dpfast.regression.Schedule
@@ -88,11 +92,13 @@ def glm(
     Returns
     -------
     Fit
-        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic model also
-        `probability`. Always finite. Standard errors are approximate: they take the rows as normal
-        and, for the model "huber", bound as about 4/3 of the standard deviation of the errors. Clipping moves
-        coefficients away from 0; the estimate is corrected for most of this, as if the rows were normal. In simulated
-        logistic models with normal, uniform and binary rows, 93 to 98 % of the intervals of 95 % hold the coefficient.
+        With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic or multinomial
+        model also `probability`. Always finite; but with several classes and (K - 1) (d + 1) above 1000, standard
+        errors are NaN. Multinomial: coefficients of shape (K, d), whose sum over the classes is 0. Standard errors are
+        approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
+        deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
+        if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 93 to 98 % of the
+        intervals of 95 % hold the coefficient.
         Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
         others, clipping shrinks coefficients of all models by up to a third.
 
@@ -107,7 +113,8 @@ def glm(
     Missing values: a row with NaN or an infinity counts as the center; with bounds, an infinity is at a bound. A
     missing label adds 0 to the gradients.
     Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
-    Cost: one pass over X for each release, with d**2 products for each row. Bounds copy X, in pieces, in each pass.
+    Cost: one pass over X for each release, with d**2 products for each row, and 2 K d more for several classes, whose
+    standard errors take memory for several matrices of (K d)**2 numbers. Bounds copy X, in pieces, in each pass.
 
     References
     ----------
@@ -137,7 +144,8 @@ def glm(
     records, n, d, names = _records(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
-        start = columns.of_scaled_rows(start) if isinstance(start, Fit) and start.coefficients.shape == (d,) else start
+        if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
+            start = columns.of_scaled_rows(start)
     descent = Descent(
         model,
         n=_checks.records(n),
@@ -147,6 +155,7 @@ def glm(
         intercept=intercept,
         label_bound=label_bound,
         bound=bound,
+        classes=classes,
         steps=steps,
         start=start,
     )

@@ -23,7 +23,8 @@ from dpfast.streaming.wire import DAMAGED
 
 Values = NDArray[np.float64]
 
-FAMILIES = ("logistic", "poisson", "huber")  # in the order of the kernel
+FAMILIES = ("logistic", "poisson", "huber", "multinomial")  # in the order of the kernel
+_MOST_NUMBERS = 2**17  # of a release
 _DIGITS = 20  # of the radius in steps, and of the size of a residual in units
 _CLIP_DIGITS = 40  # of the clip in units
 _MOST = 2**61  # of a sum in release codes
@@ -82,19 +83,22 @@ class GradientSums(GaussianOrPure):
     Pure epsilon-, (epsilon, delta)- or Gaussian differential privacy under one replaced record, a row x and a label y;
     the number of records is public. The gradient of a record is r z, z = (x - center, 1) R for a public matrix R, and r
     the residual at the linear predictor t = z . coefficients: 1 / (1 + exp(-t)) - (y > 0) in a logistic model, exp(t) -
-    max(y, 0) in a Poisson model, t - y moved into +-bound in a Huber regression.
+    max(y, 0) in a Poisson model, t - y moved into +-bound in a Huber regression. In a multinomial model of K classes
+    there is a predictor t_k for each class, and a residual exp(t_k) / sum(exp(t)) - (y == k); the gradient is the
+    matrix of all r_k z_j.
 
     Parameters
     ----------
-    model : {"logistic", "poisson", "huber"}
-    coefficients : sequence of p floats
+    model : {"logistic", "poisson", "huber", "multinomial"}
+    coefficients : sequence of p floats, or of K sequences of p floats in a multinomial model
         Public: a function of earlier releases and public numbers only.
     transform : Transform or array_like of shape (d + 1, p)
         R, public.
     domain : dpfast.domains.Ball
         The public domain of the rows. Its step is at least ``radius * 2**-20``: a finer one is made coarser.
     clip : float
-        Positive, public: a record with |r| |z| above it has a smaller r.
+        Positive, public: a record with |r| |z| above it has a smaller r; |r| is the l2 norm of the residuals of all
+        classes.
     bound : float
         Positive, public: the largest magnitude of a residual. Huber's constant; for other models infinity in general.
     epsilon, delta, gdp : float
@@ -109,11 +113,12 @@ class GradientSums(GaussianOrPure):
 
     Notes
     -----
-    A release has the shape (p,). A row with NaN or an infinity is the center; a record with a missing label has r = 0.
+    A release has the shape of the coefficients. A row with NaN or an infinity is the center; a record with a missing
+    label, or in a multinomial model a label other than 0, 1, ..., K - 1, has r = 0.
     Privacy: z and r are rounded to integers with |r| |z| at most the clip, for any floats, and their sum is exact. So a
     replaced record changes the sum by at most 2 clip in the l2 norm, whatever R and the coefficients
     (docs/proofs/glm.md). The standard deviation of Gaussian noise is 2 clip / (n mu).
-    Cost: one pass over X, with (d + 1) p products for each row.
+    Cost: one pass over X, with (d + 1) p products for each row, and 2 K p in a multinomial model.
 
     Examples
     --------
@@ -131,7 +136,7 @@ class GradientSums(GaussianOrPure):
     """
 
     model: str
-    coefficients: tuple[float, ...]
+    coefficients: tuple[Any, ...]
     transform: Transform = field(kw_only=True)
     domain: Ball = field(kw_only=True)
     clip: float = field(kw_only=True)
@@ -144,13 +149,11 @@ class GradientSums(GaussianOrPure):
             raise TypeError(f"domain must be a dpfast.domains.Ball, not {type(self.domain).__name__}")
         object.__setattr__(self, "transform", _transform(self.transform))
         object.__setattr__(self, "domain", self.domain.with_digits(_DIGITS))
-        object.__setattr__(self, "coefficients", _numbers("coefficients", self.coefficients))
+        object.__setattr__(self, "coefficients", self._checked(self.coefficients))
         object.__setattr__(self, "clip", _checks.positive("clip", self.clip))
         if self.bound != math.inf:
             object.__setattr__(self, "bound", _checks.positive("bound", self.bound))
-        d, p = self.transform.matrix.shape
-        if len(self.coefficients) != p:
-            raise ValueError(f"coefficients must have {p} entries, like the transform, not {len(self.coefficients)}")
+        d, _ = self.transform.matrix.shape
         self.domain.check_columns(d - 1)
         if max(map(abs, (*self._exponents, math.frexp(self.domain.step)[1]))) > _MOST_EXPONENT:
             raise ValueError("clip, bound and radius must be within 2**-400 and 2**400")
@@ -159,12 +162,32 @@ class GradientSums(GaussianOrPure):
             longest = np.linalg.norm(columns) * self.domain.radius + np.linalg.norm(constant)
         if not longest <= math.ldexp(_MOST_LENGTH, self._exponents[1]):
             raise ValueError("transform must not take a row of the domain to more than 2**60 times clip / bound")
-        _checks.finite_scale(max(map(abs, self.coefficients)) * math.ldexp(1.0, self._exponents[1]))
+        _checks.finite_scale(float(np.abs(self._theta).max()) * math.ldexp(1.0, self._exponents[1]))
         self._check_columns(d - 1)
+
+    def _checked(self, coefficients: Any) -> tuple[Any, ...]:
+        """Check the numbers and the shape of coefficients."""
+        p = self.transform.matrix.shape[1]
+        several = self.model == "multinomial"
+        rows = _listed("coefficients", coefficients) if several else [coefficients]
+        if several and len(rows) < 2:
+            raise ValueError(f"coefficients must have a row for each of at least two classes, not {len(rows)}")
+        numbers = [_numbers("coefficients", row) for row in rows]
+        for row in numbers:
+            if len(row) != p:
+                raise ValueError(f"coefficients must have {p} entries, like the transform, not {len(row)}")
+        if len(numbers) * p > _MOST_NUMBERS:
+            raise ValueError(f"coefficients must be at most 2**17 numbers, not {len(numbers) * p}")
+        return tuple(numbers) if several else numbers[0]
 
     @property
     def dimensions(self) -> int:
         return 2
+
+    @cached_property
+    def _theta(self) -> Values:
+        """The coefficients as a matrix with a row for each residual of a record."""
+        return np.array(self.coefficients, dtype=np.float64).reshape(-1, self.transform.matrix.shape[1])
 
     def __repr__(self) -> str:
         return (
@@ -192,10 +215,11 @@ class GradientSums(GaussianOrPure):
     def scale(self, n: int) -> float:
         """The standard deviation of Gaussian noise, else the scale of noise by the l2 norm, in release codes.
 
-        Rounding to release codes adds at most 1 to the change of each of p sums.
+        Rounding to release codes adds at most 1 to the change of each sum.
         """
-        p, shift = len(self.coefficients), self.shift(n)
-        return up((2 * Fraction(self._clip) / 2**shift + (math.isqrt(p) + 1 if shift else 0)) / Fraction(self.amount))
+        count, shift = self._theta.size, self.shift(n)
+        change = 2 * Fraction(self._clip) / 2**shift + (math.isqrt(count) + 1 if shift else 0)
+        return up(change / Fraction(self.amount))
 
     def noise_deviation(self, n: SupportsIndex) -> float:
         """The standard deviation of the noise on each number of a release, before rounding.
@@ -206,7 +230,7 @@ class GradientSums(GaussianOrPure):
             The number of records, at least 1.
         """
         n = _checks.whole("n", n, least=1)
-        factor = 1.0 if self.mu else math.sqrt(len(self.coefficients) + 1)
+        factor = 1.0 if self.mu else math.sqrt(self._theta.size + 1)
         return factor * self.scale(n) * self._unit(n)
 
     def _unit(self, n: int) -> float:
@@ -214,10 +238,10 @@ class GradientSums(GaussianOrPure):
         return math.ldexp(1 / n, self.shift(n) + sum(self._exponents))
 
     def _noise(self, n: int) -> VectorNoise:
-        p, scale = len(self.coefficients), self.scale(n)
+        count, scale = self._theta.size, self.scale(n)
         if self.mu:
-            return Independent(RoundedGaussian(scale), p)
-        return RoundedBall([scale] * p) if p > 1 else Independent(DiscreteLaplace(scale), 1)
+            return Independent(RoundedGaussian(scale), count)
+        return RoundedBall([scale] * count) if count > 1 else Independent(DiscreteLaplace(scale), 1)
 
     def _check_columns(self, d: int) -> None:
         expected = self.transform.matrix.shape[0] - 1
@@ -240,14 +264,15 @@ class GradientSums(GaussianOrPure):
             scale=math.ldexp(1.0, -residual),
             clip=self._clip,
             matrix=matrix,
-            theta=np.array(self.coefficients) * unit,
+            theta=self._theta * unit,
         )
-        return _Gradients(self.domain, self._check_columns, add, matrix.shape)
+        return _Gradients(self.domain, self._check_columns, add, (len(matrix), self._theta.size))
 
     def law_of(self, summary: VectorSums) -> NoisyIntegers:
         n, shift = summary.n, self.shift(summary.n)
         high, low = summary.sums
         codes = (high << (LIMB - shift)) + ((low + (1 << shift >> 1)) >> shift)
+        codes = codes.reshape(np.shape(self.coefficients))
         return NoisyIntegers(codes, noise=self._noise(n), most=_MOST, decode=partial(self._decode, n=n))
 
     def _decode(self, codes: NDArray[np.int64], *, n: int) -> Values:
@@ -255,7 +280,7 @@ class GradientSums(GaussianOrPure):
 
 
 class _Gradients(RowSums):
-    """The exact sums of p numbers of each labelled record, which `add` adds; `shape` is (d + 1, p), d the columns."""
+    """The exact sums of numbers of each labelled record, which `add` adds; `shape` is (d + 1, numbers), d columns."""
 
     def __init__(
         self, domain: Ball, check: Callable[[int], None], add: Callable[..., None], shape: tuple[int, ...]
@@ -330,8 +355,11 @@ def _transform(given: Any) -> Transform:
 
 def _numbers(name: str, values: Any) -> tuple[float, ...]:
     """Check a sequence of finite numbers."""
+    return tuple(_checks.real(f"each of {name}", value) for value in _listed(name, values))
+
+
+def _listed(name: str, values: Any) -> list[Any]:
     try:
-        numbers = list(values)
+        return list(values)
     except TypeError:
         raise TypeError(f"{name} must be a sequence of numbers, not {type(values).__name__}") from None
-    return tuple(_checks.real(f"each of {name}", value) for value in numbers)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from dpfast import _checks
 from dpfast.regression.fit import Fit
@@ -17,6 +17,7 @@ from dpfast.regression.fit import Fit
 Values = NDArray[np.float64]
 
 _MOST_PREDICTOR = 700.0  # whose exponential is finite
+_MOST_FINITE = 2.0**1000
 _WITHIN_BOUND = 0.75  # the share of residuals within +-bound in a Huber regression
 
 
@@ -42,9 +43,29 @@ class PoissonFit(Fit):
         return np.asarray(np.exp(np.minimum(self.linear_predictor(X), _MOST_PREDICTOR)))
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class MultinomialFit(Fit):
+    """A released multinomial regression of K classes, see `Fit`: the linear predictors add up to 0."""
+
+    def probability(self, X: ArrayLike) -> Values:
+        """The probabilities of the classes, softmax, for rows of shape (m, d): an ndarray of shape (m, K)."""
+        return np.asarray(softmax(self._predictor(X), axis=1))
+
+    def predict(self, X: ArrayLike) -> Values:
+        """The most probable class, 0.0 to K - 1, for rows of shape (m, d): an ndarray of shape (m,); 0 for a NaN."""
+        return np.asarray(np.argmax(self._predictor(X), axis=1), dtype=np.float64)
+
+    def _predictor(self, X: ArrayLike) -> Values:
+        """The linear predictors, with finite differences."""
+        return np.clip(np.nan_to_num(self.linear_predictor(X)), -_MOST_FINITE, _MOST_FINITE)
+
+
 @dataclass(frozen=True)
 class Model(ABC):
-    """A model of the label given the linear predictor; all parameters are public."""
+    """A model of the label given one or more linear predictors; all parameters are public.
+
+    A mean of labels is a float, or with several predictors an array of the share of each class.
+    """
 
     name: ClassVar[str]
     fit: ClassVar[type[Fit]] = Fit
@@ -57,6 +78,11 @@ class Model(ABC):
         return 1.0
 
     @property
+    def basis(self) -> Values:
+        """The linear predictors as combinations of free ones, orthonormal: of shape (predictors, free ones)."""
+        return np.ones((1, 1))
+
+    @property
     @abstractmethod
     def half_range(self) -> float:
         """Half the length of the interval of labels, around `middle`, whose mean is released."""
@@ -66,20 +92,24 @@ class Model(ABC):
     def middle(self) -> float: ...
 
     @abstractmethod
-    def link(self, mean: float) -> float:
-        """The linear predictor without columns for this mean of the labels."""
+    def link(self, mean: Any) -> Any:
+        """The linear predictor, or predictors, without columns for this mean of the labels."""
 
     @abstractmethod
-    def clamped(self, mean: float, deviation: float) -> float:
+    def clamped(self, mean: Any, deviation: float) -> Any:
         """A mean of labels with noise of this standard deviation, moved to where `link` and `rate` are safe."""
 
     @abstractmethod
-    def rate(self, mean: float) -> float:
+    def rate(self, mean: Any) -> Any:
         """The length of a step in units of the gradient, where the transformed rows have unit second moments."""
 
-    def size(self, mean: float) -> float:
+    def size(self, mean: Any) -> float:
         """The size of a residual, in which gradients are clipped."""
         return 1.0
+
+
+class OnePredictor(Model):
+    """A model with one linear predictor."""
 
     @abstractmethod
     def curvature(self, t: Values) -> Values:
@@ -94,7 +124,7 @@ class Model(ABC):
 
 
 @dataclass(frozen=True)
-class Logistic(Model):
+class Logistic(OnePredictor):
     """Labels are positive, 1, or not, 0."""
 
     name: ClassVar[str] = "logistic"
@@ -121,7 +151,7 @@ class Logistic(Model):
 
 
 @dataclass(frozen=True)
-class Poisson(Model):
+class Poisson(OnePredictor):
     """Labels are counts; for their mean they are clamped to [0, label_bound]."""
 
     label_bound: float
@@ -160,7 +190,7 @@ class Poisson(Model):
 
 
 @dataclass(frozen=True)
-class Huber(Model):
+class Huber(OnePredictor):
     """Labels are numbers, clamped to +-label_bound for their mean; residuals are moved into +-bound.
 
     Errors take 3/4 of the residuals as within +-bound, and half of bound**2 as their mean square: a little more than
@@ -202,12 +232,46 @@ class Huber(Model):
         return [(0.5, mean - deviation), (0.5, mean + deviation)]
 
 
-def model_of(name: str, label_bound: float | None, bound: float | None) -> Model:
-    """The model of this name; checks that exactly the bounds that it needs are given."""
-    _checks.choice("model", name, ("logistic", "poisson", "huber"))
-    for given, value, models in (("label_bound", label_bound, ("poisson", "huber")), ("bound", bound, ("huber",))):
+@dataclass(frozen=True)
+class Multinomial(Model):
+    """Labels are classes 0, 1, ..., classes - 1; the mean of the labels is the share of each of them."""
+
+    classes: int
+    name: ClassVar[str] = "multinomial"
+    fit: ClassVar[type[Fit]] = MultinomialFit
+    middle, half_range = 0.0, 1.0
+
+    @property
+    def basis(self) -> Values:
+        """Of predictors that add up to 0: the contrasts of a class and all before it."""
+        contrasts = np.triu(np.ones((self.classes, self.classes - 1)))
+        before = np.arange(1, self.classes)
+        contrasts[before, before - 1] = -before
+        return np.asarray(contrasts / np.sqrt(before * (before + 1.0)))
+
+    def link(self, mean: Values) -> Values:
+        logs = np.log(mean)
+        return np.asarray(logs - logs.mean())
+
+    def clamped(self, mean: Values, deviation: float) -> Values:
+        shares = np.maximum(mean, min(1 / self.classes, 5 * deviation + 0.01))
+        return np.asarray(shares / shares.sum())
+
+    def rate(self, mean: Values) -> Values:
+        return np.asarray(np.minimum(1.6 / mean, 12.0))
+
+
+_BOUNDS = {"label_bound": ("poisson", "huber"), "bound": ("huber",), "classes": ("multinomial",)}
+
+
+def model_of(name: str, label_bound: float | None, bound: float | None, classes: SupportsIndex | None = None) -> Model:
+    """The model of this name; checks that exactly the public numbers that it needs are given."""
+    _checks.choice("model", name, ("logistic", "poisson", "huber", "multinomial"))
+    for (given, models), value in zip(_BOUNDS.items(), (label_bound, bound, classes), strict=True):
         if (value is None) == (name in models):
             raise TypeError(f"model={name!r} {'needs' if name in models else 'does not take'} {given}")
+    if classes is not None:
+        return Multinomial(_checks.whole("classes", classes, least=2))
     if name == "logistic":
         return Logistic()
     most = _checks.positive("label_bound", label_bound)

@@ -1,13 +1,16 @@
-"""Expected clipped gradients of generalised linear models in normal populations, by quadrature."""
+"""Expected clipped gradients of generalised linear models in normal populations, by quadrature or a public sample."""
 
 from __future__ import annotations
 
 import math
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from dpfast.regression.models import Model
+from dpfast.regression.models import Multinomial, OnePredictor
 
 Values = NDArray[np.float64]
 
@@ -23,6 +26,16 @@ _PLANE_WEIGHTS = np.outer(_WEIGHTS, _WEIGHTS).ravel()
 _PLANE, _PLANE_WEIGHTS = _PLANE[_PLANE_WEIGHTS > 1e-9], _PLANE_WEIGHTS[_PLANE_WEIGHTS > 1e-9]
 _LENGTHS, _LENGTH_WEIGHTS = _normal_nodes(6)
 _LEAST = 1e-100  # of a square length
+_SAMPLE = 2048  # rows of a population where no quadrature is made
+_SEED = 1
+
+
+class Gradient(NamedTuple):
+    """The mean of a record's clipped gradient, its derivative by theta, and the mean outer square."""
+
+    mean: Values
+    derivative: Values
+    outer: Values
 
 
 class NormalRows:
@@ -42,18 +55,15 @@ class NormalRows:
         Infinity: do not clip.
     """
 
-    def __init__(self, model: Model, second: Values, mean: Values, clip: float) -> None:
+    def __init__(self, model: OnePredictor, second: Values, mean: Values, clip: float) -> None:
         values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
         roots = np.sqrt(np.maximum(values, 0.0))
         self._root = (vectors * roots) @ vectors.T
         self._covariance = self._root @ self._root
         self._model, self._mean, self._clip = model, mean, clip
 
-    def gradient(self, theta: Values, truth: Values) -> tuple[Values, Values, Values]:
-        """The mean of a record's clipped gradient at theta, its derivative by theta, and its mean outer square.
-
-        Shapes (p,), (p, p) and (p, p); `truth` is the theta of the labels.
-        """
+    def gradient(self, theta: Values, truth: Values) -> Gradient:
+        """The gradient at theta, of shapes (p,), (p, p) and (p, p); `truth` is the theta of the labels."""
         basis, _ = np.linalg.qr(self._root @ np.stack([theta, truth], axis=1))
         along = self._root @ basis
         rest = self._covariance - along @ along.T
@@ -76,4 +86,106 @@ class NormalRows:
             along_rest += chances * curvature * (inside @ (_LENGTH_WEIGHTS * squares)) / size
         derivative = (z.T * (weights * slope)) @ z + (weights @ along_rest) * rest
         outer = (z.T * (weights * second)) @ z + (weights @ along_second) * rest
-        return (weights * first) @ z, derivative, outer
+        return Gradient((weights * first) @ z, derivative, outer)
+
+
+@cache
+def _sample(p: int) -> Values:
+    """Normal rows of p columns, of mean 0 and second moments 1, symmetric around 0: the same in every fit."""
+    count = max(_SAMPLE, 8 * p) // 2
+    rows = np.random.Generator(np.random.PCG64(_SEED)).standard_normal((count, p))
+    rows = np.linalg.solve(np.linalg.cholesky(rows.T @ rows / count), rows.T).T
+    made = np.concatenate([rows, -rows])
+    made.flags.writeable = False
+    return made
+
+
+class SampledRows:
+    """Records with rows z of these moments, a public sample of normal ones, and labels of a multinomial model.
+
+    A theta holds the coefficients of one free predictor after the other, see `Model.basis`.
+
+    Parameters
+    ----------
+    model : Multinomial
+    second, mean, clip
+        See `NormalRows`.
+    """
+
+    def __init__(self, model: Multinomial, second: Values, mean: Values, clip: float) -> None:
+        values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+        self.rows = mean + (_sample(len(mean)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        self.basis, self.limits = model.basis, clip / np.sqrt(np.sum(self.rows**2, axis=1) + _LEAST)
+
+    def gradient(self, theta: Values, truth: Values) -> SampledGradient:
+        """The same as that of `NormalRows`."""
+        return SampledGradient(self, theta, truth)
+
+    def chances(self, theta: Values) -> Values:
+        """The probability of each class for each row, of shape (rows, classes)."""
+        free = theta.reshape(self.basis.shape[1], -1)
+        return np.asarray(softmax(self.rows @ free.T @ self.basis.T, axis=1))
+
+
+class SampledGradient:
+    """See `Gradient`; the parts are computed when needed.
+
+    The residual of class k for a label y is P_k - (k == y). A sum over y of weights w times the outer products of the
+    residuals is ``sum(w) P P' - P w' - w P' + diag(w)``.
+    """
+
+    def __init__(self, population: SampledRows, theta: Values, truth: Values) -> None:
+        self._population, self._theta, self._truth = population, theta, truth
+
+    def _clipped(self) -> tuple[Values, Values, Values, Values]:
+        """The probabilities at theta and truth, and for each label the squared norm of the residuals and their share.
+
+        All of shape (rows, classes).
+        """
+        here, true = map(self._population.chances, (self._theta, self._truth))
+        squares = np.sum(here**2, axis=1, keepdims=True) - 2 * here + 1 + _LEAST
+        return here, true, squares, np.minimum(1.0, self._population.limits[:, None] / np.sqrt(squares))
+
+    @cached_property
+    def mean(self) -> Values:
+        here, true, _, shares = self._clipped()
+        weights = true * shares
+        residuals = weights.sum(axis=1, keepdims=True) * here - weights
+        rows, basis = self._population.rows, self._population.basis
+        return np.asarray((basis.T @ (residuals.T @ rows)).ravel() / len(rows))
+
+    @cached_property
+    def derivative(self) -> Values:
+        here, true, squares, shares = self._clipped()
+        weights = true * shares
+        curvature = _squares(here, here)
+        along = _squares(here, weights * (shares < 1) / squares)  # clipped residuals do not become longer
+        return self._blocks(weights.sum(axis=1)[:, None, None] * curvature - along @ curvature)
+
+    @cached_property
+    def outer(self) -> Values:
+        here, true, _, shares = self._clipped()
+        return self._blocks(_squares(here, true * shares**2))
+
+    def _blocks(self, weights: Values) -> Values:
+        """The mean of the products of z z' and symmetrised weights, of shape (rows, classes, classes)."""
+        rows, basis = self._population.rows, self._population.basis
+        free = basis.T @ weights @ basis
+        parts = [
+            [(rows.T * ((free[:, a, b] + free[:, b, a]) / 2)) @ rows for a in range(b + 1)]
+            for b in range(len(basis[0]))
+        ]
+        made = np.block([[parts[max(a, b)][min(a, b)] for a in range(len(parts))] for b in range(len(parts))])
+        return np.asarray(made / len(rows))
+
+
+def _diagonal(entries: Values) -> Values:
+    """Diagonal matrices with these rows as diagonals."""
+    return np.asarray(entries[:, :, None] * np.eye(entries.shape[1]))
+
+
+def _squares(here: Values, weights: Values) -> Values:
+    """The sum over the labels of weights times the outer products of the residuals."""
+    cross = here[:, :, None] * weights[:, None, :]
+    total = weights.sum(axis=1)[:, None, None]
+    return np.asarray(total * here[:, :, None] * here[:, None, :] - cross - cross.swapaxes(1, 2) + _diagonal(weights))

@@ -183,13 +183,13 @@ class Count(UnboundedStatistic):
     def __str__(self) -> str:
         return "count" if self.within is None else "count of values from {!r} to {!r}".format(*self.within)
 
-    def kept(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The records that are counted."""
+    def kept(self, values: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """A mask of the records that are counted; None if all are."""
         if self.within is None:
-            return values
+            return None
         lower, upper = (np.array([end]) for end in self.within)  # an array: NumPy 1 would convert a scalar to float32
         with np.errstate(invalid="ignore"):  # a signalling NaN
-            return values[(values >= lower) & (values <= upper)]
+            return np.asarray((values >= lower) & (values <= upper))
 
     def last(self, grid: Grid, n: int) -> int:
         return n

@@ -24,6 +24,7 @@ the same generator.
 
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
+from dpfast.streaming.counted import Counted
 from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
@@ -38,6 +39,7 @@ __all__ = [
     "CodeSums",
     "Codes",
     "Columns",
+    "Counted",
     "Counts",
     "Integers",
     "Labelled",

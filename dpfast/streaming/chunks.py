@@ -19,8 +19,8 @@ class Chunks:
     ----------
     source : iterable, Arrow ChunkedArray, or callable
         Pieces: array_like, of shape (m,) or (m, d) as the mechanism requires, of any lengths including 0; for example a
-        list of arrays, slices of a memmap, the chunks of an Arrow ChunkedArray. Or a function without arguments that
-        returns a new iterator over the same pieces for each pass.
+        list of arrays, slices of a memmap, the chunks of an Arrow ChunkedArray; also `Counted`. Or a function without
+        arguments that returns a new iterator over the same pieces for each pass.
 
     Raises
     ------
@@ -101,5 +101,5 @@ class Chunks:
     def records(self) -> int:
         """The number of records, counted once by reading all pieces."""
         if self._n is None:
-            self._n = sum(len(piece) for piece in self)
+            self._n = sum(piece.records() if isinstance(piece, Chunks) else len(piece) for piece in self)
         return self._n

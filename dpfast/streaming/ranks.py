@@ -18,7 +18,7 @@ from dpfast.grid import Grid, Points
 
 if TYPE_CHECKING:
     pass
-from dpfast.streaming.reading import Array, Reading
+from dpfast.streaming.reading import Array, Reading, weighted_sum
 from dpfast.streaming.wire import DAMAGED, Blob, Integers, read_array, read_codes, read_counts, read_items, read_whole
 
 _DIGIT = 18  # bits of a code that one pass counts: 3 MB of 64-bit and 32-bit counts
@@ -63,6 +63,10 @@ class _Tally:
     def add(self, counts: Integers) -> None:
         """Add the counts of another table."""
         self._counts += counts
+
+    def add_at(self, rows: Integers, digits: Integers, counts: Integers) -> None:
+        """Add counts to the entries at these places."""
+        np.add.at(self._counts.reshape(-1), rows * self.shape[1] + digits, counts)
 
     def take(self, counts: Integers) -> None:
         """Set the counts of an empty table. Takes ownership without a copy: untouched zeros take no memory."""
@@ -165,6 +169,10 @@ class _Copied:
             self.parts.append(held)
             self.left -= held.size
 
+    def repeat(self, codes: Integers, counts: Integers) -> None:
+        """Add each code as often as it is counted."""
+        self.add(np.repeat(codes, np.diff(np.minimum(np.cumsum(counts), self.left), prepend=0)))
+
 
 def _joined(parts: Iterable[Integers]) -> Integers:
     return np.concatenate([np.empty(0, np.int64), *parts])
@@ -251,6 +259,20 @@ class Ranks(Reading):
                 newest += table
             if codes is not None:
                 self._copied[-1].add(codes)
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        codes, n, level = self._grid.encode(values), int(counts.sum()), self._level
+        if self._gap:
+            self._clamped_sum += weighted_sum(np.clip(codes, self._gap.low, self._gap.high), counts)
+        row, rest = np.zeros(len(codes), np.int64), codes  # the place of each code among the cells of a level
+        for marks, shift in self._marks:
+            mark = marks[row, rest >> shift]
+            self._copied[-1].repeat(codes[mark == 1], counts[mark == 1])
+            inside = mark > 1
+            codes, counts, row = codes[inside], counts[inside], mark[inside] - 2
+            rest = rest[inside] & ((1 << shift) - 1)
+        level.tally.add_at(row, rest >> level.shift, counts)
+        return n
 
     def _count(self, part: Array, table: NDArray[np.uint32]) -> None:
         for grid, values in self._evenly(part):

@@ -18,6 +18,12 @@ from dpfast.streaming.wire import Integers, read_codes, read_counts, read_items,
 Array = NDArray[Any]
 
 
+def weighted_sum(codes: Integers, counts: Integers) -> int:
+    """The exact sum of codes times counts, for counts that sum to at most 2**52: ten bits of the codes at a time."""
+    bits = int(codes.max(initial=0)).bit_length()
+    return sum(int(((codes >> shift) & 1023) @ counts) << shift for shift in range(0, bits, 10))
+
+
 # ---- readings ----
 
 
@@ -37,6 +43,16 @@ class Reading(ABC):
     @abstractmethod
     def add(self, values: Any, threads: int) -> None:
         """Add the records of a chunk, as returned by `records`."""
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        """Add records by their values, each as often as it is counted, and return their number.
+
+        Raises
+        ------
+        TypeError
+            If the records are not numbers.
+        """
+        raise TypeError("counts of values were given for records that only an array or chunks can hold")
 
     @abstractmethod
     def merge(self, other: Any) -> None:
@@ -97,6 +113,16 @@ class Sums(Reading):
         self._total += total
         self._total_squares += squares
 
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        codes = self._grid.encode(values)
+        self._total += weighted_sum(codes, counts)
+        if self._squares:
+            high, low = codes >> 26, codes & (2**26 - 1)
+            self._total_squares += weighted_sum(high * high, counts) << 52
+            self._total_squares += weighted_sum(high * low, counts) << 27
+            self._total_squares += weighted_sum(low * low, counts)
+        return int(counts.sum())
+
     def merge(self, other: Sums) -> None:
         self._total += other._total
         self._total_squares += other._total_squares
@@ -120,17 +146,23 @@ class RecordCount(Reading):
     Parameters
     ----------
     kept : callable
-        Returns the records of a chunk that are counted.
+        Returns a mask of the records of a chunk that are counted, or None if all are.
     """
 
-    def __init__(self, kept: Callable[[Array], Array]) -> None:
+    def __init__(self, kept: Callable[[Array], NDArray[np.bool_] | None]) -> None:
         self._kept = kept
 
     def records(self, x: Any) -> Array:
-        return self._kept(_containers.vector("x", x))
+        values = _containers.vector("x", x)
+        kept = self._kept(values)
+        return values if kept is None else values[kept]
 
     def add(self, values: Array, threads: int) -> None:
         pass
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        kept = self._kept(values)
+        return int((counts if kept is None else counts[kept]).sum())
 
     def merge(self, other: RecordCount) -> None:
         pass
@@ -158,12 +190,18 @@ class Counts(Reading):
         Returns a chunk as numbers.
     count : callable
         ``count(values, threads)`` returns the counts of a chunk, an array of this shape.
+    locate : callable, optional
+        Returns the index of the cell of each number in an array, for records that are numbers.
     """
 
     def __init__(
-        self, shape: tuple[int, ...], records: Callable[[Any], Array], count: Callable[[Array, int], Integers]
+        self,
+        shape: tuple[int, ...],
+        records: Callable[[Any], Array],
+        count: Callable[[Array, int], Integers],
+        locate: Callable[[Array], NDArray[np.integer[Any]]] | None = None,
     ) -> None:
-        self._shape, self._records, self._count = shape, records, count
+        self._shape, self._records, self._count, self._locate = shape, records, count, locate
         self._counts = np.zeros(shape, np.int64)
 
     def records(self, x: Any) -> Array:
@@ -171,6 +209,12 @@ class Counts(Reading):
 
     def add(self, values: Array, threads: int) -> None:
         self._counts += self._count(values, threads)
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        if self._locate is None:
+            return super().add_counted(values, counts)
+        np.add.at(self._counts, self._locate(values), counts)
+        return int(counts.sum())
 
     def merge(self, other: Counts) -> None:
         self._counts += other._counts
@@ -219,6 +263,12 @@ class Codes(Reading):
     def add(self, values: Array, threads: int) -> None:
         columns = values.T.reshape(len(self._grids), -1)
         self._parts.append(np.stack([grid.encode(x) for grid, x in zip(self._grids, columns, strict=True)], axis=1))
+
+    def add_counted(self, values: Array, counts: Integers) -> int:
+        if len(self._grids) > 1:
+            return super().add_counted(values, counts)
+        self.add(np.repeat(values, counts), 1)
+        return int(counts.sum())
 
     def merge(self, other: Codes) -> None:
         self._parts.extend(other._parts)

@@ -13,6 +13,8 @@ from dpfast.spending import EXACT, LAW, Ticket, refused, spending
 if TYPE_CHECKING:
     from dpfast.laws import Law
     from dpfast.privacy import PrivacyProfile
+from dpfast.grid import Points
+from dpfast.streaming.counted import Counted
 from dpfast.streaming.reading import Array, Reading
 from dpfast.streaming.wire import DAMAGED, fingerprint, opened, read_whole, sealed
 
@@ -26,6 +28,9 @@ class Streamed(Protocol):
 
     @property
     def privacy_profile(self) -> PrivacyProfile: ...
+
+    @property
+    def points(self) -> tuple[Points, ...]: ...
 
     def reading(self) -> Reading: ...
 
@@ -106,12 +111,17 @@ class State:
 
         Parameters
         ----------
-        chunk : array_like of shape (m,) or (m, d)
+        chunk : array_like of shape (m,) or (m, d), or Counted
             Records of the shape that the mechanism requires; m may be 0.
         workers : int
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         threads = _checks.threads(workers)
+        if isinstance(chunk, Counted):
+            if self.n + chunk.records() > _MOST_RECORDS:
+                raise ValueError("a state cannot count more than 2**62 records")
+            self.n += self._reading.add_counted(*chunk.resolved(self.mechanism.points))
+            return
         for values in self.mechanism.resolved(self._reading.records(chunk)):
             if len(values) or values.ndim > 1:
                 self._reading.add(values, threads)

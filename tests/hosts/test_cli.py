@@ -306,7 +306,7 @@ def test_a_long_file_is_streamed_to_the_same_release(capsys, file, monkeypatch, 
     options = ["-k", 5, "-o", tmp_path / "twins.csv"] if command == "synthesize" else []
     arguments = (command, file, "--column", "pay", *BOUNDS, "--epsilon", 1, "--seed", 3, "--json", *options)
     _, out, _ = run(capsys, *arguments)
-    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
     code, streamed, _ = run(capsys, *arguments)
     assert code == 0
     assert json.loads(streamed) == json.loads(out)

@@ -119,7 +119,7 @@ def test_interval(command, more, statistic, tmp_path, capsys, monkeypatch):
         assert main([*arguments, *given]) == 0
         between = f"{100 * confidence:.10g} % interval {expected.low:.12g} to {expected.high:.12g}"
         assert f" = {expected.value:.12g}, {between}  (2,000 records; epsilon = 1 " in capsys.readouterr().out
-    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
     assert main([*arguments, "--interval", "0.8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["high"] == expected.high
 

@@ -7,11 +7,15 @@ import math
 import os
 import random
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dpfast.tables import TableError, _blocks, _number, _numbers, _rows, open_column, read_column
+from dpfast.tables import Column, TableError, blocks, open_column, read_column
+from tests.reference import csv_columns as reference
 
 
 def write(folder, text, name="x.csv"):
@@ -75,22 +79,58 @@ def test_a_missing_first_record_without_a_header(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_match_the_standard_library(seed):
-    rng, parts = random.Random(seed), ['"', '"', ",", ",", "\n", "\r", "\r\n", "a", " ", "\0", "\x0b", "\u2028"]
-    for _ in range(5000):
-        text = "".join(rng.choices(parts, k=rng.randint(0, 14))).encode()
-        lines = [io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="") for _ in range(2)]
-        assert list(_rows(iter(lines[0]))) == list(csv.reader(lines[1]))
+def test_columns_match_the_standard_library(tmp_path, monkeypatch, seed):
+    """Also with buffers and blocks of a few bytes and rows, which cut everything everywhere."""
+    monkeypatch.setattr("dpfast.tables.text._BLOCK", 1 + seed)
+    monkeypatch.setattr("dpfast.tables.text._ROWS", 1 + seed)
+    rng, path = random.Random(seed), tmp_path / "x.csv"
+    parts = ['"', '"', ",", ",", "\n", "\r", "\r\n", "a", " 7", "0", ".5", "\0", "\x0b", "\u2028", "\u0661", "\xff"]
+    for _ in range(1500):
+        data = "".join(rng.choices(parts, k=rng.randint(1, 14))).encode("latin-1" if seed == 3 else "utf-8", "replace")
+        path.write_bytes(data)
+        rows = reference.rows(data)
+        columns = len(rows[0]) or 1
+        wanted = [Column(str(rng.randint(1, columns)), text) for text in (True, False, True)]
+        found = list(blocks(str(path), wanted, False, ",", False))
+        for j, column in enumerate(wanted):
+            cells = reference.cells(rows, int(column.name) - 1, columns == 1)
+            read = [cell for block in found for cell in block[j].tolist()]
+            assert column.text is False or read == cells
+            np.testing.assert_array_equal(list(map(reference.number, read)), list(map(reference.number, cells)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(), st.text('",\n1.e- '), st.sampled_from([",", ";", "\t"]))
+def test_any_text_is_read_as_by_the_standard_library(text, other, delimiter):
+    data = f"1{delimiter}{text}\n{other}{delimiter}{text}".encode("utf-8", "surrogatepass")
+    rows = reference.rows(data, delimiter)
+    with mock.patch("sys.stdin", mock.Mock(buffer=io.BytesIO(data))):
+        found = read_column("-", "2", header=False, delimiter=delimiter) if len(rows[0]) > 1 else None
+    if found is not None:
+        np.testing.assert_array_equal(found, list(map(reference.number, reference.cells(rows, 1, False))))
+
+
+def test_delimiters(tmp_path):
+    path = write(tmp_path, 'a;"pay;1"\n1,5;2\n')
+    assert read_column(path, "pay;1", delimiter=";").tolist() == [2]
+    for delimiter in ("", ";;", '"', "\n", "\u00e4"):
+        with pytest.raises(TableError, match="must be one ASCII character"):
+            read_column(path, "a", delimiter=delimiter)
+
+
+def test_a_row_longer_than_the_buffer(tmp_path):
+    path = write(tmp_path, f'a,pay\n"{"x," * 2**21}",1\n2,3\n"{"y" * 2**22}')
+    np.testing.assert_array_equal(read_column(path, "pay"), [1, 3, NAN])
 
 
 def test_readers_share_no_state_of_the_process(tmp_path):
     """`csv.field_size_limit` is one for all threads: a reader that is done may not stop another at a long cell."""
     path = write(tmp_path, "a,pay\n" + "x,1\n" * 70_000 + f"{'x' * 200_000},2\n")
     limit = csv.field_size_limit()
-    first, second = (_blocks(path, "pay", True, False) for _ in range(2))
-    assert next(first).sum() + next(second).sum() == 2 * 2**16
+    first, second = (blocks(path, [Column("pay")], True, ",", False) for _ in range(2))
+    assert next(first)[0].sum() + next(second)[0].sum() == 2 * 2**16
     assert csv.field_size_limit() == limit
-    assert sum(map(len, first)) == sum(map(len, second)) == 70_001 - 2**16
+    assert sum(len(x) for (x,) in first) == sum(len(x) for (x,) in second) == 70_001 - 2**16
     assert csv.field_size_limit() == limit
 
 
@@ -103,14 +143,13 @@ def test_standard_input(monkeypatch):
     assert not Stdin.buffer.closed
 
 
-def test_a_cell_is_read_independently_of_the_others():
-    """The fast reading of a block and the slow one, which an unreadable neighbour causes, are the same map."""
-    cells = ["1", " 1", "1_0", "\u0661", "\uff11", "1e400", "-inf", "nan", "1\x00", "0x1", "1,5", "", "--1", "1.", ".5"]
-    cells += ["\u00a01", "\x1c1", "\u200b1", "1__0", "infinity", "1j", "True", "1e1_0", "+1", "1f", "\ud800"]
-    for cell in cells:
-        alone, beside = _numbers([cell])[0], _numbers([cell, "unreadable"])[0]
-        np.testing.assert_array_equal(alone, beside)
-        np.testing.assert_array_equal(alone, _number(cell))
+def test_a_cell_is_read_independently_of_the_others(tmp_path):
+    cells = ["1", " 1", "1_0", "\u0661", "\uff11", "1e400", "-inf", "nan", "1\x00", "0x1", "1.5", "", "--1", "1.", ".5"]
+    cells += ["\u00a01", "\x1c1", "\u200b1", "1__0", "infinity", "1j", "True", "1e1_0", "+1", "1f", "-nan", "+Inf"]
+    together = read_column(write(tmp_path, "pay,a\n" + "".join(f"{cell},\n" for cell in cells)), "pay")
+    np.testing.assert_array_equal(together, [reference.number(cell) for cell in cells])
+    for cell, value in zip(cells, together, strict=True):
+        np.testing.assert_array_equal(read_column(write(tmp_path, f"pay,a\n{cell},\n"), "pay"), [value])
 
 
 BROKEN = {
@@ -187,6 +226,16 @@ class TestParquet:
             read_column(str(tmp_path / "x.parquet"), "a")
         assert read_column(str(tmp_path / "x.parquet"), "b").tolist() == [1]
 
+    def test_texts_and_integers_keep_their_type(self, tmp_path):
+        arrow = pytest.importorskip("pyarrow")
+        words = arrow.array(["x", None, "x"])
+        path = self.write(tmp_path, {"a": [1, None, 3], "b": words, "c": words.dictionary_encode(), "d": [0.5] * 3})
+        [found] = blocks(path, [Column(name, text=True) for name in "abc"], True, ",", False)
+        assert [column.to_pylist() for column in found] == [[1, None, 3], ["x", None, "x"], ["x", None, "x"]]
+        assert found[0].type == arrow.int64()
+        with pytest.raises(TableError, match="column 'd' does not hold texts or integers"):
+            next(blocks(path, [Column("d", text=True)], True, ",", False))
+
     def test_only_column_and_no_rows(self, tmp_path):
         arrow = pytest.importorskip("pyarrow")
         assert read_column(self.write(tmp_path, {"a": [1.0, 2.0]}), None).tolist() == [1, 2]
@@ -212,7 +261,7 @@ def test_a_long_file_is_read_in_chunks(tmp_path, monkeypatch, name):
     else:
         path = write(tmp_path, "pay\n" + "".join(f"{value}\n" for value in x), name)
     assert isinstance(open_column(path, "pay"), np.ndarray)
-    monkeypatch.setattr("dpfast.tables.IN_MEMORY", 1000)
+    monkeypatch.setattr("dpfast.tables.files.IN_MEMORY", 1000)
     chunks = open_column(path, "pay")
     for _ in range(2):
         np.testing.assert_array_equal(np.concatenate(list(chunks)), x)

@@ -54,6 +54,7 @@ ON_THE_WAY = {
     "dask.release",
     "dask.state",
     "densities.Cells.count",
+    "densities.Cells.locate",
     "robust.Plan.slack",
     "streaming.State.to_bytes",
 }

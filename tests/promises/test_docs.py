@@ -16,8 +16,14 @@ FOUND = [m.name for m in pkgutil.walk_packages(dpfast.__path__, "dpfast.")]
 MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and name != "dpfast.__main__")]
 
 
-# Modules and pages that need an optional library.
-HOSTS = {"dpfast.opendp": "opendp", "dpfast.sklearn": "sklearn", "missing": "pandas"}
+# Modules and pages that need optional libraries.
+HOSTS = {
+    "dpfast.opendp": "opendp",
+    "dpfast.sklearn": "sklearn",
+    "duckdb": "duckdb",
+    "groups": "pandas polars",
+    "missing": "pandas",
+}
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 
 
@@ -33,7 +39,8 @@ PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_in(page):
-    pytest.importorskip(HOSTS.get(page.stem, "dpfast"))
+    for library in HOSTS.get(page.stem, "").split():
+        pytest.importorskip(library)
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 

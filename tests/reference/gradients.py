@@ -35,5 +35,33 @@ def gradient(code, y, theta, matrix, *, model, clip, scale, bound=math.inf):
     return [min(max(r, -limit), limit) * part for part in z]
 
 
+def probabilities(t):
+    """The softmax of the linear predictors."""
+    parts = [math.exp(max(part - max(t), -700.0)) for part in t]
+    return [part / math.fsum(parts) for part in parts]
+
+
+def class_gradient(code, y, theta, matrix, *, clip, scale, bound=math.inf, joint=True):
+    """The integers r_k z, of one class after the other, for theta with a row for each class.
+
+    Without `joint`, a control, the gradient of each class is clipped by itself.
+    """
+    z = vector(code, matrix)
+    if y not in range(len(theta)):
+        return [0] * (len(z) * len(theta))
+    chances = probabilities([math.fsum(a * b for a, b in zip(z, row, strict=True)) for row in theta])
+    most = min(bound, 1.0)
+    residuals = [min(max(p - (k == y), -most), most) for k, p in enumerate(chances)]
+    r = [round(part * scale) for part in residuals]
+    length = math.sqrt(max(sum(part**2 for part in z), 1.0))
+    sizes = [math.sqrt(sum(part**2 for part in r))] * len(r) if joint else map(abs, r)
+    limit = clip * (1 - 2.0**-30)
+    codes = [
+        math.trunc(part * (limit / (length * size))) if length * size > limit else part
+        for part, size in zip(r, sizes, strict=True)
+    ]
+    return [part * coordinate for part in codes for coordinate in z]
+
+
 def squared_norm(values):
     return sum(Fraction(value) ** 2 for value in values)

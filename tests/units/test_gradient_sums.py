@@ -28,19 +28,20 @@ def made(model="logistic", theta=(0.3, -0.2, 0.1), transform=SQUARE, radius=2.0,
 
 
 def summed(X, y, theta, matrix, *, domain, model="logistic", clip=2.0**30, scale=2.0**20, bound=math.inf, threads=1):
-    """The sums of the kernel as Python integers."""
-    sums = np.zeros((2, matrix.shape[1]), np.int64)
+    """The sums of the kernel as Python integers; theta has a row for each class in a multinomial model."""
+    theta = np.atleast_2d(theta)
+    sums = np.zeros((2, theta.size), np.int64)
     domain.add_gradients(
         X,
         y,
         sums,
         threads,
-        family=["logistic", "poisson", "huber"].index(model),
+        family=["logistic", "poisson", "huber", "multinomial"].index(model),
         bound=bound,
         scale=scale,
         clip=clip,
         matrix=matrix.astype(np.float32),
-        theta=np.array(theta),
+        theta=theta,
     )
     return [(int(high) << LIMB) + int(low) for high, low in sums.T]
 
@@ -113,10 +114,11 @@ class TestKernel:
     def test_the_kernel_checks_its_tables(self):
         domain = Ball(4.0)
         for matrix, theta, y, p in (
-            (np.eye(3), np.zeros(2), np.zeros(2), 3),
-            (np.eye(4), np.zeros(4), np.zeros(2), 4),
-            (np.eye(3), np.zeros(3), np.zeros(5), 3),
-            (np.eye(3), np.zeros(3), np.zeros(2), 2),
+            (np.eye(3), np.zeros((1, 2)), np.zeros(2), 3),
+            (np.eye(4), np.zeros((1, 4)), np.zeros(2), 4),
+            (np.eye(3), np.zeros((1, 3)), np.zeros(5), 3),
+            (np.eye(3), np.zeros((1, 3)), np.zeros(2), 2),
+            (np.eye(3), np.zeros((2, 3)), np.zeros(2), 6),
         ):
             sums = np.zeros((2, p), np.int64)
             with pytest.raises(ValueError, match=r"theta|matrix|labels|sums"):

@@ -360,7 +360,7 @@ class TestArguments:
                 by_group(mechanism, [1.0, 2.0, 3.0], **options)
 
     def test_private_labels_need_a_public_number_of_groups(self):
-        with pytest.raises(TypeError, match="num_groups is needed"):
+        with pytest.raises(TypeError, match="num_groups or keys is needed"):
             by_group(median(neighbors="add-remove"), [1.0], labels=[0])
         with pytest.raises(TypeError, match="mechanism must be"):
             by_group(np.median, [1.0], labels=[0])

@@ -1,0 +1,62 @@
+"""The command that makes or shows a ledger."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from dpfast.errors import BudgetError
+from dpfast.ledger import Ledger
+from dpfast.mechanisms import Mechanism
+from dpfast.privacy import Privacy
+from dpfast.tables import TableError
+
+
+def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Make a ledger of a budget, or show one."""
+    amounts = {name: getattr(arguments, name) for name in ("epsilon", "rho", "mu")}
+    others = {name: getattr(arguments, name) for name in ("delta", "neighbors", "composition")}
+    given = {name: value for name, value in (amounts | others).items() if value is not None}
+    ledger = Ledger(path=arguments.file, **given) if given else open_ledger(arguments.file)
+    charges = [
+        {"label": charge.label, "times": charge.times, **_amounts(charge.profile.privacy)} for charge in ledger.charges
+    ]
+    lines = [f"{charge.times} x {charge.label}: {charge.profile.privacy}" for charge in ledger.charges]
+    return {
+        "ledger": arguments.file,
+        "budget": _amounts(ledger.privacy),
+        "spent": _amounts(ledger.spent),
+        "remaining": _amounts(ledger.remaining),
+        "charges": charges,
+        "text": "\n".join([*lines, f"budget: {ledger.privacy}", f"left: {shown(ledger.remaining)}"]),
+    }
+
+
+def open_ledger(path: str) -> Ledger:
+    """The ledger in a file."""
+    try:
+        return Ledger.open(path)
+    except FileNotFoundError:
+        raise TableError(f"no ledger {path}: make it with dpfast ledger {path} --epsilon ...") from None
+
+
+def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
+    """Raise a BudgetError before a long read, if the release does not fit now; the charge decides."""
+    if ledger and not ledger.affords(mechanism):
+        cost, remaining = shown(mechanism.privacy), shown(ledger.remaining)
+        raise BudgetError(f"a release of {cost} does not fit: {remaining} is left")
+
+
+def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
+    """What a report says of the ledger that its release was charged to."""
+    return {"ledger": path, "remaining": _amounts(ledger.remaining)}
+
+
+def shown(privacy: Privacy) -> str:
+    """A guarantee in short."""
+    delta = f", delta = {float(privacy.delta):.6g}" if privacy.delta else ""
+    return f"{privacy.unit} = {float(privacy.amount):.6g}{delta}"
+
+
+def _amounts(privacy: Privacy) -> dict[str, Any]:
+    return {privacy.unit: float(privacy.amount), "delta": float(privacy.delta), "neighbors": privacy.neighbors}

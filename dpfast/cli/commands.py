@@ -1,0 +1,209 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from dpfast.aggregate import COMBINE
+from dpfast.cli.budgets import show_ledger
+from dpfast.cli.certificates import CERTIFIED, LOCAL, verify
+from dpfast.cli.completion import SHELLS, completion
+from dpfast.cli.demonstration import demonstrate
+from dpfast.cli.densities import release_histogram, write_synthetic
+from dpfast.cli.numbers import SINGLE, release_count, release_fit, release_one, release_quantiles
+from dpfast.cli.options import (
+    Parser,
+    add_column,
+    add_common,
+    add_delta,
+    add_explain,
+    add_file,
+    add_interval,
+    add_json,
+    add_neighbors,
+    bin_count,
+    exact,
+    named_range,
+    number,
+    whole,
+)
+from dpfast.cli.regressions import MODELS, release_regression
+from dpfast.cli.schema import schema
+from dpfast.densities.synthesis import METHODS
+from dpfast.families.user import named
+
+_EXIT_CODES = """\
+exit codes:
+  0    released
+  1    verify: the mechanism violates its guarantee
+  2    bad arguments, file or ledger: nothing is released, one line on standard error
+  3    the release could not be written, but its epsilon is spent
+  4    over the budget of the ledger: nothing is released or charged
+  130  interrupted
+"""
+
+_Run = Callable[[argparse.Namespace], dict[str, Any]]
+
+
+def make_parser() -> Parser:
+    """The parser of the command line."""
+    parser = Parser(
+        prog="dpfast",
+        description="Differentially private statistics of the columns of a file.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dpfast {version('dpfast')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, run: _Run, words: str) -> Parser:
+        made: Parser = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+        made.set_defaults(run=run, name=name)
+        return made
+
+    _add_demo(command("demo", demonstrate, "make a payroll file and release its quartiles"))
+    for name, single in SINGLE.items():
+        _add_single(command(name, release_one, f"release the {single.words} of a column"), name)
+    _add_count(command("count", release_count, "release the number of records, which is private"))
+    _add_quantiles(command("quantiles", release_quantiles, "release quantiles of a column together"))
+    _add_fit(command("mle", release_fit, "release parameters of a family of distributions, fitted to a column"))
+    _add_regression(command("regress", release_regression, "release a regression of a column on others"))
+    _add_histogram(command("histogram", release_histogram, "release a histogram of a column"))
+    _add_synthesis(command("synthesize", write_synthetic, "write synthetic records that resemble a column"))
+    _add_ledger(command("ledger", show_ledger, "make a budget for several commands, or show what is left of it"))
+    _add_verify(command("verify", verify, "certify a mechanism on every small dataset; exit code 1 if broken"))
+    words = "print the code that completes commands and options in a shell"
+    command("completion", completion, words).add_argument("shell", choices=SHELLS)
+    command("schema", schema, "print the JSON Schema of what --json prints")
+    return parser
+
+
+def _add_demo(parser: Parser) -> None:
+    parser.add_argument("--rows", type=whole, default=1_000_000, help="people on the payroll (default 1,000,000)")
+    parser.add_argument("--epsilon", type=exact, default=1.0, help="total budget (default 1)")
+    add_common(parser)
+
+
+def _add_single(parser: Parser, name: str) -> None:
+    single = SINGLE[name]
+    add_column(parser, bounded=single.bounded)
+    if name == "trimmed-mean":
+        parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
+    add_delta(parser, "with smooth-sensitivity")
+    parser.add_argument("--method", default=single.method, help=f"default {single.method}")
+    if single.interval:
+        add_interval(parser)
+    if single.hides_n:
+        add_neighbors(parser)
+    add_explain(parser)
+    add_common(parser)
+
+
+def _add_count(parser: Parser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--within", type=number, nargs=2, metavar=("LOWER", "UPPER"), help="public: count only cells between them"
+    )
+    parser.add_argument("--missing", choices=("drop",), help="drop: do not count empty or non-numeric cells")
+    add_explain(parser)
+    add_common(parser)
+    parser.set_defaults(neighbors="add-remove")
+
+
+def _add_quantiles(parser: Parser) -> None:
+    add_column(parser, bounded=False)
+    parser.add_argument(
+        "-q", type=number, nargs="+", action="extend", help="one or several, also as -q .1 -q .9; default .25 .5 .75"
+    )
+    add_interval(parser)
+    add_explain(parser)
+    add_common(parser)
+
+
+def _add_fit(parser: Parser) -> None:
+    add_file(parser)
+    parser.add_argument("--family", required=True, choices=named(), help=f"{', '.join(named())}")
+    parser.add_argument(
+        "--bounds", type=named_range, nargs="+", required=True, metavar="NAME=LOWER,UPPER", help="public"
+    )
+    parser.add_argument(
+        "--blocks", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
+    )
+    parser.add_argument("--combine", default="auto", choices=COMBINE, help="default auto")
+    parser.add_argument("--no-bias-correction", action="store_true", help="do not correct the bias of block estimates")
+    parser.add_argument("--shuffle", type=whole, metavar="SEED", help="public; for a file that is sorted or drifts")
+    add_common(parser)
+
+
+def _add_regression(parser: Parser) -> None:
+    add_file(parser, column=False)
+    parser.add_argument("--features", nargs="+", required=True, metavar="C", help="columns of the rows")
+    parser.add_argument("--label", required=True, metavar="C", help="column of the labels; logistic: above 0 or not")
+    parser.add_argument("--model", choices=MODELS, default="linear", help="default linear")
+    parser.add_argument(
+        "--radius", type=number, required=True, help="public bound on the distance of a row of features from the center"
+    )
+    parser.add_argument(
+        "--label-bound",
+        type=number,
+        help="public bound on the distance of a label from the label center; not for --model logistic",
+    )
+    parser.add_argument("--center", type=number, nargs="+", default=[0.0], metavar="X", help="public; default 0")
+    parser.add_argument("--label-center", type=number, default=0.0, help="public, for --model linear; default 0")
+    parser.add_argument("--bound", type=number, help="Huber's constant, for --model huber")
+    parser.add_argument("--no-intercept", action="store_true", help="fit without a constant")
+    add_delta(parser, "for Gaussian noise")
+    add_common(parser)
+
+
+def _add_histogram(parser: Parser) -> None:
+    add_column(parser)
+    parser.add_argument(
+        "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
+    )
+    add_delta(parser, "for Gaussian noise where it is less")
+    add_neighbors(parser)
+    parser.add_argument("--plot", metavar="FILE", help="also plot it to this .png, .svg or .pdf file, with matplotlib")
+    add_common(parser)
+
+
+def _add_synthesis(parser: Parser) -> None:
+    add_column(parser)
+    parser.add_argument("-k", type=whole, required=True, help="number of records")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
+    parser.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
+    parser.add_argument(
+        "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
+    )
+    add_common(parser)
+
+
+def _add_ledger(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="made if it does not exist and a budget is given")
+    parser.add_argument("--epsilon", type=exact, help="budget; or give --rho or --mu")
+    parser.add_argument("--delta", type=exact, help="default 0")
+    parser.add_argument("--rho", type=exact, help="budget of zero-concentrated differential privacy")
+    parser.add_argument("--mu", type=exact, help="budget of Gaussian differential privacy")
+    parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    parser.add_argument("--composition", choices=("basic", "renyi"), help="default basic")
+    add_json(parser)
+
+
+def _add_verify(parser: Parser) -> None:
+    names = [*CERTIFIED, *LOCAL]
+    parser.add_argument("mechanism", metavar="MECHANISM", choices=names, help=", ".join(names))
+    parser.add_argument("--trim", type=number, default=0.1, help="for trimmed and Winsorized means (default 0.1)")
+    parser.add_argument("-q", type=number, default=0.5, help="for quantile (default 0.5)")
+    parser.add_argument("--epsilon", type=exact, default=1.0)
+    add_delta(parser, "with smooth-sensitivity")
+    parser.add_argument(
+        "--method", help="inverse-sensitivity, smooth-sensitivity or global-sensitivity; or one of a local randomiser"
+    )
+    parser.add_argument("--bounds", type=number, nargs=2, default=[0.0, 20.0], metavar=("LOWER", "UPPER"))
+    parser.add_argument("--step", type=number, default=1.0, help="a power of two")
+    parser.add_argument("--records", type=whole, default=3, help="records in each dataset (default 3)")
+    parser.add_argument("--values", type=whole, default=4, help="distinct values of a record (default 4)")
+    add_json(parser)

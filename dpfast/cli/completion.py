@@ -1,0 +1,28 @@
+"""Completion of commands and options in a shell, by argcomplete."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from dpfast.tables import TableError
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a request for completions and exit, if this is one."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+
+
+def completion(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The code that a shell evaluates to complete the commands and options of dpfast."""
+    try:
+        import argcomplete
+    except ImportError:
+        raise TableError("completion requires argcomplete: pip install 'dpfast[completion]'") from None
+    return {"text": argcomplete.shellcode(["dpfast"], shell=arguments.shell)}

@@ -1,0 +1,158 @@
+"""The JSON Schema of what the commands print with --json, one definition for each command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+_NUMBER, _TEXT, _WHOLE, _FLAG = ({"type": name} for name in ("number", "string", "integer", "boolean"))
+_NUMBERS = {"type": "array", "items": _NUMBER}
+
+
+def _or_null(kind: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [kind, {"type": "null"}]}
+
+
+def _among(*words: str) -> dict[str, Any]:
+    return {"enum": list(words)}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_AMOUNTS = _object({"delta": _NUMBER, "neighbors": _TEXT}, {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER})
+_GUARANTEE = {
+    "epsilon": _NUMBER,
+    "delta": _NUMBER,
+    "neighbors": _among("replace-one", "add-remove"),
+    "reading": _TEXT,
+    "private": _FLAG,
+}
+_CHARGED = {"ledger": _TEXT, "remaining": _AMOUNTS}
+_COLUMN = {
+    **_GUARANTEE,
+    "column": _or_null(_TEXT),
+    "n": _or_null(_WHOLE),
+    "step": _or_null(_NUMBER),
+    "type": _among("number", "integer"),
+    "missing": {"anyOf": [_NUMBER, _among("half", "drop")]},
+}
+_INTERVAL = {"low": _NUMBER, "high": _NUMBER, "confidence": _NUMBER}
+
+
+def _release(statistic: list[str], fields: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    return _object({"statistic": _among(*statistic), **fields}, {**(more or {}), **_CHARGED})
+
+
+DEFINITIONS: dict[str, Any] = {
+    "number": _release(
+        ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantile"], {**_COLUMN, "value": _NUMBER}, _INTERVAL
+    ),
+    "count": _release(
+        ["count"],
+        {
+            **_GUARANTEE,
+            "column": _or_null(_TEXT),
+            "value": _WHOLE,
+            "within": _or_null(_NUMBERS),
+            "missing": _or_null(_among("drop")),
+        },
+    ),
+    "quantiles": _release(["quantiles"], {**_COLUMN, "q": _NUMBERS, "values": _NUMBERS}),
+    "mle": _release(
+        ["mle"],
+        {
+            **_GUARANTEE,
+            "column": _or_null(_TEXT),
+            "family": _TEXT,
+            "values": {"type": "object", "additionalProperties": _NUMBER},
+            "blocks": _WHOLE,
+            "n": _WHOLE,
+        },
+    ),
+    "regress": _release(
+        ["regress"],
+        {
+            **_GUARANTEE,
+            "model": _among("linear", "logistic", "poisson", "huber"),
+            "features": {"type": "array", "items": _TEXT},
+            "label": _TEXT,
+            "coefficients": _NUMBERS,
+            "intercept": _NUMBER,
+            "standard_errors": _NUMBERS,
+            "intercept_error": _NUMBER,
+            "low": _NUMBERS,
+            "high": _NUMBERS,
+            "n": _WHOLE,
+        },
+    ),
+    "histogram": _release(
+        ["histogram"],
+        {
+            **_COLUMN,
+            "edges": _NUMBERS,
+            "counts": {"type": "array", "items": _WHOLE},
+            "density": _NUMBERS,
+            "noise_dominates": _FLAG,
+        },
+    ),
+    "synthesize": _release(["synthesize"], {**_COLUMN, "k": _WHOLE, "method": _TEXT, "output": _TEXT}),
+    "demo": _object(
+        {
+            "q": _NUMBERS,
+            "values": _NUMBERS,
+            "numpy": _NUMBERS,
+            "milliseconds": _NUMBER,
+            "numpy_milliseconds": _NUMBER,
+            "n": _WHOLE,
+            "epsilon": _NUMBER,
+            "private": _FLAG,
+        }
+    ),
+    "ledger": _object(
+        {
+            "ledger": _TEXT,
+            "budget": _AMOUNTS,
+            "spent": _AMOUNTS,
+            "remaining": _AMOUNTS,
+            "charges": {
+                "type": "array",
+                "items": _object(
+                    {"label": _TEXT, "times": _WHOLE, "delta": _NUMBER, "neighbors": _TEXT},
+                    {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER},
+                ),
+            },
+        }
+    ),
+    "verify": _object(
+        {
+            "mechanism": _TEXT,
+            "claimed_epsilon": _NUMBER,
+            "claimed_delta": _NUMBER,
+            "epsilon": _NUMBER,
+            "delta": _NUMBER,
+            "pairs": _WHOLE,
+            "worst": {},
+            "holds": _FLAG,
+        }
+    ),
+}
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "The reports of the dpfast commands",
+    "anyOf": [{"$ref": f"#/$defs/{name}"} for name in DEFINITIONS],
+    "$defs": DEFINITIONS,
+}
+
+
+def schema(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The schema of all reports."""
+    return {"text": json.dumps(SCHEMA, indent=2)}

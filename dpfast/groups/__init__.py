@@ -1,0 +1,9 @@
+"""Releases for many groups of records."""
+
+from dpfast.groups.keyed import KeyedReleases
+from dpfast.groups.releases import by_group
+
+__all__ = [
+    "KeyedReleases",
+    "by_group",
+]

@@ -1,0 +1,314 @@
+"""Columns of keys in users' containers, read without a copy where their layout allows it.
+
+Whether a column is accepted, and the kind of its keys, depends on its type and dtype only, never on its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _containers
+from dpfast.keys.cells import cell_bytes, text_bytes
+
+Mask = NDArray[np.uint8]
+_SIGN = np.uint64(2**63)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Keys that are 64-bit integers; unsigned ones with their first bit flipped, which keeps their order."""
+
+    values: NDArray[np.int64]
+    missing: Mask | None
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Keys data[offsets[i]:offsets[i + 1]]."""
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+    missing: Mask | None
+
+    @property
+    def n(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Keys of a fixed number of bytes, in a layout of `dpfast._kernels._keys`."""
+
+    records: NDArray[np.uint8]
+    layout: str
+    missing: Mask | None
+
+    @property
+    def n(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Keys that are Python objects."""
+
+    cells: list[Any]
+    encode: Callable[[Any], bytes | None]
+
+    @property
+    def n(self) -> int:
+        return len(self.cells)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Keys by their places in a list of values; negative places are missing."""
+
+    places: NDArray[np.int64]
+    values: Column
+
+    @property
+    def n(self) -> int:
+        return len(self.places)
+
+
+Part = Numbers | Offsets | Fixed | Cells | Coded
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of keys of one kind: "integers", "unsigned", "text", "bytes" or "objects"; "" if its type says nothing.
+
+    `dtype` is that of released keys.
+    """
+
+    kind: str
+    dtype: np.dtype[Any]
+    parts: tuple[Part, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return sum(part.n for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Several:
+    """Columns of equal length, whose rows are the keys."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self.columns[0].n
+
+
+_OBJECT = np.dtype(object)
+
+
+def column_of(x: Any, name: str = "keys") -> Column | Several:
+    """Read a column of keys, or several.
+
+    Parameters
+    ----------
+    x : array_like of shape (n,), or (n, k), frame, or tuple of k columns
+        Integers, booleans, text or bytes: a list, a NumPy array (also masked, of fixed-width text or objects), a column
+        of pandas, polars or Arrow (also dictionary-encoded). Floats are keys where they are whole numbers in the range
+        of int64. In lists and columns of objects integers, text and bytes are different keys, and an integral float is
+        an integer; anything else is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another dtype or shape, or columns of different lengths.
+    """
+    columns = _columns(x, name)
+    if columns is None:
+        return _column(x, name)
+    if not columns:
+        raise ValueError(f"{name} must have at least one column")
+    if len(columns) == 1:
+        return columns[0]
+    if len({column.n for column in columns}) > 1:
+        raise ValueError(f"the columns of {name} must be equally long, not {', '.join(str(c.n) for c in columns)}")
+    return Several(tuple(columns))
+
+
+def _columns(x: Any, name: str) -> list[Column] | None:
+    """The columns of a frame, a tuple or a matrix; None for a single column."""
+    library = type(x).__module__.partition(".")[0]
+    if isinstance(x, np.ndarray):
+        if x.ndim not in (1, 2):
+            raise ValueError(f"{name} must have one or two dimensions, not {x.ndim}")
+        return [_column(x[:, j], name) for j in range(x.shape[1])] if x.ndim == 2 else None
+    if isinstance(x, tuple):
+        return [_column(column, name) for column in x]
+    if library == "polars" and hasattr(x, "get_columns"):
+        return [_column(column, name) for column in x.get_columns()]
+    if library == "pyarrow" and hasattr(x, "schema"):
+        return [_column(column, name) for column in x.columns]
+    if library == "pandas" and getattr(x, "ndim", 1) == 2:
+        return [_column(x.iloc[:, j], name) for j in range(x.shape[1])]
+    return None
+
+
+def _column(x: Any, name: str) -> Column:
+    if type(x) is np.ndarray or isinstance(x, np.ma.MaskedArray):
+        return _from_numpy(x, name)
+    if _containers.is_sequence(x):
+        return _from_cells(list(x))
+    library = type(x).__module__.partition(".")[0]
+    if library == "pandas":
+        return _from_pandas(x, name)
+    if library == "polars" and hasattr(x, "to_arrow"):
+        x = x.to_arrow()
+    x = _containers.imported(x)
+    if _containers.is_arrow(x):
+        return _from_arrow(x, name)
+    if isinstance(x, (str, bytes)) or not hasattr(x, "__array__"):
+        raise TypeError(f"{name} must be a column of keys, not {type(x).__name__}")
+    return _from_numpy(np.asarray(x), name)
+
+
+def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_bytes) -> Column:
+    return Column("objects" if encode is cell_bytes else "text", _OBJECT, (Cells(cells, encode),))
+
+
+def _from_numpy(array: NDArray[Any], name: str) -> Column:
+    if array.ndim != 1:
+        raise ValueError(f"each column of {name} must be one-dimensional, not of shape {_containers.shape_of(array)}")
+    missing = None
+    if isinstance(array, np.ma.MaskedArray):
+        missing, array = _mask(np.ma.getmaskarray(array)), np.asarray(array.data)
+    kind = array.dtype.kind
+    if kind in "iub":
+        return _integers(array, missing)
+    if kind == "f":
+        return _integral(array, missing)
+    if kind == "O" or kind == "T":
+        cells = array.tolist()
+        if missing is not None:
+            cells = [None if absent else cell for cell, absent in zip(cells, missing, strict=True)]
+        return _from_cells(cells, cell_bytes if kind == "O" else text_bytes)
+    if kind in "SU":
+        plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+        records = plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
+        part = Fixed(records, "padded" if kind == "S" else "ucs4", missing)
+        return Column("bytes" if kind == "S" else "text", _OBJECT, (part,))
+    raise _refused(name, _containers.name_of(array.dtype))
+
+
+def _refused(name: str, kind: str) -> TypeError:
+    return TypeError(f"{name} must be integers, text or bytes, not {kind}")
+
+
+def _mask(missing: Any) -> Mask:
+    return np.ascontiguousarray(missing, dtype=np.bool_).view(np.uint8)
+
+
+def _integers(array: NDArray[Any], missing: Mask | None) -> Column:
+    dtype = array.dtype.newbyteorder("=")
+    if dtype == np.uint64:
+        flipped = (array.astype(dtype, copy=False) ^ _SIGN).view(np.int64)
+        return Column("unsigned", dtype, (Numbers(flipped, missing),))
+    return Column("integers", dtype, (Numbers(np.ascontiguousarray(array, dtype=np.int64), missing),))
+
+
+def _integral(array: NDArray[Any], missing: Mask | None) -> Column:
+    """Floats, of which those are keys that are whole numbers in the range of int64."""
+    with np.errstate(all="ignore"):  # a signalling NaN, or a long double
+        values = array.astype(np.float64)
+        whole = (values == np.floor(values)) & (values >= -(2.0**63)) & (values < 2.0**63) & (values == array)
+    if missing is not None:
+        whole &= missing == 0
+    return _integers(np.where(whole, values, 0.0).astype(np.int64), _mask(~whole))
+
+
+def _from_pandas(x: Any, name: str) -> Column:
+    array, dtype = getattr(x, "array", x), x.dtype
+    if isinstance(dtype, np.dtype):
+        return _from_numpy(x.to_numpy(), name)
+    if hasattr(array, "categories"):
+        return _coded(np.asarray(array.codes, dtype=np.int64), _column(array.categories, name))
+    if hasattr(dtype, "storage"):  # text
+        if dtype.storage == "pyarrow":
+            return _from_arrow(array.__arrow_array__(), name)
+        return _from_cells(list(array), text_bytes)
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _from_arrow(array.__arrow_array__(), name)
+    missing = _mask(array.isna())
+    if dtype.kind in "iub":
+        wide = dtype.numpy_dtype
+        return _integers(array.to_numpy(dtype=wide, na_value=wide.type(0)), missing)
+    if dtype.kind == "f":
+        return _integral(array.to_numpy(dtype=np.float64, na_value=np.nan), missing)
+    raise _refused(name, f"dtype {dtype.name}")
+
+
+def _coded(places: NDArray[np.int64], values: Column) -> Column:
+    return Column(values.kind, values.dtype, (Coded(places, values),))
+
+
+_ARROW_INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_ARROW_SPANS = {
+    "string": ("text", np.int32),
+    "large_string": ("text", np.int64),
+    "binary": ("bytes", np.int32),
+    "large_binary": ("bytes", np.int64),
+}
+_ARROW_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
+
+
+def _from_arrow(x: Any, name: str) -> Column:
+    chunks = list(x.chunks) if hasattr(x, "chunks") else [x]
+    if not chunks:
+        chunks = [_empty(x.type)]
+    columns = [_from_arrow_chunk(chunk, name) for chunk in chunks]
+    return Column(columns[0].kind, columns[0].dtype, tuple(part for column in columns for part in column.parts))
+
+
+def _empty(kind: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.array([], kind)
+
+
+def _from_arrow_chunk(x: Any, name: str) -> Column:
+    kind = str(x.type)
+    if hasattr(x, "dictionary"):
+        places = x.indices.cast("int64").fill_null(-1)
+        return _coded(np.asarray(places), _from_arrow(x.dictionary, name))
+    missing = _mask(x.is_null().to_numpy(zero_copy_only=False)) if x.null_count else None
+    if kind == "null":
+        return Column("", _OBJECT, (Cells([None] * len(x), cell_bytes),))
+    if kind in _ARROW_INTEGERS:
+        return _integers((x.fill_null(0) if missing is not None else x).to_numpy(), missing)
+    if kind == "bool":
+        return _integers(x.fill_null(False).to_numpy(zero_copy_only=False), missing)
+    if kind in ("halffloat", "float", "double"):
+        return _integral(np.asarray(x.to_numpy(zero_copy_only=False)), missing)
+    if kind in _ARROW_VIEWS:
+        x = x.cast(_ARROW_VIEWS[kind])
+        kind = str(x.type)
+    if kind in _ARROW_SPANS:
+        what, width = _ARROW_SPANS[kind]
+        _, offsets, data = x.buffers()
+        if offsets is None or len(x) == 0:
+            ends = np.zeros(len(x) + 1, width)
+        else:
+            ends = np.frombuffer(offsets, width, len(x) + 1, x.offset * np.dtype(width).itemsize)
+        spans = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+        return Column(what, _OBJECT, (Offsets(ends, spans, missing),))
+    if kind.startswith("fixed_size_binary"):
+        return _from_arrow_chunk(x.cast("binary"), name)
+    raise _refused(name, f"Arrow's {kind}")

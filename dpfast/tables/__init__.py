@@ -1,0 +1,26 @@
+"""Columns of CSV and Parquet files, at once or in chunks: numbers as float64, NaN where unreadable, or texts.
+
+Messages never contain data.
+"""
+
+from dpfast.tables.errors import TableError
+from dpfast.tables.files import (
+    IN_MEMORY,
+    Column,
+    blocks,
+    is_long,
+    open_column,
+    read_column,
+    schema_type,
+)
+
+__all__ = [
+    "IN_MEMORY",
+    "Column",
+    "TableError",
+    "blocks",
+    "is_long",
+    "open_column",
+    "read_column",
+    "schema_type",
+]

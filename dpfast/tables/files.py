@@ -1,0 +1,148 @@
+"""Columns of files: names, formats, and errors of reading."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.streaming import Chunks
+from dpfast.tables.errors import TableError
+from dpfast.tables.parquet import parquet_blocks, parquet_type
+from dpfast.tables.progress import progress_bar
+from dpfast.tables.text import text_blocks
+
+IN_MEMORY = 2**28  # bytes; a longer file is read in chunks, once for each pass
+
+_PARQUET = (".parquet", ".pq")
+
+
+class Column(NamedTuple):
+    """A column that is wanted: its name in the header, or its number from 1; None is the only column.
+
+    Its cells are read as numbers, or with `text` as they are: as texts, or from a Parquet file as its schema says.
+    """
+
+    name: str | None
+    text: bool = False
+
+
+def read_column(
+    path: str, column: str | None, *, header: bool = True, delimiter: str = ",", progress: bool = False
+) -> NDArray[np.float64]:
+    """Read one column.
+
+    Parameters
+    ----------
+    path : str
+        A ``.csv``, ``.csv.gz`` or ``.parquet`` file, or ``-`` for CSV on standard input.
+    column : str or None
+        Name in the header, or with ``header=False`` number from 1. None: the only column.
+    header : bool
+        Whether the first row names the columns.
+    delimiter : str
+        The character between the cells of CSV, in ASCII.
+    progress : bool
+        Whether to show the progress, if standard error is a terminal.
+
+    Returns
+    -------
+    ndarray of float64, shape (rows,)
+        Private data; NaN for a cell that is empty, missing or not a number. Memory: at most 16 bytes per row.
+
+    Notes
+    -----
+    The division of the file into rows is public: a stray quote that swallows line ends changes the number of records.
+    Without a header, the number of cells in the first row is public too. Cells raise no errors: a cell that is missing
+    in a short row, or is not a number in UTF-8, is NaN, whatever its length. Beyond the result, memory is a few MB, or
+    a few times the longest row.
+    """
+    return _joined([values for (values,) in blocks(path, [Column(column)], header, delimiter, progress)])
+
+
+def open_column(
+    path: str, column: str | None, *, header: bool = True, delimiter: str = ",", progress: bool = False
+) -> NDArray[np.float64] | Chunks:
+    """Open one column: as an array from `read_column`, or as chunks if the file has more than `IN_MEMORY` bytes.
+
+    Parameters: see `read_column`. A file without the requested column raises here, not later.
+    """
+    if not is_long(path):
+        return read_column(path, column, header=header, delimiter=delimiter, progress=progress)
+    wanted = [Column(column)]
+    chunks = Chunks(lambda: (values for (values,) in blocks(path, wanted, header, delimiter, progress)))
+    next(iter(chunks), None)
+    return chunks
+
+
+def is_long(path: str) -> bool:
+    """Whether a file has more than `IN_MEMORY` bytes; False for standard input, which is read once."""
+    return path != "-" and Path(path).is_file() and Path(path).stat().st_size > IN_MEMORY
+
+
+def schema_type(path: str, column: str | None) -> str | None:
+    """The type of a column in the schema of a file: "number" or "integer"; None for CSV, which has no schema.
+
+    Raises for a Parquet file without this column, or with another type. Reads no cells.
+    """
+    return parquet_type(path, column) if path.endswith(_PARQUET) else None
+
+
+def blocks(
+    path: str, columns: Sequence[Column], header: bool, delimiter: str, progress: bool
+) -> Iterator[tuple[Any, ...]]:
+    """Read columns in one pass, a block of rows at a time: an array for each column, of Arrow for text in Parquet.
+
+    Parameters: see `read_column`.
+    """
+    names, texts = [column.name for column in columns], [column.text for column in columns]
+    if path.endswith(_PARQUET):
+        yield from parquet_blocks(path, names, texts, progress)
+        return
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise TableError(f"the delimiter must be one ASCII character, not a quote or the end of a line: {delimiter!r}")
+    try:
+        with _open(path) as (raw, plain), progress_bar(_size(raw), "B", progress and raw.seekable()) as show:
+            for found in text_blocks(plain, names, texts, header, delimiter):
+                if raw.seekable():
+                    show(raw.tell())
+                yield found
+    except zlib.error:
+        raise TableError(f"cannot read {path}: damaged") from None
+    except (OSError, EOFError) as error:
+        raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+
+
+@contextmanager
+def _open(path: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The bytes of a file, to show the progress, and what they are once unpacked."""
+    if path == "-":
+        if sys.stdin is None:
+            raise TableError("standard input is closed")
+        yield sys.stdin.buffer, sys.stdin.buffer
+        return
+    with Path(path).open("rb") as raw:
+        if path.endswith(".gz"):
+            with gzip.GzipFile(fileobj=raw) as plain:
+                yield raw, plain  # type: ignore[misc]
+        else:
+            yield raw, raw
+
+
+def _size(raw: BinaryIO) -> int:
+    try:
+        return os.fstat(raw.fileno()).st_size
+    except OSError:
+        return 0  # a stream that is not a file
+
+
+def _joined(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate(parts) if parts else np.empty(0)

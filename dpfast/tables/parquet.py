@@ -1,0 +1,70 @@
+"""Columns of Parquet files, with pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dpfast.tables.errors import TableError
+from dpfast.tables.progress import progress_bar
+
+_ROWS = 2**20
+
+
+def parquet_blocks(
+    path: str, names: Sequence[str | None], texts: Sequence[bool], progress: bool
+) -> Iterator[tuple[Any, ...]]:
+    """The columns of these names, in blocks of rows: Arrow arrays where `texts` says so, else of float64."""
+    with _open(path) as file, progress_bar(file.metadata.num_rows, " records", progress) as show:
+        found = [_column(path, file, name, text)[0] for name, text in zip(names, texts, strict=True)]
+        done = 0
+        for batch in file.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(found))):
+            done += len(batch)
+            show(done)
+            cells = [batch.column(name) for name in found]
+            yield tuple(
+                column if text else column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+                for column, text in zip(cells, texts, strict=True)
+            )
+
+
+def parquet_type(path: str, column: str | None) -> str:
+    """The type of a column of numbers in the schema: "number" or "integer"."""
+    with _open(path) as file:
+        return _column(path, file, column, False)[1]
+
+
+@contextmanager
+def _open(path: str) -> Iterator[Any]:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        raise TableError("reading Parquet requires pyarrow: pip install 'dpfast[parquet]'") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except (OSError, arrow.ArrowException) as error:
+        raise TableError(f"cannot read {path}: {type(error).__name__}") from None
+
+
+def _column(path: str, file: Any, column: str | None, text: bool) -> tuple[str, str]:
+    """The name of a column in a file, and its type in the schema: number, integer or text."""
+    from pyarrow import types
+
+    names = file.schema_arrow.names
+    name = names[0] if column is None and len(names) == 1 else column
+    if name is None or name not in names:
+        raise TableError(f"no column {column!r} in {path}" if column else "name a column with --column")
+    if names.count(name) > 1:
+        raise TableError(f"several columns of {path} are named {name!r}: rename all but one")
+    kind = file.schema_arrow.field(name).type
+    if types.is_integer(kind):
+        return name, "integer"
+    if types.is_floating(kind) and not text:
+        return name, "number"
+    plain = kind.value_type if types.is_dictionary(kind) else kind
+    if text and (types.is_string(plain) or types.is_large_string(plain)):
+        return name, "text"
+    raise TableError(f"column {name!r} does not hold {'texts or integers' if text else 'numbers'}")

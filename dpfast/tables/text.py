@@ -1,0 +1,158 @@
+"""Delimited text: the rows of a stream of bytes, and the numbers and texts in their cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast._kernels import _csv
+from dpfast.tables.errors import TableError
+
+_BLOCK = 2**20  # bytes of a read; a longer row enlarges the buffer
+_ROWS = 2**16
+_MARK = b"\xef\xbb\xbf"
+_QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
+
+
+def text_blocks(
+    file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The columns of these names, in blocks of rows: arrays of str where `texts` says so, else of float64."""
+    rows = _Rows(file, delimiter)
+    first = rows.first()
+    if first is None:
+        raise TableError("the file is empty")
+    if header:
+        rows.drop()
+    else:
+        first = first or [""]
+    indices = [_index(first, name, header) for name in names]
+    wanted, places = np.unique(np.array(indices, np.int64), return_inverse=True)
+    # In a file of one column, a blank line is a record with a missing cell: n does not depend on missing cells.
+    for found in rows.blocks(wanted, blank=len(first) == 1):
+        yield tuple(
+            rows.texts(found, j) if text else rows.numbers(found, j) for j, text in zip(places, texts, strict=True)
+        )
+
+
+class _Rows:
+    """The rows of a stream, a buffer at a time."""
+
+    def __init__(self, file: BinaryIO, delimiter: str) -> None:
+        self.file, self.delimiter = file, ord(delimiter)
+        self.bytes = np.empty(_BLOCK, np.uint8)
+        self.start = self.stop = 0
+        self.final = False
+        self.hard = np.empty(_ROWS, np.int64)
+        while self.stop < len(_MARK) and self._fill():
+            pass
+        if self.bytes[: self.stop].tobytes().startswith(_MARK):
+            self.start = len(_MARK)
+
+    def _fill(self) -> bool:
+        """Read on, behind what is left of the buffer; whether the stream had more."""
+        left = self.stop - self.start
+        larger = np.empty(2 * len(self.bytes), np.uint8) if left == len(self.bytes) else self.bytes
+        larger[:left] = self.bytes[self.start : self.stop]
+        self.bytes, self.start, self.stop = larger, 0, left
+        read: int = self.file.readinto(self.bytes[left:])  # type: ignore[attr-defined]
+        self.stop += read
+        self.final = read == 0
+        return not self.final
+
+    def _find(self, columns: NDArray[np.int64], blank: bool, places: NDArray[np.int64]) -> tuple[int, int]:
+        """The number of rows that the buffer holds, up to the length of `places`, and where the next one starts."""
+        while True:
+            if self.start < self.stop:
+                count, after = _csv.rows(
+                    self.bytes, self.start, self.stop, self.delimiter, self.final, blank, columns, places
+                )
+                if after > self.start:
+                    return count, after
+            if self.final:
+                return 0, self.stop
+            self._fill()
+
+    def first(self) -> list[str] | None:
+        """The cells of the first row, which stays to be read; None if there is no row."""
+        place = np.empty((1, 1, 2), np.int64)
+        count, after = self._find(np.zeros(1, np.int64), True, place)
+        if not count:
+            return None
+        line = self.bytes[self.start : after].tobytes()
+        if line in (b"\n", b"\r", b"\r\n"):
+            return []
+        most = line.count(self.delimiter) + 1
+        found = np.empty((1, most, 2), np.int64)
+        self._find(np.arange(most), True, found)
+        # Only the first of the cells that the row has starts at 0.
+        return [_text(line[begin:end]) for j, (begin, end) in enumerate(found[0].tolist()) if j == 0 or begin > 0]
+
+    def drop(self) -> None:
+        """Skip a row."""
+        _, self.start = self._find(np.zeros(1, np.int64), True, np.empty((1, 1, 2), np.int64))
+
+    def blocks(self, columns: NDArray[np.int64], blank: bool) -> Iterator[NDArray[np.int64]]:
+        """The places of the cells of ascending columns, for blocks of rows; `start` is the base of each."""
+        places = np.empty((_ROWS, len(columns), 2), np.int64)
+        while True:
+            count, after = self._find(columns, blank, places)
+            if count:
+                yield places[:count]
+            elif after == self.stop and self.final:
+                return
+            self.start = after
+
+    def numbers(self, places: NDArray[np.int64], column: int) -> NDArray[np.float64]:
+        """The numbers in the cells of a column, NaN for a cell without one."""
+        out = np.empty(len(places))
+        for i in self.hard[: _csv.numbers(self.bytes, self.start, places, column, out, self.hard)].tolist():
+            out[i] = _number(self._cell(places[i, column]))
+        return out
+
+    def texts(self, places: NDArray[np.int64], column: int) -> NDArray[np.object_]:
+        """The texts in the cells of a column."""
+        cells: list[str | None] = []
+        for i in self.hard[: _csv.texts(self.bytes, self.start, places, column, cells, self.hard)].tolist():
+            cells[i] = self._cell(places[i, column])
+        out = np.empty(len(cells), object)
+        out[:] = cells
+        return out
+
+    def _cell(self, place: NDArray[np.int64]) -> str:
+        begin, end = (self.start + place).tolist()
+        return _text(self.bytes[begin:end].tobytes())
+
+
+def _text(cell: bytes) -> str:
+    """The text of a cell: an opening quotation without its quotes, then the rest as it stands."""
+    if quotation := _QUOTED.match(cell):
+        cell = quotation[1].replace(b'""', b'"') + cell[quotation.end() :]
+    return cell.decode("utf-8", "replace")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _index(first: list[str], column: str | None, header: bool) -> int:
+    if column is None:
+        if len(first) != 1:
+            raise TableError(f"the file has {len(first)} columns: name one with --column")
+        return 0
+    if header:
+        if column not in first:
+            raise TableError(f"no column {column!r} in the header")
+        if first.count(column) > 1:
+            raise TableError(f"several columns in the header are named {column!r}: rename all but one")
+        return first.index(column)
+    if not column.isdecimal() or not 1 <= int(column) <= len(first):
+        raise TableError(f"without a header the column is a number from 1 to {len(first)}, not {column!r}")
+    return int(column) - 1
