@@ -47,6 +47,8 @@ from dpfast.mechanisms import (
     Mechanism,
     MEstimator,
     NoisySums,
+    Partitions,
+    PartitionSelection,
     Quantiles,
     SecondMoments,
     Selection,
@@ -55,6 +57,7 @@ from dpfast.mechanisms import (
     covariance,
     interval,
     m_estimate,
+    partitions,
     select,
 )
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -83,6 +86,8 @@ __all__ = [
     "Mechanism",
     "NestedBoxes",
     "NoisySums",
+    "PartitionSelection",
+    "Partitions",
     "PerturbedHistogram",
     "Privacy",
     "PrivacyProfile",
@@ -114,6 +119,7 @@ __all__ = [
     "m_estimate",
     "mle",
     "noise",
+    "partitions",
     "prior",
     "psi",
     "random",

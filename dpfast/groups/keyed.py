@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast.groups.labels import GroupKeys, library_of, name_of
+
 _SHOWN = 10  # keys in a repr
-_RELEASE, _KEY = "release", "key"  # names of columns without a name, in tables that need one
+_RELEASE = "release"  # the name of a column of releases without a name, in tables that need one
 
 
 class KeyedReleases(Mapping[Any, Any]):
@@ -81,46 +83,13 @@ class Column:
         return dict(zip(names, self.array.reshape(len(self.array), len(names)).T, strict=True))
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The public or released keys of the groups.
-
-    Parameters
-    ----------
-    listed : list
-        The keys in the order of the result.
-    columns : list of columns
-        The labels, of which the library and the types are used, not the values.
-    names : sequence of str or None
-        The names of the columns of keys.
-    index : pandas.Index, optional
-        The keys as given, if they were an index of pandas.
-    """
-
-    listed: list[Any]
-    columns: list[Any]
-    names: Sequence[Any]
-    index: Any = None
-
-    def each_column(self) -> list[list[Any]]:
-        """The keys of each column."""
-        if len(self.columns) == 1:
-            return [self.listed]
-        return [[key[j] for key in self.listed] for j in range(len(self.columns))]
-
-    def named(self) -> list[str]:
-        """A name for each column, also for those without one."""
-        several = len(self.names) > 1
-        return [str(name) if name else f"{_KEY}_{j}" if several else _KEY for j, name in enumerate(self.names)]
-
-
-def result(keys: Keys, columns: Sequence[Column], x: Any) -> Any:
+def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
     """The releases of all mechanisms, as a frame if the labels or the records were in one."""
     library = next(filter(None, map(library_of, (*keys.columns, x))), None)
     if library == "pandas":
         return _pandas(keys, columns, name_of(x))
     if library in ("polars", "pyarrow"):
-        taken, default = keys.named(), str(name_of(x) or _RELEASE)
+        taken, default = keys.column_names(), str(name_of(x) or _RELEASE)
         numbers = _numbers(columns, _RELEASE if default in taken else default)
         if both := sorted(set(taken) & set(numbers)):
             raise ValueError(f"{both[0]!r} names both a column of keys and a release: rename one")
@@ -130,29 +99,17 @@ def result(keys: Keys, columns: Sequence[Column], x: Any) -> Any:
     return {column.name: KeyedReleases(keys.listed, column.array) for column in columns}
 
 
-def library_of(x: Any) -> str | None:
-    """The library of a column or a table; None for arrays and sequences."""
-    library = type(x).__module__.partition(".")[0]
-    return library if library in ("pandas", "polars", "pyarrow") else None
-
-
-def name_of(x: Any) -> Any:
-    """The name of a column, or None."""
-    name = getattr(x, "name", None)
-    return None if callable(name) or name == "" else name
-
-
 def _numbers(columns: Sequence[Column], default: Any) -> dict[Any, NDArray[np.float64]]:
     return {name: array for column in columns for name, array in column.numbers(default).items()}
 
 
-def _pandas(keys: Keys, columns: Sequence[Column], name: Any) -> Any:
+def _pandas(keys: GroupKeys, columns: Sequence[Column], name: Any) -> Any:
     import pandas
 
     if keys.index is not None:
         index = keys.index.rename(keys.names if len(keys.names) > 1 else keys.names[0])
     else:
-        made = list(map(_pandas_level, keys.each_column(), keys.columns, keys.names))
+        made = list(map(_pandas_level, keys.cells(), keys.columns, keys.names))
         index = made[0] if len(made) == 1 else pandas.MultiIndex.from_arrays(made)
     numbers = _numbers(columns, name)
     if len(columns) == 1 and columns[0].name is None and columns[0].array.ndim == 1:
@@ -161,18 +118,19 @@ def _pandas(keys: Keys, columns: Sequence[Column], name: Any) -> Any:
 
 
 def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
-    """Keys with the dtype of their column of labels: of a categorical one, that of the categories."""
+    """Keys with the dtype of their column of labels, unless that is categorical, of floats or of booleans."""
     import pandas
 
     dtype = column.dtype if library_of(column) == "pandas" else None
-    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    if hasattr(dtype, "categories") or getattr(dtype, "kind", "O") in "fb":
+        dtype = None
     try:
-        return pandas.Index(cells, dtype=None if getattr(dtype, "kind", "O") in "fb" else dtype, name=name)
+        return pandas.Index(cells, dtype=dtype, name=name)
     except (TypeError, ValueError, OverflowError):  # public keys of another type
         return pandas.Index(cells, name=name)
 
 
-def _polars(keys: Keys, numbers: dict[str, NDArray[np.float64]]) -> Any:
+def _polars(keys: GroupKeys, numbers: dict[str, NDArray[np.float64]]) -> Any:
     import polars
 
     def series(name: str, cells: list[Any], column: Any) -> Any:
@@ -184,11 +142,11 @@ def _polars(keys: Keys, numbers: dict[str, NDArray[np.float64]]) -> Any:
         except (TypeError, OverflowError, polars.exceptions.PolarsError):  # public keys of another type
             return polars.Series(name, cells)
 
-    made = map(series, keys.named(), keys.each_column(), keys.columns)
+    made = map(series, keys.column_names(), keys.cells(), keys.columns)
     return polars.DataFrame([*made, *(polars.Series(name, array) for name, array in numbers.items())])
 
 
-def _arrow(keys: Keys, numbers: dict[str, NDArray[np.float64]]) -> Any:
+def _arrow(keys: GroupKeys, numbers: dict[str, NDArray[np.float64]]) -> Any:
     import pyarrow
 
     def array(cells: list[Any], column: Any) -> Any:
@@ -199,5 +157,5 @@ def _arrow(keys: Keys, numbers: dict[str, NDArray[np.float64]]) -> Any:
         except (TypeError, OverflowError, pyarrow.ArrowException):  # public keys of another type
             return pyarrow.array(cells)
 
-    made = dict(zip(keys.named(), map(array, keys.each_column(), keys.columns), strict=True))
+    made = dict(zip(keys.column_names(), map(array, keys.cells(), keys.columns), strict=True))
     return pyarrow.table({**made, **{name: pyarrow.array(values) for name, values in numbers.items()}})

@@ -1,4 +1,4 @@
-"""Labels of records and public keys of groups: text, bytes or integers, in one column or several."""
+"""Labels of records and keys of groups: text, bytes or integers, in one column or several."""
 
 from __future__ import annotations
 
@@ -7,55 +7,96 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpfast.groups.keyed import library_of, name_of
+from dpfast import keys
+
+_KEY = "key"  # the name of a column of keys without a name, in tables that need one
 
 
 @dataclass(frozen=True)
-class PublicKeys:
-    """The keys that a user gives.
+class GroupKeys:
+    """The keys of the groups, which are public or released, in the order of the result.
 
     Parameters
     ----------
     listed : list
-        The keys in their order, each as a str, bytes or int, or a tuple of them for several columns.
+        Each key as a str, bytes or int, or a tuple of them for several columns.
+    columns : list of columns
+        The labels of the records.
     names : sequence of str or None
         The names of the columns.
+    table : dpfast.keys.Table
+        The places of the keys.
     index : pandas.Index, optional
         The keys as given, if they were an index of pandas.
     """
 
     listed: list[Any]
+    columns: list[Any]
     names: Sequence[Any]
+    table: keys.Table
     index: Any = None
 
+    @classmethod
+    def of(cls, labels: list[tuple[Any, Any]], given: Any) -> GroupKeys:
+        """Read keys for these columns of labels, whose types are used, not their records.
 
-def public_keys(keys: Any) -> PublicKeys:
-    """Read public keys from a sequence, a column, an index or a table.
+        Parameters
+        ----------
+        labels : list of (name, column)
+            See `label_columns`.
+        given : sequence, column, index or table
+            The keys.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Not a sequence with an order; a key that is not text, bytes or a whole number; keys of unequal lengths or equal
-        keys.
-    """
-    if isinstance(keys, (str, bytes, set, frozenset)) or not isinstance(keys, Iterable):
-        raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {keys!r}")
-    index: Any = keys if library_of(keys) == "pandas" and hasattr(keys, "get_indexer") else None
-    if (table := table_columns(keys)) is not None:
-        rows = list(zip(*(_cells(column) for _, column in table), strict=True))
-        names = [name for name, _ in table]
-    else:
-        rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(keys)]
-        names = [name_of(keys)] if index is None else list(index.names)
-    widths = {len(row) for row in rows} or {len(names)}
-    if len(widths) > 1 or not min(widths):
-        raise ValueError("keys must all have one entry for each column of labels")
-    [width] = widths
-    listed = [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in rows]
-    if len(set(listed)) < len(listed):
-        raise ValueError("keys must differ from each other")
-    return PublicKeys(listed, names if len(names) == width else [None] * width, index)
+        Raises
+        ------
+        TypeError, ValueError
+            Not a sequence with an order; a key that is not text, bytes or a whole number, or that cannot be in its
+            column; keys of unequal lengths, or equal keys.
+        """
+        if isinstance(given, (str, bytes, set, frozenset)) or not isinstance(given, Iterable):
+            raise TypeError(f"keys must be 'private' or a sequence of public keys in their order, not {given!r}")
+        index: Any = given if library_of(given) == "pandas" and hasattr(given, "get_indexer") else None
+        if (table := table_columns(given)) is not None:
+            rows = list(zip(*(_cells(column) for _, column in table), strict=True))
+            names = [name for name, _ in table]
+        else:
+            rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(given)]
+            names = [name_of(given)] if index is None else list(index.names)
+        width = len(labels)
+        if any(len(row) != width for row in rows):
+            raise ValueError(f"each key must have one entry for each column of labels, which are {width}")
+        listed = [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in rows]
+        if len(set(listed)) < len(listed):
+            raise ValueError("keys must differ from each other")
+        named = names if len(names) == width else [None] * width
+        columns = [column for _, column in labels]
+        return cls(
+            listed,
+            columns,
+            [other if name is None else name for (name, _), other in zip(labels, named, strict=True)],
+            keys.public_table(listed, together([_empty(column) for column in columns]), "labels"),
+            index,
+        )
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def places(self) -> NDArray[np.int64]:
+        """The place of each record's label among the keys; -1 for a label that is missing or not a key."""
+        return self.table.find(together(self.columns), "labels")
+
+    def cells(self) -> list[list[Any]]:
+        """The keys of each column."""
+        if len(self.columns) == 1:
+            return [self.listed]
+        return [[key[j] for key in self.listed] for j in range(len(self.columns))]
+
+    def column_names(self) -> list[str]:
+        """A name for each column, also for those without one."""
+        several = len(self.names) > 1
+        return [str(name) if name else f"{_KEY}_{j}" if several else _KEY for j, name in enumerate(self.names)]
 
 
 def label_columns(labels: Any) -> list[tuple[Any, Any]]:
@@ -67,6 +108,11 @@ def label_columns(labels: Any) -> list[tuple[Any, Any]]:
     if isinstance(labels, np.ndarray) and labels.ndim == 2:
         return [(None, column) for column in labels.T]
     return [(name_of(labels), labels)]
+
+
+def together(columns: list[Any]) -> Any:
+    """One column, or a tuple of several."""
+    return columns[0] if len(columns) == 1 else tuple(columns)
 
 
 def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
@@ -81,6 +127,18 @@ def table_columns(table: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def library_of(x: Any) -> str | None:
+    """The library of a column or a table; None for arrays and sequences."""
+    library = type(x).__module__.partition(".")[0]
+    return library if library in ("pandas", "polars", "pyarrow") else None
+
+
+def name_of(x: Any) -> Any:
+    """The name of a column, or None."""
+    name = getattr(x, "name", None)
+    return None if callable(name) or name == "" else name
+
+
 def _are_columns(items: Sequence[Any]) -> bool:
     """Whether the items of a list are columns, which have a type, rather than labels; a tuple always has columns."""
     return isinstance(items, tuple) or (
@@ -88,11 +146,11 @@ def _are_columns(items: Sequence[Any]) -> bool:
     )
 
 
-def lookup(columns: list[Any], listed: list[Any]) -> Any:  # STAND-IN
-    places = {key: i for i, key in enumerate(listed)}
-    cells = [_cells(column) for column in columns]
-    rows = cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
-    return np.array([places.get(row, -1) for row in rows], np.int64)
+def _empty(column: Any) -> Any:
+    """A column of the same type without records."""
+    if not (hasattr(column, "dtype") or library_of(column)):
+        return []
+    return (column.iloc if hasattr(column, "iloc") else column)[:0]
 
 
 def _cells(column: Any) -> list[Any]:

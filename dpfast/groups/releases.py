@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast.groups.draws import Groups, draw
-from dpfast.groups.keyed import Column, Keys, result
-from dpfast.groups.labels import PublicKeys, label_columns, lookup, public_keys, table_columns
-from dpfast.mechanisms import Mechanism, Quantiles
+from dpfast.groups.keyed import Column, result
+from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
+from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import Cost, spending_together
+from dpfast.streaming import Counted
 
 
 @overload
@@ -39,7 +40,7 @@ def by_group(
     *,
     labels: Any = None,
     keys: Any = None,
-    partitions: Any = None,
+    partitions: PartitionSelection | None = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
     rng: RandomSource = None,
@@ -53,7 +54,7 @@ def by_group(
     *,
     labels: Any = None,
     keys: Any = None,
-    partitions: Any = None,
+    partitions: PartitionSelection | None = None,
     offsets: ArrayLike | None = None,
     num_groups: SupportsIndex | None = None,
     rng: RandomSource = None,
@@ -72,7 +73,8 @@ def by_group(
         ``x[column]``.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows; with columns, a data frame or mapping
         Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
-        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group.
+        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,
+        with a label for each of its values: the groups of an SQL engine.
     labels : column of length n, or several of them
         The group of each record, by position, in any order. With `keys`: text, bytes or integers, as an array, a list,
         or a column of pandas, polars or Arrow, also categorical; several columns as a frame, a table, an array of shape
@@ -149,16 +151,24 @@ def by_group(
         raise TypeError("keys are those of labels=: leave out offsets and num_groups")
     if keys is None and count is None and offsets is None and hides_n:
         raise TypeError("num_groups or keys is needed: with neighbors='add-remove' labels are private")
-    named = None if keys is None else _named(labels, public_keys(keys))
+    columns = None if keys is None else label_columns(labels)
+    if selects(keys, partitions, hides_n):
+        named = None
+    else:
+        named = None if columns is None else GroupKeys.of(columns, keys)
     costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
-    with spending_together(costs, of=[job.mechanism for job in jobs]):
+    releasing: list[Mechanism] = [job.mechanism for job in jobs]
+    if partitions is not None:
+        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+    with spending_together(costs, of=releasing):
         records = [job.records(x) for job in jobs]
-        n = len(records[0])
-        if any(len(values) != n for values in records):
+        n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
+        if any(other != n for other in others):
             raise ValueError("the columns of x must have equal lengths")
+        if columns is not None and partitions is not None:
+            named = GroupKeys.of(columns, rows(partitions(together(columns), rng=rng, workers=threads).keys))
         if named is not None:
-            codes = lookup(named.columns, named.listed)
-            groups = Groups(len(named.listed), _for_each(codes, n), sparse=not hides_n)
+            groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
         elif offsets is not None:
             ends = _offsets(offsets, n, count)
             groups = Groups(len(ends) - 1, offsets=ends)
@@ -168,8 +178,8 @@ def by_group(
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
-    columns = [Column(job.name, array, job.parts(array.shape[1:], x)) for job, array in zip(jobs, arrays, strict=True)]
-    return result(named, columns, x)
+    made = [Column(job.name, array, job.parts(array.shape[1:], x)) for job, array in zip(jobs, arrays, strict=True)]
+    return result(named, made, x)
 
 
 @dataclass(frozen=True)
@@ -198,9 +208,11 @@ class _Job:
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
-    def records(self, x: Any) -> NDArray[Any]:
-        """The records of the mechanism in x, in an array of numbers."""
+    def records(self, x: Any) -> NDArray[Any] | Counted:
+        """The records of the mechanism in x, in an array of numbers, or counted."""
         name, column = ("x", x) if self.column is None else (f"x[{self.column!r}]", x[self.column])
+        if isinstance(column, Counted):
+            return column
         values = _containers.numbers(name, column, dimensions=self.mechanism.dimensions)
         if values.ndim not in (1, 2):
             raise ValueError(
@@ -236,13 +248,23 @@ def _jobs(mechanism: Any) -> list[_Job]:
     return jobs
 
 
-def _named(labels: Any, public: PublicKeys) -> Keys:
-    """The keys with the names of the columns of labels."""
-    columns = label_columns(labels)
-    if len(columns) != len(public.names):
-        raise ValueError(f"keys must have {len(columns)} entries each, one for each column of labels")
-    names = [ours if name is None else name for (name, _), ours in zip(columns, public.names, strict=True)]
-    return Keys(public.listed, [column for _, column in columns], names, public.index)
+def selects(keys: Any, partitions: Any, hides_n: bool) -> bool:
+    """Whether the keys are to be selected by `partitions`, after a check of both."""
+    private = isinstance(keys, str) and keys == "private"
+    if private != (partitions is not None):
+        raise TypeError("keys='private' and partitions=, the selection of the keys, must be given together")
+    if not private:
+        return False
+    if not isinstance(partitions, PartitionSelection):
+        raise TypeError(f"partitions must be a dpfast.PartitionSelection, not {type(partitions).__name__}")
+    if not (hides_n and partitions.hides_n):
+        raise ValueError("keys='private' needs neighbors='add-remove', of the mechanism and of partitions")
+    return True
+
+
+def rows(released: Any) -> Any:
+    """Released keys, as tuples for several columns."""
+    return list(zip(*(cells.tolist() for cells in released), strict=True)) if isinstance(released, tuple) else released
 
 
 def _for_each(codes: NDArray[np.int64], n: int) -> NDArray[np.int64]:

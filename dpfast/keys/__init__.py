@@ -8,7 +8,19 @@ or the same bytes: tables compare whole keys, not hashes.
 """
 
 from dpfast.keys.columns import Column, Part, Several, column_of
-from dpfast.keys.counts import KeyCounts
-from dpfast.keys.table import Keys, Table, lookup, read
+from dpfast.keys.counts import KeyCounts, Sorted
+from dpfast.keys.table import Keys, Table, lookup, public_table, read
 
-__all__ = ["Column", "KeyCounts", "Keys", "Part", "Several", "Table", "column_of", "lookup", "read"]
+__all__ = [
+    "Column",
+    "KeyCounts",
+    "Keys",
+    "Part",
+    "Several",
+    "Sorted",
+    "Table",
+    "column_of",
+    "lookup",
+    "public_table",
+    "read",
+]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +95,9 @@ class Column:
     dtype: np.dtype[Any]
     parts: tuple[Part, ...]
 
-    @property
-    def n(self) -> int:
-        """The number of records."""
+    ndim: ClassVar[int] = 1
+
+    def __len__(self) -> int:
         return sum(part.n for part in self.parts)
 
 
@@ -107,13 +107,13 @@ class Several:
 
     columns: tuple[Column, ...]
 
-    @property
-    def n(self) -> int:
-        """The number of records."""
-        return self.columns[0].n
+    ndim: ClassVar[int] = 1
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
 
 
-_OBJECT = np.dtype(object)
+OBJECT = np.dtype(object)
 
 
 def column_of(x: Any, name: str = "keys") -> Column | Several:
@@ -127,6 +127,10 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
         of int64. In lists and columns of objects integers, text and bytes are different keys, and an integral float is
         an integer; anything else is missing.
 
+    Notes
+    -----
+    A tuple is a tuple of columns if all its entries are lists or arrays, else a list of keys.
+
     Raises
     ------
     TypeError, ValueError
@@ -139,8 +143,8 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
         raise ValueError(f"{name} must have at least one column")
     if len(columns) == 1:
         return columns[0]
-    if len({column.n for column in columns}) > 1:
-        raise ValueError(f"the columns of {name} must be equally long, not {', '.join(str(c.n) for c in columns)}")
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(f"the columns of {name} must be equally long")
     return Several(tuple(columns))
 
 
@@ -151,7 +155,7 @@ def _columns(x: Any, name: str) -> list[Column] | None:
         if x.ndim not in (1, 2):
             raise ValueError(f"{name} must have one or two dimensions, not {x.ndim}")
         return [_column(x[:, j], name) for j in range(x.shape[1])] if x.ndim == 2 else None
-    if isinstance(x, tuple):
+    if isinstance(x, tuple) and x and all(map(_is_column, x)):
         return [_column(column, name) for column in x]
     if library == "polars" and hasattr(x, "get_columns"):
         return [_column(column, name) for column in x.get_columns()]
@@ -160,6 +164,14 @@ def _columns(x: Any, name: str) -> list[Column] | None:
     if library == "pandas" and getattr(x, "ndim", 1) == 2:
         return [_column(x.iloc[:, j], name) for j in range(x.shape[1])]
     return None
+
+
+def _is_column(x: Any) -> bool:
+    """Whether an entry of a tuple is a column, rather than a key."""
+    return (
+        _containers.is_sequence(x)
+        or getattr(x, "ndim", 1 if hasattr(x, "__arrow_c_array__") or hasattr(x, "__arrow_c_stream__") else 0) == 1
+    )
 
 
 def _column(x: Any, name: str) -> Column:
@@ -181,7 +193,7 @@ def _column(x: Any, name: str) -> Column:
 
 
 def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_bytes) -> Column:
-    return Column("objects" if encode is cell_bytes else "text", _OBJECT, (Cells(cells, encode),))
+    return Column("objects" if encode is cell_bytes else "text", OBJECT, (Cells(cells, encode),))
 
 
 def _from_numpy(array: NDArray[Any], name: str) -> Column:
@@ -204,7 +216,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
         plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         records = plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
         part = Fixed(records, "padded" if kind == "S" else "ucs4", missing)
-        return Column("bytes" if kind == "S" else "text", _OBJECT, (part,))
+        return Column("bytes" if kind == "S" else "text", OBJECT, (part,))
     raise _refused(name, _containers.name_of(array.dtype))
 
 
@@ -239,6 +251,8 @@ def _from_pandas(x: Any, name: str) -> Column:
     if isinstance(dtype, np.dtype):
         return _from_numpy(x.to_numpy(), name)
     if hasattr(array, "categories"):
+        if not len(array.categories):  # then their dtype is a guess of pandas
+            return _unknown(len(array))
         return _coded(np.asarray(array.codes, dtype=np.int64), _column(array.categories, name))
     if hasattr(dtype, "storage"):  # text
         if dtype.storage == "pyarrow":
@@ -253,6 +267,11 @@ def _from_pandas(x: Any, name: str) -> Column:
     if dtype.kind == "f":
         return _integral(array.to_numpy(dtype=np.float64, na_value=np.nan), missing)
     raise _refused(name, f"dtype {dtype.name}")
+
+
+def _unknown(n: int) -> Column:
+    """A column whose type says nothing about its keys, all of which are missing."""
+    return Column("", OBJECT, (Cells([None] * n, cell_bytes),))
 
 
 def _coded(places: NDArray[np.int64], values: Column) -> Column:
@@ -290,7 +309,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
         return _coded(np.asarray(places), _from_arrow(x.dictionary, name))
     missing = _mask(x.is_null().to_numpy(zero_copy_only=False)) if x.null_count else None
     if kind == "null":
-        return Column("", _OBJECT, (Cells([None] * len(x), cell_bytes),))
+        return _unknown(len(x))
     if kind in _ARROW_INTEGERS:
         return _integers((x.fill_null(0) if missing is not None else x).to_numpy(), missing)
     if kind == "bool":
@@ -308,7 +327,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
         else:
             ends = np.frombuffer(offsets, width, len(x) + 1, x.offset * np.dtype(width).itemsize)
         spans = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        return Column(what, _OBJECT, (Offsets(ends, spans, missing),))
+        return Column(what, OBJECT, (Offsets(ends, spans, missing),))
     if kind.startswith("fixed_size_binary"):
         return _from_arrow_chunk(x.cast("binary"), name)
     raise _refused(name, f"Arrow's {kind}")

@@ -50,8 +50,8 @@ class Runs:
                         values = values[part.missing[start : start + _BLOCK] == 0]
                     self.add(*np.unique(values, return_counts=True))
             elif isinstance(part, Coded):
-                places = part.places[(part.places >= 0) & (part.places < part.values.n)]
-                self.add_counted(part.values, np.bincount(places, minlength=part.values.n))
+                places = part.places[(part.places >= 0) & (part.places < len(part.values))]
+                self.add_counted(part.values, np.bincount(places, minlength=len(part.values)))
 
     def add_counted(self, column: Column, counts: Codes) -> None:
         """Add counts of the entries of a column."""
@@ -128,9 +128,12 @@ class KeyCounts:
 
     def add(self, column: Any) -> None:
         """Count the records of a column, or of several; missing keys are left out."""
-        read = column_of(column)
-        if not (isinstance(read, Column) and not read.kind):
-            self._fitting(read).count(read)
+        self.add_column(column_of(column))
+
+    def add_column(self, column: Column | Several) -> None:
+        """Count the records of a column that has been read."""
+        if not isinstance(column, Column) or column.kind:
+            self._fitting(column).count(column)
 
     def add_counted(self, column: Column | Several, counts: Codes) -> None:
         """Add nonnegative counts of the keys of a column."""
@@ -143,7 +146,10 @@ class KeyCounts:
 
     def _fitting(self, column: Column | Several) -> Any:
         if isinstance(self._store, Runs):
-            fitting(self._store.single, column)
+            fitted: Any = fitting(self._store.single, column)
+            if fitted is not self._store.single:  # objects
+                fitted.add_counted(self._store.column(), self._store.counts())
+                self._store = fitted
         elif self._store is None and isinstance(column, Column) and column.kind in INTEGERS:
             self._store = Runs(column.kind, column.dtype)
         else:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
 from dpfast.keys.cells import cell_bytes, cell_of, text_of
-from dpfast.keys.columns import Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
+from dpfast.keys.columns import OBJECT, Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
 
 Codes = NDArray[np.int64]
 Keys = NDArray[Any] | tuple[NDArray[Any], ...]
@@ -34,13 +34,15 @@ class Single:
 
     def codes(self, column: Column, *, insert: bool) -> Codes:
         """The code of each record; a key that is not in the table is added if `insert`, else -1."""
+        if self.kind == "objects":
+            column = as_objects(column)
         found = [self._part(part, insert) for part in column.parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _part(self, part: Part, insert: bool) -> Codes:
         if isinstance(part, Coded):
             values = np.append(self.codes(part.values, insert=insert), -1)
-            return values[np.where((part.places < 0) | (part.places >= part.values.n), -1, part.places)]
+            return values[np.where((part.places < 0) | (part.places >= len(part.values)), -1, part.places)]
         out = np.empty(part.n, np.int64)
         if isinstance(part, Numbers):
             self._integers.group(part.values, part.missing, out, insert)
@@ -61,10 +63,12 @@ class Single:
 
     def count(self, column: Column) -> None:
         """Add the records of a column to `counts`, and their keys to the table."""
+        if self.kind == "objects":
+            column = as_objects(column)
         for part in column.parts:
             if isinstance(part, Coded):
-                places = part.places[(part.places >= 0) & (part.places < part.values.n)]
-                self.add_counted(part.values, np.bincount(places, minlength=part.values.n))
+                places = part.places[(part.places >= 0) & (part.places < len(part.values))]
+                self.add_counted(part.values, np.bincount(places, minlength=len(part.values)))
             elif not isinstance(part, Numbers):
                 self._grouped(part, None, True)
 
@@ -115,7 +119,7 @@ class Single:
             return self.integers(self._integers.keys()[codes])
         ends, data = self._spans.keys()
         starts, stops, raw = np.append(0, ends)[codes].tolist(), ends[codes].tolist(), data.tobytes()
-        decode: Callable[[bytes], Any] = {"text": text_of, "bytes": bytes, "objects": cell_of}.get(self.kind, bytes)
+        decode: Callable[[bytes], Any] = {"text": text_of, "objects": cell_of}.get(self.kind, bytes)
         made = np.empty(len(starts), object)
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             made[i] = decode(raw[start:stop])
@@ -130,6 +134,21 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
     starts = np.append(True, ~equal)[: len(places)]
     tied = ~(starts & np.append(~equal, True)[: len(places)])
     return places[tied], np.cumsum(starts)[tied]
+
+
+def cells_of(column: Column) -> list[Any]:
+    """The keys of a column as integers, text and bytes of Python, None for a missing one."""
+    single = Single(column.kind or "objects", column.dtype)
+    codes = single.codes(column, insert=True)
+    cells = [*single.values(np.arange(len(single))).tolist(), None]
+    return [cells[code] for code in codes.tolist()]
+
+
+def as_objects(column: Column) -> Column:
+    """A column of any kind as one of objects."""
+    if column.kind in ("objects", ""):
+        return column
+    return Column("objects", OBJECT, (Cells(cells_of(column), cell_bytes),))
 
 
 class Multiple:
@@ -198,8 +217,7 @@ class Multiple:
 class Table:
     """A code for each distinct key of the columns that it reads: 0, 1, 2, ... by first appearance. PRIVATE.
 
-    The first column determines the kind of the keys; later ones must have the same. Memory is that of the distinct
-    keys.
+    Columns of different kinds make the keys objects. Memory is that of the distinct keys.
 
     Examples
     --------
@@ -229,13 +247,13 @@ class Table:
         """The code of each record, -1 for a missing key; new keys get the next codes."""
         return self._codes(column_of(column), insert=True)
 
-    def find(self, column: Any) -> Codes:
+    def find(self, column: Any, name: str = "keys") -> Codes:
         """The code of each record, -1 for a key that is missing or not in the table."""
-        return self._codes(column_of(column), insert=False)
+        return self._codes(column_of(column, name), insert=False)
 
     def _codes(self, column: Column | Several, *, insert: bool) -> Codes:
         if isinstance(column, Column) and not column.kind:
-            return np.full(column.n, -1)
+            return np.full(len(column), -1)
         store: Any = fitting(self._store, column)
         self._store = store
         codes: Codes = store.codes(column, insert=insert)
@@ -266,8 +284,8 @@ def fitting(store: Single | Multiple | None, column: Column | Several) -> Single
             return Multiple([_single(None, part) for part in column.columns])
         if not isinstance(store, Multiple) or len(store.singles) != len(column.columns):
             raise TypeError(f"keys must have the same columns in all chunks, not {len(column.columns)} in one of them")
-        for single, part in zip(store.singles, column.columns, strict=True):
-            _single(single, part)
+        pairs = zip(store.singles, column.columns, strict=True)
+        store.singles = tuple(_single(single, part) for single, part in pairs)
         return store
     if isinstance(store, Multiple):
         raise TypeError("keys must have the same columns in all chunks, not a single one in one of them")
@@ -277,10 +295,12 @@ def fitting(store: Single | Multiple | None, column: Column | Several) -> Single
 def _single(store: Single | None, column: Column) -> Single:
     if store is None:
         return Single(column.kind or "objects", column.dtype)
-    if column.kind and column.kind != store.kind:
-        raise TypeError(f"keys must be of one kind, not {store.kind} and {column.kind}")
-    if column.kind:
+    if column.kind == store.kind:
         store.dtype = np.result_type(store.dtype, column.dtype)
+    elif column.kind and store.kind != "objects":
+        made = Single("objects", OBJECT)
+        made.add_counted(store.column(), np.append(store.counts(), np.zeros(len(store), np.int64))[: len(store)])
+        return made  # with the same codes
     return store
 
 
@@ -342,6 +362,15 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
     array([ 1, -1,  0, -1])
     """
     records = column_of(column, name)
+    return _table_of(public_keys, records, name)._codes(records, insert=False)
+
+
+def public_table(public_keys: Any, column: Any, name: str = "keys") -> Table:
+    """The table of public keys, their places being the codes, for columns of the same type as a given one: `lookup`."""
+    return _table_of(public_keys, column_of(column, name), name)
+
+
+def _table_of(public_keys: Any, records: Column | Several, name: str) -> Table:
     columns = records.columns if isinstance(records, Several) else (records,)
     wanted = _public_columns(public_keys, [part.kind for part in columns], name)
     table = Table()
@@ -350,7 +379,7 @@ def lookup(column: Any, public_keys: Any, name: str = "keys") -> Codes:
         raise ValueError(f"the public {name} must not be missing")
     if len(table) < len(found):
         raise ValueError(f"the public {name} must be distinct")
-    return table._codes(records, insert=False)
+    return table
 
 
 def _public_columns(public_keys: Any, kinds: list[str], name: str) -> tuple[Column, ...]:
@@ -387,11 +416,9 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
     """A column of public keys as one of another kind."""
     if column.kind == kind or not kind:
         return column
-    single = Single(column.kind or "objects", column.dtype)
-    codes = single.codes(column, insert=True)
-    cells = single.values(codes).tolist()
+    cells = cells_of(column)
     if kind == "objects":
-        return column_of(cells, name)  # type: ignore[return-value]
+        return Column(kind, OBJECT, (Cells(cells, cell_bytes),))
     types = {"text": str, "bytes": bytes}.get(kind, int)
     if not all(isinstance(cell, types) for cell in cells):
         raise TypeError(f"the public {name} must be {kind}, like the column")
@@ -401,5 +428,4 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
         raise ValueError(f"the public {name} must be in the range of the column's integers")
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
-    prefix = 1 if column.kind == "objects" else 0
-    return Column(kind, np.dtype(object), (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[prefix:]),))
+    return Column(kind, OBJECT, (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))

@@ -8,6 +8,7 @@ from dpfast.mechanisms.intervals import Estimate
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
+from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partitions
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.selection import Selection, select
@@ -24,6 +25,8 @@ __all__ = [
     "Mechanism",
     "NoisyProducts",
     "NoisySums",
+    "PartitionSelection",
+    "Partitions",
     "Quantiles",
     "SecondMoments",
     "Selection",
@@ -33,5 +36,6 @@ __all__ = [
     "covariance",
     "interval",
     "m_estimate",
+    "partitions",
     "select",
 ]

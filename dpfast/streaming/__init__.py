@@ -8,6 +8,7 @@ A mechanism uses one of a few *readings* of the data, whose summary determines i
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
 - `Codes`: the grid code of every record, for a law that needs all of them;
 - `Values`: the records themselves, for a law that reads the array; in a stream the values of their codes;
+- `KeyReading`: the number of records of each distinct key;
 - `Columns`: one of these for each column;
 - `RowSums`: exact sums, by column, of the codes of rows in a public domain (`dpfast.domains`);
 - `RowProducts`: exact sums of the products of the codes in each row;
@@ -25,7 +26,8 @@ the same generator.
 from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
-from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks
+from dpfast.streaming.keyed import KeyReading
+from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
@@ -42,6 +44,7 @@ __all__ = [
     "Counted",
     "Counts",
     "Integers",
+    "KeyReading",
     "Labelled",
     "LabelledProducts",
     "Order",
@@ -61,5 +64,6 @@ __all__ = [
     "check_labels_given",
     "columns_between",
     "labelled_or_chunks",
+    "names_of_columns",
     "shares",
 ]

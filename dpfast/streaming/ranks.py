@@ -209,7 +209,7 @@ class Ranks(Reading):
         *,
         sums: bool = False,
     ) -> None:
-        self._grid, self._wanted, self._finish, self._sums = grid, wanted, finish, sums
+        self._grid, self.wanted, self._finish, self.sums = grid, wanted, finish, sums
         self._bits = (grid.size - 1).bit_length()
         self.passes = -(-self._bits // _DIGIT)
         self._looked: list[_Cells] = []
@@ -233,8 +233,8 @@ class Ranks(Reading):
         return self._level.shift - self._shift(len(self._looked) + 1)
 
     def of(self, values: Array, threads: int = 1) -> Any:
-        stretches = self._wanted(len(values)) if len(values) else []
-        return self._finish(Selected.of(values, stretches, self._grid, sums=self._sums, threads=threads))
+        stretches = self.wanted(len(values)) if len(values) else []
+        return self._finish(Selected.of(values, stretches, self._grid, sums=self.sums, threads=threads))
 
     def records(self, x: Any) -> Array:
         return _containers.vector("x", x)
@@ -307,7 +307,7 @@ class Ranks(Reading):
 
     def advance(self, n: int) -> None:
         self._expect(n)
-        self._look_into(_Cells.of(self._level, _Stretches.of(self._wanted(n), n)), n)
+        self._look_into(_Cells.of(self._level, _Stretches.of(self.wanted(n), n)), n)
 
     def _expect(self, n: int) -> None:
         if not self._looked:
@@ -333,7 +333,7 @@ class Ranks(Reading):
         self._copied.append(_Copied(starts[few], befores[few], expected[few], 1 << level.shift))
         tally = _Tally((int(np.count_nonzero(~few)), 1 << width))
         self._level = _Level(level.shift - width, starts[~few], befores[~few], expected[~few], tally)
-        if self._sums and len(self._looked) == self.passes - 1:
+        if self.sums and len(self._looked) == self.passes - 1:
             self._gap = _Gap.of(self._known(), n)
 
     def _known(self) -> tuple[Integers, ...]:
@@ -374,7 +374,7 @@ class Ranks(Reading):
             self._expect(n)
             most = self._level.tally.size
             held = _Cells(*(read_array(part, most) for part in read_items(cells, 3)))
-            held.check(self._level, _Stretches.of(self._wanted(n), n))
+            held.check(self._level, _Stretches.of(self.wanted(n), n))
             digits = 1 << self._width()
             tables = np.count_nonzero(held.expected > digits)
             last = len(self._looked) + 1 == earlier

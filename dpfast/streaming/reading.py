@@ -99,7 +99,7 @@ class Sums(Reading):
     """The exact sum of the codes, and with `squares` the sum of their squares. It holds two integers."""
 
     def __init__(self, grid: Grid, *, squares: bool) -> None:
-        self._grid, self._squares = grid, squares
+        self._grid, self.squares = grid, squares
         self._total = self._total_squares = 0
 
     def records(self, x: Any) -> Array:
@@ -107,16 +107,14 @@ class Sums(Reading):
 
     def add(self, values: Array, threads: int) -> None:
         grid = self._grid
-        total, squares = _select.moments(
-            values, first=grid.first, squares=self._squares, **grid.kernel, workers=threads
-        )
+        total, squares = _select.moments(values, first=grid.first, squares=self.squares, **grid.kernel, workers=threads)
         self._total += total
         self._total_squares += squares
 
     def add_counted(self, values: Array, counts: Integers) -> int:
         codes = self._grid.encode(values)
         self._total += weighted_sum(codes, counts)
-        if self._squares:
+        if self.squares:
             high, low = codes >> 26, codes & (2**26 - 1)
             self._total_squares += weighted_sum(high * high, counts) << 52
             self._total_squares += weighted_sum(high * low, counts) << 27

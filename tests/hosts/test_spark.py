@@ -1,8 +1,10 @@
-"""The Spark example: a release of a column equals that of the same records in one array."""
+"""`dpfast.spark` on a local Spark, classic and Connect: releases equal those of the same records in memory."""
 
-import importlib.util
+import datetime
+import decimal
 import os
 import shutil
+import socket
 import sys
 import warnings
 from pathlib import Path
@@ -11,98 +13,334 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.statistics import Huber, Mean, Median, TrimmedMean
+import dpfast.spark
+from dpfast.densities import PerturbedHistogram
+from dpfast.regression import Descent
+from dpfast.spark import counting
+from dpfast.spark.frames import Chosen
+from dpfast.statistics import Huber, InterquartileRange, Mean, Median, TrimmedMean, Variance
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("pandas")
+pandas = pytest.importorskip("pandas")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the libraries among themselves
-    pytest.importorskip("pyspark.sql.functions")
+    pyspark = pytest.importorskip("pyspark.sql")
+    connect = pytest.importorskip("pyspark.sql.connect.session")
 if not (shutil.which("java") or "JAVA_HOME" in os.environ):
-    pytest.skip("Spark needs Java", allow_module_level=True)
+    pytest.skip("Spark needs Java 17", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore:::pyspark", "ignore:PySpark", "ignore::ResourceWarning")
-
-FILE = Path(__file__).parents[2] / "examples" / "spark.py"
-_spec = importlib.util.spec_from_file_location("spark", FILE)
-spark = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(spark)
 
 PCG = np.random.PCG64
 GRID = dpf.Grid(-10, 100)
+COARSE = dpf.Grid(-10, 100, step=0.5)
 WIDE = dpf.Grid(-(2.0**20), 2.0**20, step=2.0**-30)
 RECORDS = np.random.default_rng(0).normal(30, 8, 500)
+RECORDS[::9] = np.nan
+LABELS = np.random.default_rng(1).choice(["a", "b", "c"], 500).tolist()
+LABELS[::7] = [None] * len(LABELS[::7])
+NUMBERS = np.random.default_rng(2).integers(0, 3, 500)
 
 
 @pytest.fixture(scope="module")
-def session():
-    """Two threads, whose Python workers import this dpfast."""
+def classic():
+    """A session of two threads, whose Python workers import this dpfast, and which serves Spark Connect."""
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        port = found.getsockname()[1]
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("PYTHONPATH", str(Path(dpf.__file__).parents[1]))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setattr(spark, "MERGERS", 2)
-        builder = spark.SparkSession.builder.master("local[2]")
-        settings = {"spark.ui.enabled": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
-        started = builder.config(map=settings).getOrCreate()
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "3",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.port": str(port),
+        }
+        started = pyspark.SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        started.connect_port = port
         yield started
         started.stop()
+
+
+@pytest.fixture(scope="module", params=["classic", "connect"])
+def session(request, classic):
+    if request.param == "classic":
+        yield classic
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        remote = connect.SparkSession.builder.remote(f"sc://localhost:{classic.connect_port}").create()
+        yield remote
+        remote.stop()
+
+
+@pytest.fixture(scope="module")
+def frame(session):
+    return framed(session, a=RECORDS, b=RECORDS[::-1], label=pa.array(LABELS), number=NUMBERS)
 
 
 def framed(session, partitions=3, **columns):
     return session.createDataFrame(pa.table(columns)).repartition(partitions)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0),
-        dpf.InverseSensitivity(TrimmedMean(0.1), grid=GRID, epsilon=1.0),
-        dpf.InverseSensitivity(Huber(2.0), grid=GRID, epsilon=1.0),
-        dpf.SmoothSensitivity(Median(), grid=WIDE, epsilon=2.0),
-    ],
-    ids=lambda m: type(m).__name__,
-)
-def test_a_release_is_that_of_one_array(session, mechanism):
-    frame = framed(session, a=RECORDS)
-    assert spark.release(mechanism, frame, "a", rng=PCG(1)) == mechanism(RECORDS, rng=PCG(1))
+MECHANISMS = [
+    (dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0), True),
+    (dpf.GlobalSensitivity(Variance(), grid=WIDE, epsilon=1.0), True),
+    (dpf.GlobalSensitivity(Mean(), grid=GRID.with_missing("drop"), epsilon=1.0, neighbors="add-remove"), True),
+    (dpf.InverseSensitivity(Median(), grid=GRID.with_missing(70), epsilon=1.0), True),
+    (dpf.InverseSensitivity(TrimmedMean(0.1), grid=GRID, epsilon=5.0), True),
+    (dpf.InverseSensitivity(InterquartileRange(), grid=COARSE, epsilon=1.0), True),
+    (dpf.SmoothSensitivity(Median(), grid=WIDE, epsilon=2.0), True),
+    (dpf.Quantiles([0.1, 0.5, 0.9], grid=GRID, epsilon=2.0), True),
+    (PerturbedHistogram(5, grid=COARSE, epsilon=1.0), True),
+    (PerturbedHistogram(5, grid=GRID, epsilon=1.0), False),
+    (dpf.InverseSensitivity(Huber(2.0), grid=GRID, epsilon=1.0), False),
+    (dpf.InverseSensitivity(Median(), grid=dpf.FloatGrid(), epsilon=1.0), False),
+]
 
 
-def test_nulls_are_missing_and_integers_are_numbers(session):
-    mechanism = dpf.InverseSensitivity(Median(), grid=dpf.Grid(0, 100, missing=90), epsilon=5.0)
-    column = pa.array([None, 3, None, 50, None] * 20, pa.int32())
-    holes = [90.0, 3.0, 90.0, 50.0, 90.0] * 20
-    for name, kind in (("a", pa.int32()), ("b", pa.float32())):
-        frame = framed(session, **{name: column.cast(kind)})
-        assert spark.release(mechanism, frame, name, rng=PCG(1)) == mechanism(holes, rng=PCG(1))
+@pytest.mark.parametrize(("mechanism", "counted"), MECHANISMS, ids=lambda m: type(m).__name__)
+def test_a_release_is_that_of_one_array(frame, mechanism, counted):
+    assert counting.counted(mechanism, Chosen.of(frame, "a")) == counted
+    released, expected = dpfast.spark.release(mechanism, frame, "a", rng=PCG(1)), mechanism(RECORDS, rng=PCG(1))
+    assert np.array_equal(getattr(released, "counts", released), getattr(expected, "counts", expected))
 
 
-def test_several_columns(session):
-    mechanism = dpf.NestedBoxes(grid=GRID, epsilon=2.0)
-    frame = framed(session, a=RECORDS, b=RECORDS[::-1], other=np.zeros(500))
-    here = mechanism(np.stack([RECORDS[::-1], RECORDS], axis=1), rng=PCG(1))
-    np.testing.assert_array_equal(spark.release(mechanism, frame, ["b", "a"], rng=PCG(1)), here)
+@pytest.mark.parametrize("few", [0, 2**20])
+@pytest.mark.parametrize("statistic", [Median(), TrimmedMean(0.25)], ids=str)
+def test_cells_of_codes_are_refined(classic, monkeypatch, few, statistic):
+    """For records in one cell, in far cells, at the ends, and all alike; by one more digit of the code or several."""
+    monkeypatch.setattr(counting, "_FEW", few)
+    mechanism = dpf.InverseSensitivity(statistic, grid=WIDE, epsilon=3.0)
+    near = 5 + np.random.default_rng(3).integers(0, 50, 60) * 2.0**-30
+    far = np.random.default_rng(4).normal(0, 1e6, 60)
+    for values in (near, far, np.full(9, 7.0), np.array([-np.inf] * 30 + [np.inf] * 31), np.concatenate([near, far])):
+        released = dpfast.spark.release(mechanism, framed(classic, a=values), "a", size=3, rng=PCG(1))
+        assert np.array_equal(released, mechanism.release(values, size=3, rng=PCG(1)))
 
 
-def test_partitions_without_records_and_none_at_all(session):
-    mechanism = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0)
-    frame = framed(session, partitions=20, a=RECORDS[:3])
-    assert spark.release(mechanism, frame, "a", rng=PCG(1)) == mechanism(RECORDS[:3], rng=PCG(1))
-    with pytest.raises(ValueError, match="x is empty"):
-        spark.release(mechanism, frame.limit(0), "a")
+def test_codes_are_those_of_the_grid(classic):
+    """The SQL of a code, at ties, ends and doubles of all sizes; nulls, integers, floats and booleans."""
+    from dpfast.spark.frames import code
+
+    words = np.random.default_rng(5).integers(-(2**63), 2**63, 400)
+    for grid in (GRID, COARSE.with_missing(3), WIDE, dpf.Grid(2.0**-1060, 2.0**-1050), dpf.Grid(-1e300, 1e300)):
+        points = grid.decode(np.random.default_rng(6).integers(0, grid.size, 50))
+        ties = points + grid.step / 2
+        values = np.concatenate(
+            [words.view(np.float64), words % 100 - 20.0, points, ties, [np.inf, -np.inf, np.nan, -0.0]]
+        )
+        frame = framed(classic, 1, x=pa.array(values, from_pandas=True))
+        codes = frame.selectExpr(f"{code(grid, 'x')} AS code").toArrow().column("code").to_numpy()
+        assert np.array_equal(codes, grid.encode(values))
+    table = pa.table({"x`y": [True, False, None], "z": pa.array([5, -3, None], pa.int8())})
+    codes = classic.createDataFrame(table).selectExpr(code(COARSE, "x`y"), code(COARSE, "z")).toArrow().to_pydict()
+    assert list(codes.values()) == [[22, 20, 0], [30, 14, 0]]
 
 
-def test_a_release_is_charged(session):
-    mechanism, frame = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0), framed(session, a=RECORDS)
-    with dpf.Ledger(1.5) as ledger:
-        spark.release(mechanism, frame, "a")
+def test_sums_of_large_codes_are_exact(classic):
+    grid = dpf.Grid(0, 2.0**52 - 1, step=1)
+    values = np.array([2.0**52 - 1] * 300 + [2.0**51 + 12345.0] * 7)
+    mechanism = dpf.GlobalSensitivity(Variance(), grid=grid, epsilon=1.0)
+    total, squares = sum(map(int, values)), sum(int(value) ** 2 for value in values)
+    assert counting.summary(mechanism, Chosen.of(framed(classic, a=values), "a")) == (307, total, squares)
+
+
+def test_rows_and_labels(frame):
+    X = np.stack([RECORDS[::-1], RECORDS], axis=1)
+    boxes = dpf.NestedBoxes(grid=GRID, epsilon=2.0)
+    np.testing.assert_array_equal(dpfast.spark.release(boxes, frame, ["b", "a"], rng=PCG(1)), boxes(X, rng=PCG(1)))
+    domain, labels = dpf.domains.Ball(100.0), dpf.domains.Ball(5.0)
+    moments = dpf.RegressionMoments(domain=domain, labels=labels, epsilon=1.0, delta=1e-6)
+    expected = moments((X, NUMBERS), rng=PCG(1))
+    for given in ({"columns": ["b", "a"], "y": "number"}, {"columns": ["b", "a", "number"]}):
+        assert np.array_equal(dpfast.spark.release(moments, frame, **given, rng=PCG(1)), expected)
+
+
+def test_a_logistic_regression(session):
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-1, 1, (2000, 2))
+    y = (rng.random(2000) < 1 / (1 + np.exp(-X @ [3.0, -1.0]))).astype(float)
+    frame = framed(session, u=X[:, 0], v=X[:, 1], y=y).persist()
+    options = {"n": 2000, "d": 2, "domain": dpf.domains.Ball(1.5), "privacy": dpf.Privacy(2.0, 1e-6), "steps": 3}
+    here, there = Descent("logistic", **options), Descent("logistic", **options)
+    while there.mechanism is not None:
+        seed = there.done
+        there.advance(dpfast.spark.release(there.mechanism, frame, ["u", "v"], y="y", mergers=2, rng=PCG(seed)))
+        here.advance(here.mechanism((X, y), rng=PCG(seed)))
+    assert np.array_equal(there.result.coefficients, here.result.coefficients)
+
+
+def test_partitions_without_records_and_none_at_all(classic):
+    frame = framed(classic, partitions=20, a=RECORDS[1:4])
+    for mechanism in (MECHANISMS[0][0], MECHANISMS[3][0], MECHANISMS[10][0]):
+        assert dpfast.spark.release(mechanism, frame, "a", rng=PCG(1)) == mechanism(RECORDS[1:4], rng=PCG(1))
+        with pytest.raises(ValueError, match="x is empty"):
+            dpfast.spark.release(mechanism, frame.limit(0), "a")
+    hidden = MECHANISMS[2][0]
+    assert dpfast.spark.release(hidden, frame.limit(0), "a", rng=PCG(1)) == hidden([], rng=PCG(1))
+
+
+def test_a_frame_that_changes_is_refused(classic):
+    def shorter_and_shorter(_):
+        import time
+
+        rows = int(2.0**40 - 1e3 * time.time()) % 2**20 + 1  # fewer every millisecond
+        yield pa.record_batch({"a": np.arange(rows) / 2.0**14})
+
+    changing = classic.range(1, numPartitions=1).mapInArrow(shorter_and_shorter, "a double")
+    with pytest.raises(ValueError, match="the frame had different records in two passes: persist it"):
+        dpfast.spark.release(MECHANISMS[3][0], changing, "a")
+
+
+BY_GROUP = [
+    MECHANISMS[0][0],
+    MECHANISMS[2][0],
+    dpf.InverseSensitivity(Median(), grid=GRID, epsilon=1.0),
+    dpf.InverseSensitivity(InterquartileRange(), grid=COARSE, epsilon=1.0),
+    dpf.Quantiles([0.1, 0.9], grid=GRID, epsilon=2.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", BY_GROUP, ids=lambda m: type(m).__name__)
+def test_releases_by_group_are_those_in_memory(frame, mechanism):
+    """Of one column of keys and of two, with keys that are publicly absent."""
+    table = pandas.DataFrame({"a": RECORDS, "label": LABELS, "number": NUMBERS})
+    for labels, keys in (("label", ["c", "a", "absent"]), (["label", "number"], [("b", 1), ("a", 2), ("c", 9)])):
+        released = dpfast.spark.by_group(mechanism, frame, "a", labels=labels, keys=keys, rng=PCG(1))
+        expected = dpf.by_group(mechanism, table["a"], labels=table[labels], keys=keys, rng=PCG(1))
+        assert released.equals(expected)
+
+
+def test_rows_by_group(classic):
+    frame = framed(classic, a=RECORDS, b=RECORDS[::-1], flag=NUMBERS > 1, raw=pa.array([b"x", b"y"] * 250))
+    mechanism = dpf.NestedBoxes(grid=GRID, epsilon=5.0)
+    table = pandas.DataFrame({"a": RECORDS, "b": RECORDS[::-1]})
+    for labels, groups, keys in (("flag", (NUMBERS > 1).astype(int), [0, 1]), ("raw", [b"x", b"y"] * 250, [b"y"])):
+        released = dpfast.spark.by_group(mechanism, frame, ["a", "b"], labels=labels, keys=keys, rng=PCG(1))
+        expected = dpf.by_group(mechanism, table, labels=groups, keys=keys, rng=PCG(1))
+        assert list(released.columns) == ["a", "b"]
+        assert list(released.index) == keys
+        np.testing.assert_array_equal(released, expected)
+
+
+def test_releases_are_charged_once_before_anything_is_read(classic):
+    frame, mechanism = framed(classic, a=RECORDS, k=NUMBERS), MECHANISMS[0][0]
+    with dpf.Ledger(2.5) as ledger:
+        dpfast.spark.release(mechanism, frame, "a")
+        dpfast.spark.by_group(mechanism, frame, "a", labels="k", keys=[0, 1, 2])
+        assert ledger.spent.epsilon == 2.0
+        unreadable = frame.selectExpr("raise_error('the records were read') AS a", "k").selectExpr(
+            "CAST(a AS DOUBLE) a", "k"
+        )
         with pytest.raises(dpf.BudgetError, match="does not fit"):
-            spark.release(mechanism, None, "a")  # before the frame is read
-    assert ledger.spent.epsilon == 1.0
+            dpfast.spark.release(mechanism, unreadable, "a")
+        with pytest.raises(dpf.BudgetError, match="does not fit"):
+            dpfast.spark.by_group(mechanism, unreadable, "a", labels="k", keys=[0])
+    assert ledger.spent.epsilon == 2.0
 
 
-def test_the_command_line(session, capsys):
-    spark.main(["--rows", "20000", "--epsilon", "10"])  # stops the session: the last test
-    first, second = capsys.readouterr().out.splitlines()
-    quartiles = [float(value.replace(",", "")) for value in first.removeprefix("quartiles: ").split(", ")]
-    np.testing.assert_allclose(quartiles, 48_000 * np.exp(0.55 * np.array([-0.6745, 0, 0.6745])), rtol=0.05)
-    assert second.startswith("20,000 rows in ")
+def test_wrong_arguments_cost_nothing(classic):
+    table = {
+        "a": RECORDS,
+        "t": ["x"] * 500,
+        "c": pa.array([decimal.Decimal("1.5")] * 500),
+        "d": [datetime.date(2000, 1, 1)] * 500,
+    }
+    frame, mechanism = framed(classic, **table), MECHANISMS[0][0]
+    blocks = dpf.SampleAndAggregate("normal", bounds={"mean": (0, 60), "sd": (1, 20)}, epsilon=5.0)
+    half = dpf.GlobalSensitivity(Mean(), grid=GRID.with_missing("half"), epsilon=1.0)
+    with dpf.Ledger(5.0) as ledger:
+        for error, match, arguments in (
+            (ValueError, "the frame has no column 'z'", (mechanism, frame, "z")),
+            (TypeError, "column 't' must hold numbers, not string: cast it to double", (mechanism, frame, "t")),
+            (TypeError, r"column 'c' must hold numbers, not decimal\(2,1\)", (mechanism, frame, "c")),
+            (ValueError, "several columns of the frame are named 'a'", (mechanism, frame.select("a", "a"), "a")),
+            (TypeError, "a column is given by its name, not by a Column", (mechanism, frame, [frame["a"]])),
+            (ValueError, "columns must name at least one column", (mechanism, frame, [])),
+            (ValueError, "x must be one-dimensional", (mechanism, frame, ["a", "a"])),
+            (ValueError, "must be two-dimensional", (dpf.NestedBoxes(grid=GRID, epsilon=2.0), frame, "a")),
+            (TypeError, "SampleAndAggregate forms blocks by the positions of records", (blocks, frame, "a")),
+            (ValueError, 'missing="half" depends on the positions', (half, frame, "a")),
+            (TypeError, r"mechanism must be a dpfast\.Mechanism, not int", (3, frame, "a")),
+        ):
+            with pytest.raises(error, match=match):
+                dpfast.spark.release(*arguments)
+        for options, match in (({"rng": 3}, "rng"), ({"mergers": 0.5}, "mergers")):
+            with pytest.raises(TypeError, match=match):
+                dpfast.spark.release(mechanism, frame, "a", **options)
+        with pytest.raises(TypeError, match="column 'd' must hold text, binary or integers, not date"):
+            dpfast.spark.by_group(mechanism, frame, "a", labels="d", keys=[1])
+        with pytest.raises(ValueError, match="each key must have one entry for each column of labels"):
+            dpfast.spark.by_group(mechanism, frame, "a", labels="t", keys=[("x", "y")])
+        with pytest.raises(TypeError, match="does not release numbers"):
+            dpfast.spark.by_group(PerturbedHistogram(5, grid=GRID, epsilon=1.0), frame, "a", labels="t", keys=["x"])
+    assert ledger.spent.epsilon == 0
+
+
+COUNTS = {"x": 300, "y": 200, "rare": 3, "z": 40}
+WORDS = [word for word, count in COUNTS.items() for _ in range(count)]
+
+
+def test_partitions_are_those_in_memory(session):
+    """Of text, integers and binary in one column or two, with nulls, over domains, and of no keys at all."""
+    rng = np.random.default_rng(8)
+    words = [None if rng.random() < 0.1 else word for word in rng.permutation(WORDS)]
+    numbers, flags = rng.integers(-3, 3, len(words)), rng.random(len(words)) < 0.5
+    raw = [str(word).encode() for word in words]
+    frame = framed(session, word=pa.array(words), number=pa.array(numbers, pa.int32()), flag=flags, raw=raw)
+    for columns, keys, options in (
+        ("word", words, {"delta": 1e-3}),
+        ("raw", raw, {"delta": 1e-3}),
+        ("number", numbers.astype(np.int32), {"delta": 1e-3, "neighbors": "replace-one"}),
+        (["word", "flag"], (words, flags.astype(np.int32)), {"delta": 1e-2, "contributions": 2}),
+        ("number", numbers.astype(np.int32), {"domain": 1000}),
+        ("word", words, {"domain": ["x", "absent", "z"]}),
+    ):
+        released = dpfast.spark.partitions(frame, columns, epsilon=1.0, rng=PCG(1), **options)
+        expected = dpf.partitions(keys, epsilon=1.0, rng=PCG(1), **options)
+        assert np.array_equal(released.counts, expected.counts)
+        parts = (released.keys, expected.keys) if isinstance(columns, list) else ([released.keys], [expected.keys])
+        assert all(np.array_equal(mine, its) for mine, its in zip(*parts, strict=True))
+        assert len(released) > 0
+    assert len(dpfast.spark.partitions(frame.where("false"), "word", epsilon=1.0, delta=1e-6)) == 0
+
+
+def test_groups_of_private_keys(session):
+    words = pa.array([*WORDS, None])
+    values = np.random.default_rng(9).normal(30, 8, len(words))
+    frame = framed(session, word=words, a=values)
+    selection = dpf.PartitionSelection(1.0, 1e-3)
+    mean = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0, neighbors="add-remove")
+    with dpf.Ledger(2.0, 1e-3, neighbors="add-remove") as ledger:
+        released = dpfast.spark.by_group(mean, frame, "a", labels="word", keys="private", partitions=selection)
+        with pytest.raises(dpf.BudgetError, match="does not fit"):
+            dpfast.spark.by_group(mean, frame, "a", labels="word", keys="private", partitions=selection)
+    assert ledger.spent.epsilon == 2.0
+    assert {"x", "y"} <= set(released.index) <= {"x", "y", "z", "rare"}
+    assert released.index.is_monotonic_increasing
+    assert np.all(np.abs(released[["x", "y"]] - 30) < 5)
+
+
+def test_wrong_keys_cost_nothing(classic):
+    frame = framed(classic, a=RECORDS, number=NUMBERS, when=[datetime.date(2000, 1, 1)] * 500)
+    pure, private = MECHANISMS[0][0], MECHANISMS[2][0]
+    selection = dpf.PartitionSelection(1.0, 1e-3)
+    with dpf.Ledger(5.0, 1e-2, neighbors="add-remove") as ledger:
+        with pytest.raises(TypeError, match="column 'when' must hold text, binary or integers, not date: cast it"):
+            dpfast.spark.partitions(frame, "when", epsilon=1.0, delta=1e-6)
+        with pytest.raises(ValueError, match="columns must name at least one column"):
+            dpfast.spark.partitions(frame, [], epsilon=1.0, delta=1e-6)
+        with pytest.raises(TypeError, match="keys must be in one column for a number as domain"):
+            dpfast.spark.partitions(frame, ["number", "number"], epsilon=1.0, domain=5)
+        with pytest.raises(ValueError, match="keys of the domain must have 1 entries each"):
+            dpfast.spark.partitions(frame, "number", epsilon=1.0, domain=[(1, 2)])
+        with pytest.raises(TypeError, match="must be given together"):
+            dpfast.spark.by_group(private, frame, "a", labels="number", keys="private")
+        with pytest.raises(ValueError, match="needs neighbors='add-remove'"):
+            dpfast.spark.by_group(pure, frame, "a", labels="number", keys="private", partitions=selection)
+        with pytest.raises(TypeError, match="labels"):
+            dpfast.spark.by_group(pure, frame, "a", labels="number", keys=["x"])
+    assert ledger.spent.epsilon == 0

@@ -20,6 +20,7 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 HOSTS = {
     "dpfast.opendp": "opendp",
     "dpfast.pipeline_dp": "pipeline_dp",
+    "dpfast.polars": "polars",
     "dpfast.sklearn": "sklearn",
     "duckdb": "duckdb",
     "groups": "pandas polars",

@@ -337,7 +337,7 @@ class TestAccuracy:
         first = made.mechanism
         expected = np.column_stack([slopes, intercepts + slopes @ [1.0, 2.0]])
         assert np.allclose(np.array(first.coefficients) @ first.transform.matrix.T, expected, atol=1e-9)
-        with pytest.raises(TypeError, match="shape"):
+        with pytest.raises(TypeError, match="of 2 columns and 4 classes"):
             Descent("multinomial", privacy=dpf.Privacy(1.0), start=start, **options | {"classes": 4})
 
     def test_no_intercept(self):
@@ -390,6 +390,25 @@ class TestAwkwardData:
                 made.advance(release)
             fit = made.result
             assert np.isfinite([*fit.coefficients.ravel(), *fit.standard_errors.ravel(), *fit.covariance.ravel()]).all()
+
+    def test_bounds(self):
+        """Columns scaled by their bounds, a start in the units of the data, and errors where there are none."""
+        X, y, slopes, intercepts = people(20_000)
+        units, shift = np.array([1.0, 1e6, 1e-6]), np.array([3.0, -1e7, 0.0])
+        options = {"model": "multinomial", "classes": 3, "epsilon": 100.0, "delta": 1e-3, "rng": PCG64(1)}
+        bounds = (shift - 5 * units, shift + 5 * units)
+        fit = dpf.glm(X * units + shift, y, bounds=bounds, **options)
+        assert np.abs(fit.coefficients * units - slopes).max() < 0.15
+        assert (np.abs(fit.coefficients - slopes / units) < 6 * fit.standard_errors).all()
+        assert np.abs(fit.intercept + fit.coefficients @ shift - intercepts).max() < 0.15
+        again, fresh = (
+            dpf.glm(X * units + shift, y, bounds=bounds, steps=1, start=start, **options) for start in (fit, None)
+        )
+        distances = [np.abs((other.coefficients - fit.coefficients) * units).max() for other in (again, fresh)]
+        assert 3 * distances[0] < distances[1]
+        wide = dpf.glm(np.zeros((5, 40)), np.zeros(5), bounds=(0.0, 1.0), **options | {"classes": 26})
+        assert wide.covariance is None
+        assert np.isnan(wide.standard_errors).all()
 
     def test_columns_far_apart(self):
         X, y, _, _ = people(2000)

@@ -1,0 +1,384 @@
+"""Partition selection: which keys of private records may be released, and their counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast._kernels import _keyed_balls
+from dpfast.keys import Keys, Sorted, lookup
+from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
+from dpfast.laws.keyed import (
+    MOST_LOSS,
+    MOST_NOISE,
+    DomainCounts,
+    KeyedCounts,
+    KeyNoise,
+    StepNoise,
+    TruncatedNoise,
+    UnboundedNoise,
+    growth,
+    steps,
+)
+from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.privacy import Privacy
+from dpfast.random import RandomSource, bit_generator
+from dpfast.streaming import Counts, KeyReading, Reading
+
+_DENSE = 2**16  # keys of a domain up to which each one draws its noise
+_MOST_KEYS = 2**63
+# of epsilon, for the law of a key with one record more: the rest is for that with one less
+_SHARES = (Fraction(1, 2), Fraction(5, 8), Fraction(3, 4), Fraction(7, 8))
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Released keys and their noisy counts.
+
+    Attributes
+    ----------
+    keys : ndarray, or tuple of ndarrays for keys of several columns
+        In increasing order, or in that of a listed domain. An object array for text, bytes and objects, else of the
+        dtype of the column.
+    counts : ndarray of int64
+        The noisy number of records of each key.
+    privacy : Privacy
+        The guarantee of the release.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> released = dpf.partitions([3] * 100 + [5] * 100 + [8], epsilon=1.0, delta=1e-6)
+    >>> len(released), released.keys
+    (2, array([3, 5], dtype=object))
+    """
+
+    keys: Keys
+    counts: NDArray[np.int64]
+    privacy: Privacy
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __repr__(self) -> str:
+        return f"Partitions({len(self)} keys, {self.privacy})"
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionSelection(Mechanism):
+    """Release the keys that enough records have, with noisy counts.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive; rounded down to a double.
+    delta : float
+        In [0, 1); rounded down to a double. Positive unless there is a `domain`.
+    contributions : int
+        k, the number of records that one unit (a person) may have, with the same key or different ones. The guarantee
+        is for units: add-remove only.
+    neighbors : {"add-remove", "replace-one"}
+    domain : int or sequence of keys, optional
+        The possible keys, public: 0..domain - 1 for a number, at most 2**63, or a list. The guarantee is then pure:
+        delta must be 0. Records with other keys are left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is invalid, before any data are read.
+
+    Notes
+    -----
+    Privacy (docs/proofs/partitions.md): without a domain, keys are released with the largest probabilities that
+    (epsilon, delta) allows for a key of any number of records, up to 2**-60 of delta; the noisy counts cost nothing.
+    Under replacement one count falls and another one rises: the budget is split between the two directions, unequally
+    where that releases keys of fewer records. For k contributions each record has epsilon / k.
+    With a number as domain, the noise is discrete Laplace, and keys without records are released as well: about one on
+    average. With a list, all its keys are released.
+    Cost: `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
+
+    References
+    ----------
+    Desfontaines, Voss, Gipson and Mandayam 2022, "Differentially private partition selection"; Cormode, Procopiuc,
+    Srivastava and Tran 2012, "Differentially private summaries for sparse data".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> mechanism = dpf.PartitionSelection(1.0, 1e-6)
+    >>> mechanism.threshold, round(mechanism.probability(20), 3)
+    (14, 0.999)
+    >>> mechanism(["a"] * 100 + ["b"] * 100 + ["rare"]).keys
+    array(['a', 'b'], dtype=object)
+    """
+
+    releases_numbers: ClassVar[bool] = False
+
+    epsilon: float
+    delta: float = 0.0
+    contributions: int = field(kw_only=True, default=1)
+    neighbors: str = field(kw_only=True, default="add-remove")
+    domain: int | tuple[Any, ...] | None = field(kw_only=True, default=None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _checks.delta_down(self.delta))
+        object.__setattr__(self, "contributions", _checks.whole("contributions", self.contributions, least=1))
+        if self.neighbors not in ("add-remove", "replace-one"):
+            raise ValueError(f"neighbors must be 'add-remove' or 'replace-one', not {self.neighbors!r}")
+        if self.contributions > 1 and self.neighbors != "add-remove":
+            raise ValueError("contributions above 1 need neighbors='add-remove': a unit is added or removed")
+        object.__setattr__(self, "domain", _domain(self.domain))
+        if self.domain is None and self.delta == 0:
+            raise ValueError("delta must be positive unless domain= gives the possible keys")
+        if self.domain is not None and self.delta > 0:
+            raise ValueError("delta must be 0 with domain=, whose guarantee is pure")
+        if self.domain is not None and self._scale > MOST_NOISE:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} requires noise of more than 2**56 records: use a larger epsilon"
+            )
+        self._noise()
+
+    @property
+    def privacy(self) -> Privacy:
+        per_unit = self.contributions if self.contributions > 1 else None
+        return Privacy(self.epsilon, self.delta, self.neighbors, per_unit=per_unit)
+
+    def __repr__(self) -> str:
+        among = "" if self.domain is None else f" among {self._size} possible ones"
+        return f"<PartitionSelection of keys{among}: {self.privacy}>"
+
+    @property
+    def _size(self) -> int:
+        assert self.domain is not None
+        return self.domain if isinstance(self.domain, int) else len(self.domain)
+
+    @property
+    def _scale(self) -> Fraction:
+        """The scale of discrete Laplace noise: the largest change of all counts together, divided by epsilon."""
+        change = 2 if self.neighbors == "replace-one" else self.contributions
+        return change / Fraction(self.epsilon)
+
+    def _noise(self) -> KeyNoise:
+        if self.domain is None:
+            return _truncated(self.epsilon, self.delta, self.contributions, self.neighbors)
+        center = 0
+        if isinstance(self.domain, int):
+            scale = float(self._scale)
+            center = max(math.ceil(scale * (math.log(self._size) - math.log1p(math.exp(-1 / scale)))) - 1, 0)
+        return UnboundedNoise(self._scale, center)
+
+    @property
+    def threshold(self) -> int | None:
+        """The least count that is released; None for a list of keys, all of which are released. Public."""
+        return None if isinstance(self.domain, tuple) else self._noise().center + 1
+
+    def probability(self, n: SupportsIndex) -> float:
+        """The probability that a key with n records is released. Public, like n.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> mechanism = dpf.PartitionSelection(1.0, 1e-6)
+        >>> [float(f"{mechanism.probability(n):.2g}") for n in (0, 1, 2, 14, 30)]
+        [0.0, 1e-06, 3.7e-06, 0.7, 1.0]
+        """
+        number = _checks.whole("n", n)
+        if isinstance(self.domain, tuple):
+            return 1.0
+        return float(self._noise().below(np.array(min(number, 2**62))))
+
+    def check_records(self, n: int) -> int:
+        return n
+
+    def reading(self) -> Reading:
+        if not isinstance(self.domain, tuple):
+            return KeyReading()
+        size = len(self.domain)
+        return Counts((size,), self._listed, lambda codes, threads: np.bincount(codes, minlength=size))
+
+    def _listed(self, x: Any) -> NDArray[np.int64]:
+        """The places in the domain of the records whose keys are there."""
+        codes = lookup(x, self.domain)
+        return codes[codes >= 0]
+
+    def law_of(self, summary: Any) -> Law:
+        if isinstance(self.domain, tuple):
+            counts, _ = summary
+            return NoisyIntegers(
+                counts,
+                noise=Independent(DiscreteLaplace(self._scale), len(self.domain)),
+                most=2**61,
+                decode=self._all,
+            )
+        noise = self._noise()
+        if self.domain is None:
+            return KeyedCounts(summary.counts, noise=noise, decode=lambda drawn: self._released(summary, drawn))
+        assert isinstance(noise, UnboundedNoise)
+        keys, counts = _within(summary, self.domain)
+        if self.domain > _DENSE:
+            return DomainCounts(keys, counts, last=self.domain - 1, noise=noise, decode=self._sparse)
+        dense = np.zeros(self.domain, np.int64)
+        dense[keys] = counts
+        return KeyedCounts(dense, noise=noise, decode=self._dense)
+
+    def drawn(
+        self, law: Callable[[], Law], size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource
+    ) -> Any:
+        if size is None:
+            return super().drawn(law, None, rng)
+        shape = _checks.shape(size)
+        source = bit_generator(rng)
+        made, out = law(), np.empty(math.prod(shape), object)
+        for i in range(out.size):
+            out[i] = made.value(made.sample(rng=source))
+        return out.reshape(shape)
+
+    def release(
+        self,
+        x: Any,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        rng: RandomSource = None,
+        workers: int = 1,
+    ) -> Any:
+        """Make `size` independent releases, an object array of `Partitions`: EACH ONE spends the budget.
+
+        For None, return one `Partitions`, like a call.
+        """
+        return super().release(x, size=size, rng=rng, workers=workers)
+
+    # ---- the released object ----
+
+    def _released(self, summary: Sorted, drawn: NDArray[np.int64]) -> Partitions:
+        seen = drawn > 0
+        return Partitions(summary.keys(seen), drawn[seen], self.privacy)
+
+    def _dense(self, drawn: NDArray[np.int64]) -> Partitions:
+        places = np.flatnonzero(drawn)
+        return Partitions(places, drawn[places], self.privacy)
+
+    def _sparse(self, drawn: NDArray[np.int64]) -> Partitions:
+        return Partitions(drawn[:, 0].copy(), drawn[:, 1].copy(), self.privacy)
+
+    def _all(self, drawn: NDArray[np.int64]) -> Partitions:
+        assert isinstance(self.domain, tuple)
+        keys = np.empty(len(self.domain), object)
+        for place, key in enumerate(self.domain):
+            keys[place] = key
+        return Partitions(keys, drawn, self.privacy)
+
+
+def _domain(domain: Any) -> int | tuple[Any, ...] | None:
+    """The parameter as a number, or a tuple of distinct keys."""
+    if domain is None or isinstance(domain, tuple):
+        keys = domain
+    elif isinstance(domain, (str, bytes)) or not (hasattr(domain, "__len__") and hasattr(domain, "__getitem__")):
+        size = _checks.whole("domain", domain, least=1)
+        if size > _MOST_KEYS:
+            raise ValueError(f"domain must be at most 2**63, not {size}")
+        return size
+    else:
+        keys = tuple(domain.tolist() if hasattr(domain, "tolist") else domain)
+    if keys is not None:
+        if not keys:
+            raise ValueError("domain must have at least one key")
+        columns: Any = tuple([] for _ in keys[0]) if isinstance(keys[0], tuple) else []
+        lookup(columns, keys, "domain")  # distinct, none missing
+    return keys
+
+
+def _within(summary: Sorted, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys that are integers from 0 to size - 1, and their counts."""
+    keys: Any = summary.keys()
+    if isinstance(keys, tuple):
+        raise TypeError("keys must be in one column for a number as domain")
+    if keys.dtype.kind == "O":
+        inside = np.array([isinstance(key, int) and 0 <= key < size for key in keys], bool)
+    else:
+        inside = (keys >= 0) & (keys <= np.asarray(size - 1, np.uint64 if keys.dtype.kind == "u" else np.int64))
+    return keys[inside].astype(np.int64), summary.counts[inside]
+
+
+@lru_cache(maxsize=64)
+def _truncated(epsilon: float, delta: float, contributions: int, neighbors: str) -> KeyNoise:
+    """The noise of (epsilon, delta): the one of `steps`, or a truncated discrete Laplace noise for long tables."""
+    whole, part = min(Fraction(epsilon), Fraction(MOST_LOSS)), Fraction(delta)
+    if neighbors == "replace-one":
+        half = part / 2
+
+        def count(share: Fraction) -> float:
+            """About the number of records with which a key is released with probability 0.9."""
+            return growth(whole * share, half) + math.log(5) / float(whole * (1 - share))
+
+        share = min(_SHARES, key=count)
+        made = steps((whole * share, half), (whole * (1 - share), half))
+        return TruncatedNoise(whole / 2, half) if made is None else StepNoise(*made)
+    each = whole / contributions, _keyed_balls.share_down(whole, contributions, part)
+    made = steps(each, each)
+    return TruncatedNoise(*each) if made is None else StepNoise(*made)
+
+
+def partitions(
+    keys: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    contributions: SupportsIndex = 1,
+    neighbors: str = "add-remove",
+    domain: SupportsIndex | Sequence[Any] | None = None,
+    rng: RandomSource = None,
+    workers: int = 1,
+    explain: Explain = False,
+) -> Any:
+    """Release the keys that enough private records have, with noisy counts: partition selection.
+
+    Parameters
+    ----------
+    keys : array_like of shape (n,) or (n, k), frame, tuple of columns, or Chunks
+        The key of each record: integers, text or bytes. `dpfast.keys.column_of` lists the containers. Missing keys are
+        left out.
+    epsilon, delta, contributions, neighbors, domain
+        See `dpfast.PartitionSelection`.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data, -1 for one per core; the result does not depend on it.
+    explain : bool or callable
+        Print a text about the release, or pass it to this function.
+
+    Returns
+    -------
+    Partitions
+        `keys` in increasing order and their `counts`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See `dpfast.PartitionSelection`; keys of another dtype.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> cities = np.repeat(["Oslo", "Rome", "Lima"], [500, 300, 2])
+    >>> released = dpf.partitions(cities, epsilon=1.0, delta=1e-6)
+    >>> released.keys, bool(np.abs(released.counts - [300, 500][::-1]).max() < 30)
+    (array(['Oslo', 'Rome'], dtype=object), True)
+    """
+    mechanism = PartitionSelection(
+        epsilon,
+        delta,
+        contributions=contributions,  # type: ignore[arg-type]
+        neighbors=neighbors,
+        domain=domain,  # type: ignore[arg-type]
+    )
+    return explained(mechanism, explain, keys)(keys, rng=rng, workers=workers)

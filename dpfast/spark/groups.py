@@ -1,0 +1,190 @@
+"""`by_group`: a release for each group of the rows of a Spark frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.groups.keyed import Column, result
+from dpfast.groups.labels import GroupKeys
+from dpfast.groups.releases import rows, selects
+from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
+from dpfast.random import RandomSource, bit_generator, streams
+from dpfast.spark import counting, states
+from dpfast.spark.frames import Chosen, quoted
+from dpfast.spark.keys import check_width, key_types, names_of, select
+from dpfast.spark.releases import check
+from dpfast.spending import Cost, spending_together
+
+_BLOCK = 2**10  # groups that draw from one stream, as in dpfast.by_group
+_GROUP = "group_number"
+_DTYPES = {str: "str", bytes: "object", int: "int64"}
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def by_group(
+    mechanism: Mechanism,
+    frame: Any,
+    columns: str | Sequence[str],
+    *,
+    labels: str | Sequence[str],
+    keys: Any,
+    partitions: PartitionSelection | None = None,
+    y: str | None = None,
+    rng: RandomSource = None,
+) -> Any:
+    """Release one number, or vector, for each group of the rows of a Spark frame; one epsilon covers all groups.
+
+    If the mechanism is for one replaced record, labels and groups are public and the same for neighbours. If it is for
+    one record added or removed, they are private: the guarantee is for one record together with its label.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The release for each group: floats, or arrays of one shape.
+    frame, columns, y
+        See `release`.
+    labels : str or sequence of str
+        The columns whose values name the group of a row: text, binary, integers or booleans. A row is dropped if a
+        label is null or its group is not among the keys.
+    keys : sequence
+        Public keys of the groups, in the order of the result, as for `dpfast.by_group`. They must not come from private
+        data: ``frame.select("region").distinct()`` is private. "private": the keys that `partitions` releases; needs
+        ``neighbors="add-remove"``.
+    partitions : dpfast.PartitionSelection, optional
+        The selection of the keys for ``keys="private"``, charged in addition to the mechanism.
+    rng
+        See `Mechanism.release`.
+
+    Returns
+    -------
+    pandas.Series or DataFrame
+        On the driver, with the keys as index, as `dpfast.by_group` returns for labels in pandas; several numbers have a
+        column each. NaN for an empty group whose emptiness is public, that is, for one replaced record; otherwise an
+        empty group is drawn like every other. ``spark.createDataFrame(released.reset_index())`` makes a Spark frame.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See `release`, before anything is charged; a column of labels of another type; keys that do not fit it.
+
+    Notes
+    -----
+    Privacy: as for `dpfast.by_group`; a ledger charges one release of the mechanism. Keys are looked up by Spark, as
+    whole values, in a join with the public keys.
+    Cost: one query. For sums, and for all groups together at most 2**16 points of a grid, Spark groups and counts;
+    otherwise it moves the rows of each group to one task, and a worker holds the records of one group at a time.
+
+    Examples
+    --------
+    >>> import dpfast as dpf, dpfast.spark
+    >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=1.0)
+    >>> frame = spark.sql("SELECT id % 2 AS school, id % 100 AS score FROM range(100000)")  # doctest: +SKIP
+    >>> dpfast.spark.by_group(mean, frame, "score", labels="school", keys=[0, 1, 2]).round()  # doctest: +SKIP
+    school
+    0    49.0
+    1    50.0
+    2     NaN
+    Name: score, dtype: float64
+    """
+    import pandas
+
+    bit_generator(rng)
+    chosen = Chosen.of(frame, columns, y)
+    check(mechanism, chosen)
+    if not mechanism.releases_numbers:
+        raise TypeError(f"a {type(mechanism).__name__} does not release numbers, which by_group puts into one table")
+    names = names_of(labels, "labels")
+    kinds = key_types(frame, names)
+    made = [(name, pandas.Series([], dtype=_DTYPES[kind], name=name)) for name, kind in zip(names, kinds, strict=True)]
+    costs, releasing = [Cost(f"{mechanism!r} for each group", mechanism.privacy_profile)], [mechanism]
+    if selects(keys, partitions, mechanism.hides_n):
+        assert partitions is not None
+        check_width(partitions, len(names))
+        costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
+        named = None
+    else:
+        named = GroupKeys.of(made, keys)
+    with spending_together(costs, of=releasing):
+        if named is None:
+            assert partitions is not None
+            named = GroupKeys.of(made, rows(select(partitions, frame, names, rng).keys))
+        array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
+    parts = [f"q={q}" for q in mechanism.qs] if isinstance(mechanism, Quantiles) else _parts(chosen, array)
+    records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)
+    return result(named, [Column(None, array, parts)], records)
+
+
+def _parts(chosen: Chosen, array: NDArray[np.float64]) -> list[str]:
+    """The names of the numbers of one release."""
+    if array.shape[1:] == (len(chosen.columns),):
+        return list(chosen.columns)
+    return [", ".join(map(str, place)) for place in np.ndindex(array.shape[1:])]
+
+
+def _located(chosen: Chosen, names: list[str], kinds: list[type], keys: list[Any]) -> Chosen:
+    """The records of the groups, with the number of the group of each in the column `_GROUP`."""
+    import pyarrow
+
+    rows = [(key if len(names) > 1 else (key,), number) for number, key in enumerate(keys)]
+    fits = [(key, number) for key, number in rows if all(map(_fits, key, kinds))]
+    types = {str: pyarrow.string(), bytes: pyarrow.binary(), int: pyarrow.int64()}
+    labels = [f"label_{j}" for j in range(len(names))]
+    parts = {
+        label: pyarrow.array([key[j] for key, _ in fits], types[kind])
+        for j, (label, kind) in enumerate(zip(labels, kinds, strict=True))
+    }
+    parts[_GROUP] = pyarrow.array([number for _, number in fits], pyarrow.int32())
+    table = chosen.frame.sparkSession.createDataFrame(pyarrow.table(parts))
+    read = [
+        f"CAST({quoted(name)} AS BIGINT) AS {label}" if kind is int else f"{quoted(name)} AS {label}"
+        for label, name, kind in zip(labels, names, kinds, strict=True)
+    ]
+    columns = [f"record_{j}" for j in range(len(chosen.names))]
+    read += [f"{name} AS {column}" for name, column in zip(chosen.selected, columns, strict=True)]
+    joined = chosen.frame.selectExpr(*read).join(table.hint("broadcast"), on=labels, how="inner")
+    records, y = (columns, None) if chosen.y is None else (columns[:-1], columns[-1])
+    return Chosen(joined.selectExpr(_GROUP, *columns), tuple(records), y, chosen.several)
+
+
+def _fits(part: Any, kind: type) -> bool:
+    """Whether a column of labels of this type can hold a part of a key."""
+    return _LEAST <= part <= _MOST if isinstance(part, int) and kind is int else isinstance(part, kind)
+
+
+def _draw(mechanism: Mechanism, chosen: Chosen, count: int, rng: RandomSource) -> NDArray[np.float64]:
+    """A release for each group, in float64."""
+    summaries = counting.summaries(mechanism, chosen, _GROUP, count)
+    if summaries is None:
+        summaries = {group: state.summary() for group, state in states.groups(mechanism, chosen, _GROUP).items()}
+    released: dict[int, Any] = {}
+    parts = streams(rng, -(-count // _BLOCK))
+    for block in range(len(parts)):
+        source = parts[block]
+        for group in range(block * _BLOCK, min((block + 1) * _BLOCK, count)):
+            if group in summaries or mechanism.hides_n:
+                summary = summaries[group] if group in summaries else _of_none(mechanism, chosen)
+                made = mechanism.drawn(partial(mechanism.law_of, summary), None, source)
+                if made is not None:
+                    released[group] = np.asarray(made, dtype=np.float64)
+    out = np.full((count, *_shape(mechanism, chosen, released)), np.nan)
+    for group, value in released.items():
+        out[group] = value
+    return out
+
+
+def _of_none(mechanism: Mechanism, chosen: Chosen) -> Any:
+    return states.blank(mechanism, chosen).read([]).summary()
+
+
+def _shape(mechanism: Mechanism, chosen: Chosen, released: dict[int, Any]) -> tuple[int, ...]:
+    """The shape of one release; of one without data, of which only the shape is used, if no group has any."""
+    if isinstance(mechanism, Quantiles):
+        return (len(mechanism.qs),)
+    for value in released.values():
+        return value.shape  # type: ignore[no-any-return]
+    return (len(chosen.columns),) if chosen.several else ()
