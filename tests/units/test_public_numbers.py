@@ -9,7 +9,9 @@ import dpfast as dpf
 from tests.central import central, name
 
 BIG = 10**6
-MECHANISMS = list(central(dpf.Grid(0, 100, step=1), 1.0, statistics=[dpf.statistics.Variance(), dpf.statistics.Median()]))
+MECHANISMS = list(
+    central(dpf.Grid(0, 100, step=1), 1.0, statistics=[dpf.statistics.Variance(), dpf.statistics.Median()])
+)
 COUNTS = ("n", "d", "d_in", "j")
 # Methods that no number of records reaches, or that take seconds.
 LEFT_OUT = {"error"}
@@ -43,4 +45,14 @@ def test_numpy_integers(mechanism, kind):
 
 def test_the_methods_are_found():
     found = {label for mechanism in MECHANISMS for label, _ in methods(mechanism)}
-    assert {"cap", "check_records", "explanation", "privacy_map", "reach", "scale", "scales", "shift", "weight"} <= found
+    assert {
+        "cap",
+        "check_records",
+        "explanation",
+        "privacy_map",
+        "reach",
+        "scale",
+        "scales",
+        "shift",
+        "weight",
+    } <= found
