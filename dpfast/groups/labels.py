@@ -62,12 +62,10 @@ class GroupKeys:
             rows = list(zip(*(_cells(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
         else:
-            rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(given)]
+            rows = _cells(given)
             names = [name_of(given)] if index is None else list(index.names)
         width = len(labels)
-        if any(len(row) != width for row in rows):
-            raise ValueError(f"a key must have an entry for each column of labels ({width}), as a tuple")
-        listed = [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in rows]
+        listed = rows if width == 1 and set(map(type, rows)) <= {str, bytes, int} else _listed(rows, width)
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")
         named = names if len(names) == width else [None] * width
@@ -156,6 +154,14 @@ def _cells(column: Any) -> list[Any]:
         if hasattr(column, method):
             return list(getattr(column, method)())
     return list(column)
+
+
+def _listed(rows: list[Any], width: int) -> list[Any]:
+    """Keys as plain objects, or tuples of them."""
+    tuples = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows]
+    if any(len(row) != width for row in tuples):
+        raise ValueError(f"a key must have an entry for each column of labels ({width}), as a tuple")
+    return [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in tuples]
 
 
 def _key(cell: Any) -> Any:
