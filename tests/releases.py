@@ -64,7 +64,7 @@ RELEASES = {
     "local.median_naive": lambda: local.median_naive(X, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
-TIMES = {"dpf.interval": 5, "dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
+TIMES = {"dpf.glm": 2, "dpf.interval": 5, "dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
 NEIGHBORS = {
     "dpf.count": "add-remove",
     "dpf.partitions": "add-remove",
