@@ -230,8 +230,8 @@ def _check_given(arrays: tuple[Any, ...], keys: Any, limits: tuple[int, int]) ->
 
 def _common_length(unit: Any, arrays: tuple[Any, ...], keys: Any) -> int:
     """The number of records, which must be that of all arrays; no message has it, because it may be private."""
-    n = column_of(unit, "unit").n
-    if any(_length(x) != n for x in arrays) or (keys is not None and column_of(keys).n != n):
+    n = len(column_of(unit, "unit"))
+    if any(_length(x) != n for x in arrays) or (keys is not None and len(column_of(keys)) != n):
         raise ValueError("unit, keys and all arrays must have the same number of records")
     return n
 
@@ -243,7 +243,7 @@ def _length(x: Any) -> int:
     shape = getattr(x, "shape", None)
     if shape == ():
         raise TypeError("an array of records is needed, not a zero-dimensional one")
-    return shape[0] if shape else len(x)
+    return int(shape[0]) if shape else len(x)
 
 
 def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:

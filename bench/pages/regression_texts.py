@@ -40,7 +40,8 @@ def logistic(quick):
         penalty, with the standard error in parentheses in units of the last digit: means of 20 samples. "% correct" is
         without privacy. Synthetic rows are normal, with the given deviations of columns, and slopes in a random
         direction; Adult (30,000 records, ten columns or all 120 binary ones) and spambase are split at random, and left
-        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows. delta =
+        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows, or in one line bounds of 4
+        deviations on columns, for diffprivlib by clamping and scaling the rows before. delta =
         {logistic_accuracy.DELTA:g} where stated, else 0."""
     return "\n".join(["## Logistic regression", "", paragraph(text), table(headings, rows)])
 

@@ -145,9 +145,8 @@ def glm(
     records, n, d, names = _records(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
-        start = (
-            columns.of_scaled_rows(start) if isinstance(start, Fit) and start.coefficients.shape[-1:] == (d,) else start
-        )
+        if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
+            start = columns.of_scaled_rows(start)
     descent = Descent(
         model,
         n=_checks.records(n),

@@ -3,7 +3,19 @@
 import subprocess
 import sys
 
-SLOW = {"scipy.stats", "scipy.optimize", "dask", "distributed", "opendp", "pandas", "polars", "pyarrow", "sklearn"}
+SLOW = {
+    "scipy.stats",
+    "scipy.optimize",
+    "dask",
+    "distributed",
+    "opendp",
+    "pandas",
+    "pipeline_dp",
+    "polars",
+    "pyarrow",
+    "pyspark",
+    "sklearn",
+}
 
 
 def test_slow_imports_are_deferred():
