@@ -1,9 +1,10 @@
-"""Private quantiles of a column in Spark with `mapInArrow`: only the states of the mechanism are moved.
+"""Private releases of a Spark frame by `dpfast.spark`: quartiles, means by region, and the regions to name.
 
-    pip install 'dpfast[spark]'                 # and Java 17
-    python examples/spark.py --rows 10000000    # made-up pay, on two threads of this machine
+    pip install 'dpfast[spark]'                                 # and Java 17
+    python examples/spark.py --rows 100000000                   # made-up pay, on two threads of this machine
+    python examples/spark.py --master 'local-cluster[2,1,2048]' # on two processes
 
-To use it elsewhere, copy `release` and `_states`: executors need only dpfast.
+Spark's own engine does all the counting here: its workers need no Python.
 """
 
 from __future__ import annotations
@@ -12,58 +13,24 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import SparkSession
 
 import dpfast as dpf
-from dpfast.random import bit_generator
-from dpfast.spending import spending
-from dpfast.streaming import State
+import dpfast.spark
 
-MERGERS = 8  # tasks that merge states; the driver receives one state from each
+REGIONS = ["east", "north", "south", "west"]
 
 
-def release(mechanism: dpf.Mechanism, frame: DataFrame, column: str | list[str], rng: Any = None) -> Any:
-    """Release a mechanism on a column of numbers, as for the same records in one array.
-
-    For a mechanism of several columns pass a list of their names. Nulls are missing values, like NaN. The frame is
-    computed once per pass of the mechanism and must have the same records each time: persist it if it is expensive or
-    random. An active `dpfast.Ledger` is charged before anything is computed; the release is drawn here, on the driver.
-    """
-    bit_generator(rng)  # reject a bad rng before charging
-    state, names = mechanism.start(), [column] if isinstance(column, str) else column
-    with spending(mechanism.privacy_profile, label=repr(mechanism), of=mechanism):
-        while True:
-            for part in _states(mechanism, state.to_bytes(), frame.select(*names), several=names is column):
-                state.merge(State.from_bytes(part, mechanism))
-            if state.number == state.passes:
-                return state.release(rng=rng)
-            state.next_pass()
-
-
-def _states(mechanism: dpf.Mechanism, blank: bytes, rows: DataFrame, several: bool) -> list[bytes]:
-    """The states of `MERGERS` tasks, which together have read all rows."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mine = State.from_bytes(blank, mechanism)
-        for batch in batches:
-            mine.update(batch if several else batch.column(0))
-        yield pa.record_batch({"state": [mine.to_bytes()]})
-
-    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        mine = State.from_bytes(blank, mechanism)
-        for batch in batches:
-            for state in batch.column(0):
-                mine.merge(State.from_bytes(state.as_py(), mechanism))
-        yield pa.record_batch({"state": [mine.to_bytes()]})
-
-    states = rows.mapInArrow(read, "state binary").repartition(MERGERS).mapInArrow(merge, "state binary")
-    return [row.state for row in states.collect()]
+def timed(what: str, compute: Callable[[], Any]) -> Any:
+    """Compute, and print the time."""
+    start = time.perf_counter()
+    result = compute()
+    print(f"{what}: {time.perf_counter() - start:.1f} s")
+    return result
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -75,18 +42,30 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # workers import installed packages, not their working directory
-    spark = SparkSession.builder.master(options.master).config("spark.ui.enabled", "false").getOrCreate()
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    spark = SparkSession.builder.master(options.master).config(map=settings).getOrCreate()
     try:
-        pay = sql.exp(sql.randn(seed=1) * 0.55 + np.log(48_000.0)).alias("pay")
-        frame = spark.range(options.rows, numPartitions=16).select(pay)
-        mechanism = dpf.Quantiles([0.25, 0.5, 0.75], grid=dpf.Grid(0, 1_000_000), epsilon=options.epsilon)
-        start = time.perf_counter()
-        quartiles = release(mechanism, frame, "pay")
-        seconds = time.perf_counter() - start
+        regions = ", ".join(map(repr, REGIONS))
+        frame = spark.range(options.rows, numPartitions=16).selectExpr(
+            f"exp(randn(1) * 0.55D + {float(np.log(48_000.0))}D) AS pay",
+            f"element_at(array({regions}), CAST(id % 4 AS INT) + 1) AS region",
+        )
+        grid = dpf.Grid(0, 1_000_000)
+        timed("Spark's own sum", lambda: frame.selectExpr("sum(pay)").collect())
+        with dpf.Ledger(3 * options.epsilon, delta=1e-6) as ledger:
+            quartiles = dpf.Quantiles([0.25, 0.5, 0.75], grid=grid, epsilon=options.epsilon)
+            released = timed("quartiles", lambda: dpfast.spark.release(quartiles, frame, "pay"))
+            print(f"{options.rows:,} rows, quartiles:", ", ".join(f"{value:,.2f}" for value in released))
+            mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=options.epsilon)
+            by_region = {"labels": "region", "keys": REGIONS}
+            means = timed("means", lambda: dpfast.spark.by_group(mean, frame, "pay", **by_region))
+            print(means.round(2).to_string())
+            select = {"epsilon": options.epsilon, "delta": 1e-6, "neighbors": "replace-one"}
+            found = timed("partitions", lambda: dpfast.spark.partitions(frame, "region", **select))
+            print("regions found:", dict(zip(found.keys.tolist(), found.counts.tolist(), strict=True)))
+        print(f"spent: {ledger.spent}")
     finally:
         spark.stop()
-    print("quartiles:", ", ".join(f"{value:,.2f}" for value in quartiles))
-    print(f"{options.rows:,} rows in {seconds:.1f} s; {mechanism.privacy}")
 
 
 if __name__ == "__main__":

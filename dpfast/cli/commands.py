@@ -206,6 +206,7 @@ def _add_ledger(parser: Parser) -> None:
     parser.add_argument("--rho", type=exact, help="budget of zero-concentrated differential privacy")
     parser.add_argument("--mu", type=exact, help="budget of Gaussian differential privacy")
     parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    parser.add_argument("--per-unit", type=whole, metavar="K", help="for one person with at most K records; add-remove")
     parser.add_argument("--composition", choices=("basic", "renyi"), help="default basic")
     add_json(parser)
 

@@ -35,6 +35,8 @@ def check_groups(arguments: argparse.Namespace) -> None:
         raise ValueError("--interval cannot be combined with --group-by")
     if arguments.keys == "private" and not hides_n(arguments):
         raise ValueError("--keys private needs --neighbors add-remove, which median, mean, sum and iqr take")
+    if arguments.keys == "private" and not arguments.delta:
+        raise ValueError("--keys private needs a positive --delta, as 1e-6")
 
 
 def release_groups(
@@ -58,7 +60,7 @@ def release_groups(
             warn(mechanism.explanation(None))
         check_budget(arguments.ledger, mechanism)
         *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
-        released = by_group(mechanism, x, labels=labels if len(names) > 1 else labels[0], rng=rng, **options)
+        released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
     keys, values = list(released), [after(value) for value in released.array]
     privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
     report = context(privacy, grid, None if hides_n(arguments) else len(x), arguments)
@@ -76,8 +78,8 @@ def release_groups(
 def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the keys that enough records have, with noisy counts."""
     rng, names = rng_of(arguments), arguments.column
-    if arguments.keys is None and not arguments.delta:
-        raise ValueError("give a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE")
+    if (arguments.keys is None) == (not arguments.delta):
+        raise ValueError("give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE")
     domain = None if arguments.keys is None else tuple(public_keys(arguments, names))
     mechanism = PartitionSelection(
         arguments.epsilon,
@@ -119,14 +121,20 @@ def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
     """The keys in a file, one in each row, in the type of the columns that they are for: texts or integers."""
     wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
     columns: list[list[Any]] = [[] for _ in names]
-    for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False):
-        for column, cells in zip(columns, found, strict=True):
-            column += cells.tolist()
+    try:
+        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False):
+            for column, cells in zip(columns, found, strict=True):
+                column += cells.tolist()
+    except TableError as error:
+        raise TableError(f"--keys: {error}") from None
     for j, name in enumerate(names):
         if schema_type(arguments.file, name, text=True) == "integer":
             columns[j] = [_whole(cell) for cell in columns[j]]
-    keys = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
-    return [key for key in keys if key is not None]
+    rows = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
+    keys = [key for key in rows if key is not None]
+    if not keys or len(set(keys)) < len(keys):
+        raise TableError(f"--keys: {arguments.keys} must have at least one key, and each key once")
+    return keys
 
 
 def _whole(cell: str | None) -> int | None:

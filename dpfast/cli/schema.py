@@ -32,7 +32,8 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 _NUMBERS, _TEXTS = _array(_NUMBER), _array(_TEXT)
 _KEYS = _array(_TEXT, _WHOLE, _array(_TEXT, _WHOLE))
-_AMOUNTS = _object({"delta": _NUMBER, "neighbors": _TEXT}, {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER})
+_GUARDED = {"delta": _NUMBER, "neighbors": _TEXT, "per_unit": _or_null(_WHOLE)}
+_AMOUNTS = _object(_GUARDED, {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER})
 _GUARANTEE = {
     "epsilon": _NUMBER,
     "delta": _NUMBER,
@@ -139,7 +140,7 @@ DEFINITIONS: dict[str, Any] = {
             "charges": {
                 "type": "array",
                 "items": _object(
-                    {"label": _TEXT, "times": _WHOLE, "delta": _NUMBER, "neighbors": _TEXT},
+                    {"label": _TEXT, "times": _WHOLE, **_GUARDED},
                     {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER},
                 ),
             },

@@ -68,7 +68,13 @@ class Groups:
 
     def sort(self, values: NDArray[Any] | Counted) -> NDArray[Any] | Counted:
         """The records in the order of their groups."""
-        return values if self.labels is None else values[self._order]
+        if self.labels is None:
+            return values
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == np.float64 and values.flags.aligned:
+            out = np.empty(len(values))
+            _groups.by_label(self.labels, values, np.nan, np.zeros(self.count + 1, np.int64), out)
+            return out[: self.ends[-1]]
+        return values[self._order]
 
 
 def draw(

@@ -78,7 +78,7 @@ def by_group(
     labels : column of length n, or several of them
         The group of each record, by position, in any order. With `keys`: text, bytes or integers, as an array, a list,
         or a column of pandas, polars or Arrow, also categorical; several columns as a frame, a table, an array of shape
-        (n, k) or a list of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
+        (n, k) or a tuple of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
         integers 0..num_groups - 1. A record whose label is outside this range, masked or null is dropped. With private
         labels, a record whose label is not a whole number (NaN, None in a list, 0.5, text) is also dropped. A float
         that is a whole number is a valid label.
@@ -152,10 +152,10 @@ def by_group(
     if keys is None and count is None and offsets is None and hides_n:
         raise TypeError("num_groups or keys is needed: with neighbors='add-remove' labels are private")
     columns = None if keys is None else label_columns(labels)
-    if selects(keys, partitions, hides_n):
-        named = None
-    else:
-        named = None if columns is None else GroupKeys.of(columns, keys)
+    private = selects(keys, partitions, hides_n)
+    if private and isinstance(x, Counted):
+        raise TypeError("keys='private' needs records one by one, not counted")
+    named = None if columns is None or private else GroupKeys.of(columns, keys)
     costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
@@ -166,7 +166,8 @@ def by_group(
         if any(other != n for other in others):
             raise ValueError("the columns of x must have equal lengths")
         if columns is not None and partitions is not None:
-            named = GroupKeys.of(columns, rows(partitions(together(columns), rng=rng, workers=threads).keys))
+            released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
+            named = GroupKeys.of(columns, rows(released.keys))
         if named is not None:
             groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
         elif offsets is not None:

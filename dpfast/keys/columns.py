@@ -95,7 +95,7 @@ class Column:
     dtype: np.dtype[Any]
     parts: tuple[Part, ...]
 
-    ndim: ClassVar[int] = 1
+    ndim: ClassVar[int] = 2  # a reading adds empty chunks as well, which have a dtype
 
     def __len__(self) -> int:
         return sum(part.n for part in self.parts)
@@ -107,7 +107,7 @@ class Several:
 
     columns: tuple[Column, ...]
 
-    ndim: ClassVar[int] = 1
+    ndim: ClassVar[int] = 2  # a reading adds empty chunks as well, which have a dtype
 
     def __len__(self) -> int:
         return len(self.columns[0])

@@ -42,7 +42,10 @@ class Single:
     def _part(self, part: Part, insert: bool) -> Codes:
         if isinstance(part, Coded):
             values = np.append(self.codes(part.values, insert=insert), -1)
-            return values[np.where((part.places < 0) | (part.places >= len(part.values)), -1, part.places)]
+            places, last = part.places, len(part.values) - 1
+            if places.min(initial=-1) < -1 or places.max(initial=-1) > last:
+                places = np.where((places < 0) | (places > last), -1, places)
+            return values[places]
         out = np.empty(part.n, np.int64)
         if isinstance(part, Numbers):
             self._integers.group(part.values, part.missing, out, insert)
@@ -138,6 +141,9 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
 
 def cells_of(column: Column) -> list[Any]:
     """The keys of a column as integers, text and bytes of Python, None for a missing one."""
+    first = column.parts[0] if len(column.parts) == 1 else None
+    if isinstance(first, Cells) and set(map(type, first.cells)) <= {int, str, bytes}:
+        return first.cells
     single = Single(column.kind or "objects", column.dtype)
     codes = single.codes(column, insert=True)
     cells = [*single.values(np.arange(len(single))).tolist(), None]

@@ -117,7 +117,7 @@ def steps(
     smallest = min(up[1], down[1])
     length = 64 + int(max(losses) * 3 // 2) + most.bit_length() + math.ceil(1 / smallest).bit_length()
     bits = -(-length // 64) * 64
-    rows = growth(losses[0], up[1]) + growth(losses[1], down[1])
+    rows = _growth(losses[0], up[1]) + _growth(losses[1], down[1])
     if rows > most or rows * bits > _MOST_BITS:
         return None
     ratios = (_keyed_balls.exp_down(losses[0], bits), _keyed_balls.exp_down(losses[1], bits))
@@ -133,10 +133,12 @@ def steps(
         slack = max(2 * slack, len(weights) << max(ratios[1].bit_length() - bits, 0))
 
 
-def growth(epsilon: Fraction, delta: Fraction) -> float:
+def _growth(epsilon: Fraction, delta: Fraction) -> float:
     """About the number of weights in which they rise from delta to a sum of 1 / 2."""
     ratio = epsilon / (2 * delta)
-    return math.log1p(min(ratio, 10**300)) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
+    return (
+        math.log1p(float(min(ratio, Fraction(10**300)))) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
+    )
 
 
 def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:

@@ -91,26 +91,22 @@ class ColumnBounds:
 
     def in_data_units(self, fit: AnyFit) -> AnyFit:
         """A fit to scaled rows, in the units of the data."""
-        d = fit.coefficients.shape[-1]
-        factors = np.broadcast_to(1 / self.half, d)
-        back = np.diag(np.append(factors, 1.0))  # takes coefficients and intercept to those in data units
-        back[d, :d] = -self.middle * factors
-        predictors = fit.coefficients.shape[:-1]
-        covariance: Values | None = None
-        errors = np.full((*predictors, d + 1), math.nan)
-        if fit.covariance is not None:
-            every = np.kron(np.eye(math.prod(predictors)), back)
-            covariance = np.asarray(every @ fit.covariance @ every.T).astype(np.float64)
-            errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(*predictors, d + 1)
-        intercept = fit.intercept + fit.coefficients @ back[d, :d]
-        return replace(
+        d, predictors = fit.coefficients.shape[-1], fit.coefficients.shape[:-1]
+        back = np.diag(np.append(np.broadcast_to(1 / self.half, d), 1.0))
+        back[d, :d] = -self.middle / self.half
+        moved = fit.intercept + fit.coefficients @ back[d, :d]
+        scaled = replace(
             fit,
-            coefficients=fit.coefficients * factors,
-            intercept=intercept if predictors else float(intercept),
-            standard_errors=errors[..., :d],
-            intercept_error=errors[..., d] if predictors else float(errors[d]),
-            covariance=covariance,
+            coefficients=fit.coefficients / self.half,
+            intercept=moved if predictors else float(moved),
+            standard_errors=fit.standard_errors / self.half,
         )
+        if fit.covariance is None:  # and errors are NaN
+            return scaled
+        every = np.kron(np.eye(math.prod(predictors)), back)
+        covariance = (every @ fit.covariance @ every.T).astype(np.float64)
+        errors = np.sqrt(np.maximum(np.diag(covariance)[d :: d + 1], 0.0))
+        return replace(scaled, intercept_error=errors if predictors else float(errors[0]), covariance=covariance)
 
     def of_scaled_rows(self, fit: AnyFit) -> AnyFit:
         """The coefficients of a fit in the units of the data, for scaled rows; its errors are not converted."""

@@ -377,6 +377,8 @@ class Descent:
         if not self._has_errors:
             return truth, np.full((self._size, 1), math.nan)
         missing, doubt = left - excess * clipped, deviation * excess * clipped
+        farther = self._shortened(truth - missing)  # where about the truth is, if the estimate misses as much
+        missing = self._path(free, farther, weights)[0] - farther
         return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
 
     def _population(self, clip: float) -> NormalRows | SampledRows:

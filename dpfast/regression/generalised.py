@@ -98,7 +98,8 @@ def glm(
         approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
         deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
         if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 93 to 98 % of the
-        intervals of 95 % hold the coefficient.
+        intervals of 95 % hold the coefficient; in multinomial models with normal rows 91 to 96 % of those of slopes,
+        and 84 to 96 % of those of intercepts.
         Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
         others, clipping shrinks coefficients of all models by up to a third.
 
@@ -144,9 +145,8 @@ def glm(
     records, n, d, names = _records(X, y)
     if columns is not None:
         domain, records = columns.domain(d), columns.scaled(records)
-        start = (
-            columns.of_scaled_rows(start) if isinstance(start, Fit) and start.coefficients.shape[-1:] == (d,) else start
-        )
+        if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
+            start = columns.of_scaled_rows(start)
     descent = Descent(
         model,
         n=_checks.records(n),

@@ -109,9 +109,9 @@ class RegressionMoments(NoisyProducts):
     def _balls(self) -> tuple[Ball, ...]:
         return self.domain, self.labels
 
-    def weights(self, d: int) -> tuple[Fraction, Fraction]:
+    def weights(self, d: SupportsIndex) -> tuple[Fraction, Fraction]:
         """The public weights s of the label and c of the 1, in codes (docs/proofs/regression-sums.md)."""
-        most = self.domain.most
+        d, most = _checks.whole("d", d, least=1), self.domain.most
         label = (math.sqrt(3 + 4 * d) - 1) / (2 * d) * most / self.labels.most
         constant = math.isqrt(most // (2 * d))
         return (
@@ -125,11 +125,11 @@ class RegressionMoments(NoisyProducts):
     def _by_norm(self, d: int) -> bool:
         return not self.mu and self._side(d) < 4
 
-    def pure_is_quieter(self, d: int) -> bool:
+    def pure_is_quieter(self, d: SupportsIndex) -> bool:
         """Whether noise for ``delta=0`` and the same epsilon has less deviation, for all entries; public."""
         if not self.mu or self.epsilon is None:
             return False
-        side = self._side(d)
+        side = self._side(_checks.whole("d", d, least=1))
         variance = side * (side + 1) // 2 - self.with_sums + 1 if side < 4 else 2 * (side + 1)
         return variance * self.mu * self.mu < self.epsilon * self.epsilon
 

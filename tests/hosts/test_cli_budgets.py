@@ -125,16 +125,31 @@ def test_budgets_of_other_units(capsys, file, tmp_path):
         assert run(capsys, "ledger", tmp_path / name, *options)[0] == 0
         code, out, _ = run(capsys, "median", file, "--epsilon", 0.5, "--ledger", tmp_path / name, "--json")
         assert code == 0
-        assert set(json.loads(out)["remaining"]) == {"rho" if name == "rho" else "epsilon", "delta", "neighbors"}
+        assert set(json.loads(out)["remaining"]) == {
+            "rho" if name == "rho" else "epsilon",
+            "delta",
+            "neighbors",
+            "per_unit",
+        }
         assert run(capsys, "median", file, "--epsilon", 9, "--ledger", tmp_path / name)[0] == 4
 
 
+def test_a_budget_of_units(capsys, file, tmp_path):
+    path = tmp_path / "units"
+    code, out, _ = run(capsys, "ledger", path, "--epsilon", 2, "--neighbors", "add-remove", "--per-unit", 2, "--json")
+    assert (code, json.loads(out)["budget"]["per_unit"]) == (0, 2)
+    code, out, _ = run(capsys, "count", file, "--epsilon", 0.75, "--ledger", path, "--json")
+    assert (code, json.loads(out)["remaining"]["epsilon"]) == (0, 0.5)
+    assert run(capsys, "count", file, "--epsilon", 0.375, "--ledger", path)[0] == 4
+    assert run(capsys, "count", file, "--epsilon", 0.25, "--ledger", path)[0] == 0
+
+
 def test_processes_share_a_budget(file, tmp_path):
-    """Eight processes at once, for five of which there is a budget."""
+    """Four processes at once, for two of which there is a budget."""
     path = tmp_path / "budget"
     ledger = dpf.Ledger("1", path=path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "dpfast", "median", file, "--epsilon", "1/5", "--ledger", str(path)]
-    started = [subprocess.Popen(command, env=environment, stdout=-3, stderr=-3) for _ in range(8)]
-    assert sorted(process.wait() for process in started) == [0] * 5 + [4] * 3
-    assert len(ledger.charges) == 5
+    command = [sys.executable, "-m", "dpfast", "median", file, "--epsilon", "1/2", "--ledger", str(path)]
+    started = [subprocess.Popen(command, env=environment, stdout=-3, stderr=-3) for _ in range(4)]
+    assert sorted(process.wait() for process in started) == [0, 0, 4, 4]
+    assert len(ledger.charges) == 2

@@ -89,7 +89,7 @@ def test_several_columns_of_keys(capsys, data, tmp_path):
     found = report(capsys, "median", path, *ON_PAY, "--group-by", "city", "year", "--keys", keys)
     assert found["keys"] == [["Oslo", "1"], ["Rome", "7"], ["Rome", "2"]]
     median = dpf.InverseSensitivity(Median(), grid=GRID, epsilon=1.0)
-    labels = [np.array(city, object), np.array([str(y) for y in year], object)]
+    labels = np.array(city, object), np.array([str(y) for y in year], object)
     pairs = [("Oslo", "1"), ("Rome", "7"), ("Rome", "2")]
     expected = dpf.by_group(median, pay, labels=labels, keys=pairs, rng=Generator(PCG64(7))).array.tolist()
     assert found["values"] == [expected[0], None, expected[2]]
@@ -107,6 +107,33 @@ def test_keys_of_a_column_of_integers(capsys, data, tmp_path):
     keys.write_text("2\nsecret\n")
     code, _, err = run(capsys, "median", path, *ON_PAY, *groups)
     assert (code, err) == (2, "dpfast: error: the keys of a column of integers must be integers, not 'secret'\n")
+
+
+@pytest.mark.parametrize("names", [["city"], ["city", "year"]])
+def test_private_keys(capsys, data, tmp_path, names):
+    pay, city, year, path, _ = data
+    options = ["--group-by", *names, "--keys", "private", "--neighbors", "add-remove", "--delta", "1e-6"]
+    ledger = dpf.Ledger("1", "1e-6", path=tmp_path / "budget", neighbors="add-remove")
+    found = report(capsys, "mean", path, *ON_PAY, *options, "--ledger", tmp_path / "budget")
+    half = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=0.5, neighbors="add-remove")
+    cities, years = np.array(city, object), np.array([str(y) for y in year], object)
+    released = dpf.by_group(
+        half,
+        pay,
+        labels=cities if names == ["city"] else (cities, years),
+        keys="private",
+        partitions=dpf.PartitionSelection(0.5, "1e-6"),
+        rng=Generator(PCG64(7)),
+    )
+    keys = [list(key) if isinstance(key, tuple) else key for key in released]
+    assert (found["keys"], found["values"]) == (keys, released.array.tolist())
+    assert found["keys"][0] == ('Den "Haag"' if names == ["city"] else ['Den "Haag"', "0"])
+    assert (found["n"], found["epsilon"], found["delta"]) == (None, 1, ledger.spent.delta)
+    assert (ledger.spent.epsilon, len(ledger.charges)) == (1, 2)
+    assert run(capsys, "mean", path, *ON_PAY, *options, "--ledger", tmp_path / "budget")[0] == 4
+    code, _, err = run(capsys, "median", path, *ON_PAY, *options[:-1], "0")
+    assert code == 2
+    assert "--keys private needs a positive --delta" in err
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -184,7 +211,30 @@ def test_errors(capsys, data, options, message):
 def test_partitions_need_a_delta_or_keys(capsys):
     code, _, err = run(capsys, "partitions", "nowhere.csv", "--column", "city", "--epsilon", 1)
     assert code == 2
-    assert "give a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE" in err
+    assert "give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE" in err
+
+
+@pytest.mark.parametrize("text", ["", "\n", "Rome\nRome\n"])
+def test_files_without_distinct_keys(capsys, data, tmp_path, text):
+    keys = tmp_path / "few.csv"
+    keys.write_text(text)
+    for given in (["median", data[3], *ON_PAY, "--group-by", "city"], ["partitions", data[3], "--column", "city"]):
+        code, out, err = run(capsys, *given, "--epsilon", 1, "--keys", keys)
+        assert (code, out) == (2, "")
+        assert err.startswith("dpfast: error: --keys: ")
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_no_records(capsys, tmp_path, neighbors):
+    path, keys = tmp_path / "x.csv", tmp_path / "keys.csv"
+    path.write_text("key,pay\n")
+    keys.write_text("a\nb\n")
+    given = ["--neighbors", neighbors]
+    code, out, _ = run(capsys, "partitions", path, "--column", "key", "--epsilon", 1, "--delta", 1e-6, *given)
+    assert (code, out.splitlines()[0].startswith("(0 keys; ")) == (0, True)
+    code, _, err = run(capsys, "mean", path, *ON_PAY, "--group-by", "key", "--keys", keys, *given)
+    assert code == (0 if neighbors == "add-remove" else 2)
+    assert not err or "n = 0 is public" in err
 
 
 def test_a_ledger_is_charged_once_for_all_groups(capsys, data, tmp_path):

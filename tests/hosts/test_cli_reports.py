@@ -16,6 +16,7 @@ from tests.schemas import conforms
 
 ON_AGES = ["--column", "age", "--epsilon", "1"]
 BOUNDED = [*ON_AGES, "--bounds", "0", "100"]
+ADDED = ["--neighbors", "add-remove"]
 FIT = ["--features", "age", "pay", "--epsilon", "1", "--radius", "100"]
 # A definition of the schema, and a command whose report has it; FILE and OUT are replaced.
 REPORTS = {
@@ -23,7 +24,7 @@ REPORTS = {
     "median of integers": ("number", ["median", "FILE", *BOUNDED, "--type", "integer"]),
     "median with interval": ("number", ["median", "FILE", *ON_AGES, "--interval"]),
     "mean": ("number", ["mean", "FILE", *BOUNDED]),
-    "mean without missing": ("number", ["mean", "FILE", *BOUNDED, "--missing", "drop", "--neighbors", "add-remove"]),
+    "mean without missing": ("number", ["mean", "FILE", *BOUNDED, "--missing", "drop", *ADDED]),
     "sum": ("number", ["sum", "FILE", *BOUNDED, "--missing", "half"]),
     "std": ("number", ["std", "FILE", *BOUNDED]),
     "trimmed-mean": ("number", ["trimmed-mean", "FILE", *BOUNDED]),
@@ -33,6 +34,10 @@ REPORTS = {
     "quantiles": ("quantiles", ["quantiles", "FILE", *ON_AGES]),
     "quantile with interval": ("number", ["quantiles", "FILE", *ON_AGES, "-q", "0.9", "--interval"]),
     "groups": ("groups", ["median", "FILE", *BOUNDED, "--group-by", "kind", "--keys", "KEYS"]),
+    "private groups": (
+        "groups",
+        ["mean", "FILE", *BOUNDED, "--delta", "1e-6", "--group-by", "kind", "--keys", "private", *ADDED],
+    ),
     "groups of quantiles": ("groups", ["quantiles", "FILE", *ON_AGES, "--group-by", "kind", "--keys", "KEYS"]),
     "partitions": ("partitions", ["partitions", "FILE", "--column", "kind", "--epsilon", "1", "--delta", "1e-6"]),
     "mle": ("mle", ["mle", "FILE", *ON_AGES, "--family", "normal", "--bounds", "mean=0,100"]),

@@ -55,6 +55,13 @@ def test_an_array(mechanism, branches):
     assert same(several, mechanism.release(x, size=2, rng=PCG(1)))
 
 
+def test_delayed_counts():
+    values, counts = np.unique(RECORDS.round(), return_counts=True)
+    chunks = [dask.delayed(dpf.Counted)(values[part], counts[part]) for part in (slice(9), slice(9, None))]
+    release = dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1))
+    assert release == MECHANISMS[0](RECORDS.round(), rng=PCG(1))
+
+
 def test_delayed_chunks_and_none():
     chunks = [dask.delayed(RECORDS[:200]), dask.delayed(RECORDS[200:].tolist())]
     assert dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1)) == MECHANISMS[0](RECORDS, rng=PCG(1))

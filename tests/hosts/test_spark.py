@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import doctest
+import importlib.util
 import os
 import shutil
 import socket
@@ -25,7 +27,7 @@ pandas = pytest.importorskip("pandas")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the libraries among themselves
     pyspark = pytest.importorskip("pyspark.sql")
-    connect = pytest.importorskip("pyspark.sql.connect.session")
+    connect = pytest.importorskip("pyspark.sql.connect.session", exc_type=ImportError)
 if not (shutil.which("java") or "JAVA_HOME" in os.environ):
     pytest.skip("Spark needs Java 17", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore:::pyspark", "ignore:PySpark", "ignore::ResourceWarning")
@@ -344,3 +346,21 @@ def test_wrong_keys_cost_nothing(classic):
         with pytest.raises(TypeError, match="labels"):
             dpfast.spark.by_group(pure, frame, "a", labels="number", keys=["x"])
     assert ledger.spent.epsilon == 0
+
+
+def test_the_guide(classic):
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "spark.md"
+    assert doctest.testfile(str(guide), module_relative=False).failed == 0
+
+
+def test_the_example(classic, capsys):
+    spec = importlib.util.spec_from_file_location("example", Path(__file__).parents[2] / "examples" / "spark.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.main(["--rows", "20000", "--epsilon", "10"])  # stops the session: the last test
+    out = capsys.readouterr().out
+    [released] = [line.partition("quartiles: ")[2] for line in out.splitlines() if line.startswith("20,000 rows")]
+    quartiles = [float(value.replace(",", "")) for value in released.split(", ")]
+    np.testing.assert_allclose(quartiles, 48_000 * np.exp(0.55 * np.array([-0.6745, 0, 0.6745])), rtol=0.05)
+    assert "regions found: {'east': " in out
+    assert "spent: epsilon = 30, delta = 1e-06" in out

@@ -47,7 +47,7 @@ EXACT = {
     "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
     "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
 }
-# Private and allowed: states and their parts, and `dpfast.dask.release`, which documents it.
+# Private and allowed: states and their parts, and releases of hosts, which document them.
 ON_THE_WAY = {
     "aggregate.SampleAndAggregate.block_sums",
     "dask._block_sums",
@@ -56,6 +56,11 @@ ON_THE_WAY = {
     "densities.Cells.count",
     "densities.Cells.locate",
     "robust.Plan.slack",
+    "spark.counting.summaries",
+    "spark.counting.summary",
+    "spark.keys._summary",
+    "spark.states.groups",
+    "spark.states.read",
     "streaming.State.to_bytes",
 }
 

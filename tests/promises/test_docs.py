@@ -26,6 +26,7 @@ HOSTS = {
     "groups": "pandas polars",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
+    "spark": "pyspark pandas",
     "units": "pandas",
 }
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}

@@ -13,6 +13,7 @@ SLOW = {
     "pipeline_dp",
     "polars",
     "pyarrow",
+    "pyspark",
     "sklearn",
 }
 

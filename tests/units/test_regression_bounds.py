@@ -57,6 +57,25 @@ def test_bounds_are_a_map_of_the_rows(intercept):
         np.testing.assert_allclose(*variances, rtol=1e-6)
 
 
+def test_bounds_with_several_classes():
+    X = np.clip(data()[0], LOWER, UPPER)
+    for classes, rows in ((3, X), (700, X[:50])):  # the errors of so many classes are not computed
+        labels = np.random.default_rng(3).integers(0, 3, len(rows))
+        options = {**LOGISTIC, "model": "multinomial", "classes": classes}
+        found = dpf.glm(rows, labels, bounds=(LOWER, UPPER), rng=PCG64(3), **options)
+        plain = dpf.glm(by_hand(rows), labels, radius=math.sqrt(3), rng=PCG64(3), **options)
+        np.testing.assert_allclose(found.coefficients * HALF, plain.coefficients, rtol=1e-9)
+        np.testing.assert_allclose(found.standard_errors * HALF, plain.standard_errors, rtol=1e-9)
+        np.testing.assert_allclose(
+            found.linear_predictor(rows), plain.linear_predictor(by_hand(rows)), rtol=1e-9, atol=1e-9
+        )
+        assert (found.covariance is None) == (classes == 700)
+        if classes == 3:
+            back = np.append(-MIDDLE / HALF, 1.0)
+            variances = [back @ plain.covariance[i : i + 4, i : i + 4] @ back for i in (0, 4, 8)]
+            np.testing.assert_allclose(found.intercept_error**2, variances, rtol=1e-6)
+
+
 def test_the_units_of_columns_do_not_matter():
     X, y = data()
     units = np.array([2.0**-30, 1.0, 2.0**30])
@@ -140,7 +159,7 @@ def test_a_start_is_in_the_units_of_the_data():
     fresh = dpf.glm(X, y > 0, steps=1, **options)
     distances = [np.abs((fit.coefficients - first.coefficients) * HALF).max() for fit in (again, fresh)]
     assert distances[0] < 0.1 < 0.5 < distances[1]
-    with pytest.raises(TypeError, match=r"start must be a dpfast.regression.Fit of 3 columns"):
+    with pytest.raises(TypeError, match=r"start must be a dpfast.regression.Fit of coefficients of shape \(3,\)"):
         dpf.glm(X, y > 0, start=linear_regression(X[:, :2], y, radius=3.0, label_bound=1.0, epsilon=1.0), **options)
 
 
