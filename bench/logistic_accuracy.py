@@ -5,7 +5,8 @@ people, in percentage points, with its standard error in units of the last digit
 given deviations of columns and correlation, and labels follow a logistic model, with a linear predictor of deviation 2
 around an intercept; predictions of 50,000 new rows are judged by the probabilities of their labels. Adult and spambase
 (the folder DPFAST_DATA): a random part of the records for the fit, the others for the test. diffprivlib's regression is
-included if it is installed, with its default penalty and ``data_norm=radius``, and three fits in each run.
+included if it is installed, with its default penalty and ``data_norm=radius``, and three fits in each run. With public
+bounds on columns in place of a radius, it gets rows clamped to them and scaled to [-1, 1].
 """
 
 import argparse
@@ -65,14 +66,19 @@ class Sample:
     fresh: np.ndarray
     chances: np.ndarray
     radius: float
+    width: np.ndarray | None = None  # public bounds on the magnitude of each column, in place of the radius
 
     def score(self, coefficients, intercept):
         return np.mean(np.where(self.fresh @ coefficients + intercept > 0, self.chances, 1 - self.chances))
 
 
-def synthetic(n, d, *, scales=(1.0,), correlation=0.0, intercept=0.5):
-    """A function that draws a `Sample`; the radius is the root mean square length of a row plus the largest scale."""
+def synthetic(n, d, *, scales=(1.0,), correlation=0.0, intercept=0.5, reach=None):
+    """A function that draws a `Sample`; the radius is the root mean square length of a row plus the largest scale.
+
+    With a reach, columns have public bounds, as a multiple of their deviations.
+    """
     deviations = np.resize(scales, d)
+    width = None if reach is None else reach * deviations
     root = np.linalg.cholesky((1 - correlation) * np.eye(d) + correlation)
     radius = math.sqrt(np.sum(deviations**2)) + max(scales)
 
@@ -82,7 +88,7 @@ def synthetic(n, d, *, scales=(1.0,), correlation=0.0, intercept=0.5):
         Z = rng.normal(size=(n + FRESH, d)) @ root.T
         chances = 1 / (1 + np.exp(-(Z @ slopes + intercept)))
         X, y = Z * deviations, rng.random(n) < chances[:n]
-        return Sample(X[:n], y, X[n:], chances[n:], radius)
+        return Sample(X[:n], y, X[n:], chances[n:], radius, width)
 
     return draw
 
@@ -154,9 +160,17 @@ SETTINGS = [
     ("normal", 10**4, 10, (0.5, 1.0), synthetic(10**4, 10)),
     ("normal", 3 * 10**4, 20, (1.0,), synthetic(3 * 10**4, 20)),
     ("normal", 10**5, 10, (0.5, 1.0), synthetic(10**5, 10)),
+    ("normal", 10**5, 50, (0.5,), synthetic(10**5, 50)),
     ("normal, intercept 3", 10**4, 10, (0.5, 1.0), synthetic(10**4, 10, intercept=3.0)),
     ("scales 1, 0.3", 3 * 10**4, 10, (1.0,), synthetic(3 * 10**4, 10, scales=(1, 0.3), correlation=0.5)),
     ("scales 1, 0.1, 0.01", 10**4, 9, (1.0,), synthetic(10**4, 9, scales=(1, 0.1, 0.01), correlation=0.3)),
+    (
+        "the same, bounds of columns",
+        10**4,
+        9,
+        (1.0,),
+        synthetic(10**4, 9, scales=(1, 0.1, 0.01), correlation=0.3, reach=4.0),
+    ),
     ("Adult", 3 * 10**4, 10, (0.5, 1.0, 2.0), real(adult, 3 * 10**4, 4.0)),
     ("Adult, all columns", 3 * 10**4, 120, (0.5, 1.0, 2.0), real(adult_binary, 3 * 10**4, 4.0)),
     ("spambase", 3600, 57, (1.0, 2.0), real(spambase, 3600, 4.0)),
@@ -164,14 +178,19 @@ SETTINGS = [
 
 
 def ours(sample, epsilon, delta, rng):
-    fit = dpf.glm(sample.X, sample.y, model="logistic", radius=sample.radius, epsilon=epsilon, delta=delta, rng=rng)
+    public = {"radius": sample.radius} if sample.width is None else {"bounds": (-sample.width, sample.width)}
+    fit = dpf.glm(sample.X, sample.y, model="logistic", epsilon=epsilon, delta=delta, rng=rng, **public)
     return fit.coefficients, fit.intercept
 
 
 def theirs(sample, epsilon, seed):
-    model = PEER.LogisticRegression(epsilon=epsilon, data_norm=sample.radius, max_iter=1000, random_state=seed)
-    model.fit(sample.X, sample.y)
-    return model.coef_[0], model.intercept_[0]
+    X, radius, width = sample.X, sample.radius, 1.0
+    if sample.width is not None:
+        width, radius = sample.width, math.sqrt(X.shape[1])
+        X = np.clip(X / width, -1, 1)
+    model = PEER.LogisticRegression(epsilon=epsilon, data_norm=radius, max_iter=1000, random_state=seed)
+    model.fit(X, sample.y)
+    return model.coef_[0] / width, model.intercept_[0]
 
 
 def losses(draw, epsilons, runs, rng):
@@ -200,9 +219,8 @@ def points(values):
 
 
 def rows(settings, runs):
-    rng = np.random.default_rng(1)
     for name, n, d, epsilons, draw in settings:
-        right, lost = losses(draw, epsilons, runs, rng)
+        right, lost = losses(draw, epsilons, runs, np.random.default_rng([1, n, d]))
         for epsilon in epsilons:
             cells = [points(lost[epsilon, key]) for key in ("gaussian", "pure", "peer")]
             yield [name, size(n), d, f"{100 * right:.1f}", f"{epsilon:g}", *cells]

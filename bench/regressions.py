@@ -13,6 +13,7 @@ SECTIONS = {
     "linear": linear_accuracy.section,
     "pay": line_accuracy.pay,
     "logistic": regression_texts.logistic,
+    "multinomial": regression_texts.multinomial,
 }
 
 

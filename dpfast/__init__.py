@@ -22,6 +22,7 @@ from dpfast import (
     theory,
 )
 from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
     Histogram,
     KolmogorovSmirnov,
@@ -67,6 +68,7 @@ from dpfast.streaming import Chunks, Counted
 __version__ = _version("dpfast")
 
 __all__ = [
+    "BoundedContributions",
     "BudgetError",
     "Chunks",
     "Counted",
@@ -100,6 +102,7 @@ __all__ = [
     "SmoothedHistogram",
     "TheilSen",
     "audit",
+    "bound_contributions",
     "bounds",
     "by_group",
     "covariance",

@@ -193,6 +193,16 @@ def _from_polars(name: str, x: Any) -> NDArray[Any]:
     return np.asarray(x.to_numpy() if kind.startswith("Float") else x.cast(float).to_numpy())
 
 
+def column_names(x: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame or a table; None for other containers."""
+    library = type(x).__module__.partition(".")[0]
+    if library in ("pandas", "polars") and getattr(x, "ndim", 2) == 2 and hasattr(x, "columns"):
+        return tuple(map(str, x.columns))
+    if library == "pyarrow" and hasattr(x, "schema"):
+        return tuple(map(str, x.schema.names))
+    return None
+
+
 def _table(x: Any) -> list[Any] | None:
     """The columns of a data frame or a table; None if NumPy converts it by dtypes alone."""
     library = type(x).__module__.partition(".")[0]

@@ -17,6 +17,7 @@ from dpfast.aggregate import BlockState, SampleAndAggregate
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.mechanisms import Mechanism
 from dpfast.random import RandomSource, bit_generator
+from dpfast.regression import Descent, Fit
 from dpfast.spending import spending
 from dpfast.streaming import State
 
@@ -24,7 +25,7 @@ _MESSAGE = 2**14  # up to this many bytes are sent with every task, more only on
 
 
 def release(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Descent,
     x: Any,
     *,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -36,13 +37,14 @@ def release(
     Parameters
     ----------
     mechanism : Mechanism
-        Any mechanism with a state (`Mechanism.start`), or `SampleAndAggregate` of an additive family.
+        Any mechanism with a state (`Mechanism.start`), or `SampleAndAggregate` of an additive family. Also a
+        `dpfast.regression.Descent` before its first release: all its releases are made, and the result is its `Fit`.
     x : dask.array.Array, dask.dataframe.Series or DataFrame, Delayed or sequence of Delayed
         Private records, of shape (n,) or (n, d) as the mechanism requires, in chunks of rows. For records with labels a
         pair (X, y) of an array or frame and an array or series, whose chunks have the same rows; or a frame whose last
         column has the labels.
     size, rng
-        See `Mechanism.release`.
+        See `Mechanism.release`. `size` must be None for a `Descent`.
     branches : int
         Number of states that one task merges, at least 2. A worker holds this many states: choose few for a mechanism
         with many columns, whose states are large (docs/guides/streaming.md).
@@ -50,7 +52,7 @@ def release(
     Returns
     -------
     Any
-        See `Mechanism.release`.
+        See `Mechanism.release`; a `Fit` of a `Descent`.
 
     Notes
     -----
@@ -73,6 +75,10 @@ def release(
     times = math.prod(_checks.shape(size))
     bit_generator(rng)
     many = _checks.whole("branches", branches, least=2)
+    if isinstance(mechanism, Descent):
+        if size is not None or mechanism.done:
+            raise ValueError("a Descent makes all its releases once: size must be None, and none be made before")
+        return _descended(mechanism, _chunks(x), many, rng)
     if isinstance(mechanism, SampleAndAggregate):
         least = 2 * mechanism.family.least_block if mechanism.blocks == "auto" else int(mechanism.blocks)
         mechanism.block_sums(least)
@@ -126,6 +132,14 @@ def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex =
     if not parts:
         raise ValueError("the collection has no chunks")
     return Aggregate.from_bytes(_reduced(parts, delayed(_added), many))
+
+
+def _descended(descent: Descent, chunks: list[Any], branches: int, rng: RandomSource) -> Fit:
+    """The fit after all releases, charged together."""
+    with spending(descent.privacy_profile, label=repr(descent)):
+        while (mechanism := descent.mechanism) is not None:
+            descent.advance(state(mechanism, chunks, branches=branches).release(rng=rng))
+    return descent.result
 
 
 def _block_sums(mechanism: SampleAndAggregate, x: Any, chunks: list[Any], branches: int) -> BlockState:

@@ -68,12 +68,14 @@ def texts(
     Py_ssize_t start,
     const int64_t[:, :, ::1] places not None,
     Py_ssize_t column,
+    dict known not None,
     list out not None,
     int64_t[::1] hard not None,
 ):
     """Append to `out` the texts of the cells ``places[:, column]`` of `rows`, as UTF-8 with replaced errors.
 
-    Appends None for a cell with quotes inside its quotes or after them. Returns how many they are; `hard` lists them.
+    Equal texts are one object: ``known[text]``, which is added if it is missing. Appends None for a cell with quotes
+    inside its quotes or after them, and returns how many they are; `hard` lists them.
 
     **Law** deterministic. **Assumes** as in `numbers`. **Cost** O(bytes of the cells).
     """
@@ -82,7 +84,8 @@ def texts(
     for i in range(places.shape[0]):
         begin, end = &text[start] + places[i, column, 0], &text[start] + places[i, column, 1]
         if csv_strip(&begin, &end):
-            out.append(PyUnicode_DecodeUTF8(<const char *>begin, end - begin, "replace"))
+            cell = PyUnicode_DecodeUTF8(<const char *>begin, end - begin, "replace")
+            out.append(known.setdefault(cell, cell))
         else:
             out.append(None)
             hard[left] = i

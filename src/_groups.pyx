@@ -1,4 +1,4 @@
-"""Order statistics of many small groups, released in one call; serves dpfast/groups.py.
+"""Order statistics of many small groups, released in one call; serves dpfast/groups/draws.py.
 
 A counting sort by label, then for each group a sort, the levels of its nested-interval law and two words.
 docs/proofs/groups.md

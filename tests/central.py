@@ -8,7 +8,7 @@ import numpy as np
 import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
-from dpfast.regression import DesignMoments, GradientSums
+from dpfast.regression import DesignMoments, GradientSums, LabelShares
 from dpfast.robust import IndependentColumns, RangeFreeBoxes
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
@@ -29,6 +29,11 @@ OPTIONS = {
         {"domain": domains.Box, "delta": 1e-3},
         {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+    ],
+    dpf.PartitionSelection: [
+        {"delta": 1e-3},
+        {"domain": lambda grid: 500},
+        {"domain": lambda grid: tuple(range(0, 100, 10))},
     ],
     dpf.Quantiles: [{"qs": (0.1, 0.5, 0.9)}, {"qs": (0.25, 0.75), "stages": 2, "measure": "uniform"}],
     dpf.RegressionMoments: [
@@ -81,8 +86,17 @@ OPTIONS = {
             "clip": 200.0,
             "bound": 5.0,
         },
+        {
+            "model": "multinomial",
+            "coefficients": ((0.01, -0.5), (0.0, 0.5), (-0.01, 0.0)),
+            "transform": ((1.0, 0.5), (0.0, 20.0)),
+            "domain": lambda grid: domains.Ball(grid.upper, center=50.0),
+            "clip": 20.0,
+            "delta": 1e-3,
+        },
     ],
     IndependentColumns: [{"dimension": 2, "delta": 1e-3}],
+    LabelShares: [{"classes": 3}, {"classes": 2, "delta": 1e-3}],
     KolmogorovSmirnov: [{"k": 4}],
     PerturbedHistogram: [{"bins": 7}, {"bins": 5, "delta": 1e-6, "noise": "gaussian"}],
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
@@ -99,6 +113,7 @@ ROWS = (
     DesignMoments,
     GradientSums,
     IndependentColumns,
+    LabelShares,
     RangeFreeBoxes,
 )  # a record is a row
 

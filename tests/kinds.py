@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 from numpy.random import PCG64
 
+import dpfast as dpf
+
 
 class TookTooLong(Exception):
     """A call did not end."""
@@ -36,6 +38,9 @@ def kind_of(released):
         return "list", str(released), (), True
     if isinstance(released, tuple):
         return "tuple", str([kind_of(part) for part in released]), (), True
+    if isinstance(released, dpf.Partitions):  # how many keys are released is part of the release
+        keys = released.keys if isinstance(released.keys, tuple) else (released.keys,)
+        return "Partitions", str([key.dtype.str for key in keys]), released.counts.dtype.str, True
     array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
     finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
     return type(released).__name__, array.dtype.str, array.shape, finite

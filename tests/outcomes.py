@@ -101,7 +101,12 @@ def domain(rng):
         step = pick(rng, [None, None, *STEPS])
         boxes = dpf.domains.Box(pick(rng, [grid(rng), (grid(rng), grid(rng))]))
         with contextlib.suppress(ValueError):
-            return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step)])
+            return pick(rng, [boxes, dpf.domains.Ball(radius, center=center, step=step), possible_keys(rng)])
+
+
+def possible_keys(rng):
+    """The keys that partition selection may release."""
+    return pick(rng, [None, None, 1, 100, 2**40, 2**63, (3, 1, 2), ("a", "b")])
 
 
 def label_ball(rng):
@@ -156,10 +161,14 @@ PARAMETERS = {
     "psd": lambda rng: pick(rng, [True, False]),
     "slope_grid": points,
     "intercept_grid": points,
-    "model": lambda rng: pick(rng, ["logistic", "poisson", "huber"]),
-    "coefficients": lambda rng: tuple(pick(rng, [(0.0, 0.0), (0.5, -3.0), (1e300, -1e300)])),
+    "model": lambda rng: pick(rng, ["logistic", "poisson", "huber", "multinomial", "multinomial"]),
+    "coefficients": lambda rng: pick(
+        rng, [(0.0, 0.0), (0.5, -3.0), (1e300, -1e300), ((0.5, -3.0),) * 2, ((0.0, 0.0), (1e300, 0.0), (-3.0, 1e300))]
+    ),
+    "classes": lambda rng: pick(rng, [2, 3, 300]),
     "clip": lambda rng: pick(rng, [1e-100, 0.3, 1.0, 1e6, 1e100]),
     "bound": lambda rng: pick(rng, [None, 1e-9, 1.0, 1e9]),
+    "contributions": lambda rng: pick(rng, [None, 1, 3, 1000]),
     "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
     "standard_error": lambda rng: pick(rng, [True, False]),
     "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
@@ -229,7 +238,12 @@ def group_jobs(made, n, rows, rng):
         def labelled(labels, source):
             return dpf.by_group(made, np.arange(n, dtype=float), labels=labels, num_groups=3, rng=source)
 
+        def keyed(labels, source):
+            released = dpf.by_group(made, np.arange(n, dtype=float), labels=labels, keys=[1, 0, 2**40], rng=source)
+            return released["release"].to_numpy() if hasattr(released, "columns") else np.asarray(released)
+
         yield Job(f"private labels of {made!r}, n={n}", labelled, n, 0, frozenset({"chunks"}))
+        yield Job(f"private labels with keys of {made!r}, n={n}", keyed, n, 0, frozenset({"chunks", "tuple"}))
 
 
 RANDOMIZERS = {
@@ -381,6 +395,9 @@ ESTIMATORS = {
     "PrivateHistogramDensity": fitted("PrivateHistogramDensity", bounds=(-1.0, 99.0), bins=3),
     "PrivateLinearRegression": fitted("PrivateLinearRegression", radius=99.0, label_bound=1.0),
     "PrivateLogisticRegression": fitted("PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0)),
+    "PrivateLogisticRegression, three classes": fitted(
+        "PrivateLogisticRegression", radius=99.0, classes=(0.0, 1.0, 2.0)
+    ),
     "PrivateLogisticRegression, blocks": fitted(
         "PrivateLogisticRegression", bounds=(-3.0, 3.0), classes=(0.0, 1.0), method="blocks", blocks=2
     ),

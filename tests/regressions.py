@@ -16,7 +16,7 @@ def pairs(x):
 def shown(fit):
     """The numbers of a fit and its intervals, in one array."""
     return np.concatenate(
-        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval(), fit.predict([[3, 4]])]
+        [fit.covariance.ravel(), fit.interval().ravel(), fit.intercept_interval().ravel(), fit.predict([[3, 4]])]
     )
 
 
@@ -54,14 +54,28 @@ REGRESSIONS = {
             *pairs(x), radius=1e9, label_bound=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source
         )
     ),
+    "linear_regression, bounds": lambda x, source, epsilon: shown(
+        dpf.linear_regression(*pairs(x), bounds=(-9.0, [9.0, 2.0**100]), label_bound=99.0, epsilon=epsilon, rng=source)
+    ),
     "glm, logistic": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=3.0, epsilon=epsilon, center=1e6, rng=source)
     ),
     "glm, logistic, Gaussian": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), radius=1e-9, epsilon=epsilon, delta=1e-9, intercept=False, rng=source)
     ),
+    "glm, logistic, bounds": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), bounds=([0.0, -(2.0**100)], 99.0), epsilon=epsilon, delta=1e-6, rng=source)
+    ),
     "glm, Poisson": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), model="poisson", radius=9.0, label_bound=99.0, epsilon=epsilon, delta=1e-6, rng=source)
+    ),
+    "glm, multinomial": lambda x, source, epsilon: shown(
+        dpf.glm(
+            *pairs(x), model="multinomial", classes=3, radius=3.0, epsilon=epsilon, delta=1e-6, center=1e6, rng=source
+        )
+    ),
+    "glm, multinomial, pure": lambda x, source, epsilon: shown(
+        dpf.glm(*pairs(x), model="multinomial", classes=2, radius=1e-9, epsilon=epsilon, intercept=False, rng=source)
     ),
     "glm, Huber": lambda x, source, epsilon: shown(
         dpf.glm(*pairs(x), model="huber", radius=1e9, label_bound=99.0, bound=2.0, epsilon=epsilon, rng=source)

@@ -43,8 +43,16 @@ RELEASES = {
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
     "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
-    "dpf.glm": lambda: dpf.glm(X[:, None], X > 50, radius=100.0, **E),
-    "dpf.by_group": lambda: dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
+    "dpf.glm": lambda: [
+        dpf.glm(X[:, None], X > 50, radius=100.0, **E),
+        dpf.glm(X[:, None], X // 40, model="multinomial", classes=3, radius=100.0, **E),
+    ],
+    "dpf.by_group": lambda: [
+        dpf.by_group(MEDIAN, X, labels=np.arange(100) % 7),
+        dpf.by_group(MEDIAN, X, labels=["a", "b"] * 50, keys=["b", "c"]),
+        dpf.by_group({"median": MEDIAN, "mean": MEAN}, X, labels=["a", "b"] * 50, keys=["b", "c"]),
+    ],
+    "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
     "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
@@ -60,11 +68,24 @@ RELEASES = {
     "local.median_naive": lambda: local.median_naive(X, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
-TIMES = {"dpf.interval": 5, "dpf.mean": 2, "dpf.sum": 2, "dpf.quantile": 2, "dpf.synthesize": 4}
-NEIGHBORS = {"dpf.count": "add-remove", **{name: "local" for name in RELEASES if name.startswith("local")}}
+TIMES = {
+    "dpf.by_group": 4,
+    "dpf.glm": 2,
+    "dpf.interval": 5,
+    "dpf.mean": 2,
+    "dpf.sum": 2,
+    "dpf.quantile": 2,
+    "dpf.synthesize": 4,
+}
+NEIGHBORS = {
+    "dpf.count": "add-remove",
+    "dpf.partitions": "add-remove",
+    **{name: "local" for name in RELEASES if name.startswith("local")},
+}
 
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
+    "dpf.bound_contributions",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

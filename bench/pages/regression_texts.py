@@ -2,7 +2,7 @@
 
 import warnings
 
-from bench import logistic_accuracy
+from bench import logistic_accuracy, multinomial_accuracy
 from bench.pages.populations import DATA
 from bench.pages.tables import paragraph, table
 
@@ -11,8 +11,8 @@ CHOICES = (
     table below no other private line is closer by more than 10 %.""",
     """Several columns and a number: `dpf.linear_regression`. It needs bounds on the length of rows and on labels: scale
     the columns to similar public ranges first. A delta pays from about ten columns on.""",
-    """Labels of two classes, counts, or numbers with outliers and several columns: `dpf.glm`. A delta reduces the loss
-    several times.""",
+    """Labels of two or more classes, counts, or numbers with outliers and several columns: `dpf.glm`. A delta reduces
+    the loss several times.""",
     """Each column takes records: `dpf.linear_regression` of p columns needs n epsilon of several hundred times p. Look
     at the standard errors of the fit.""",
     """`dpf.mle` by blocks needs the most records: take it for models that have no method of their own.""",
@@ -40,6 +40,20 @@ def logistic(quick):
         penalty, with the standard error in parentheses in units of the last digit: means of 20 samples. "% correct" is
         without privacy. Synthetic rows are normal, with the given deviations of columns, and slopes in a random
         direction; Adult (30,000 records, ten columns or all 120 binary ones) and spambase are split at random, and left
-        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows. delta =
+        out if their files are not in the folder DPFAST_DATA. Public: a radius of rows, or in one line bounds of 4
+        deviations on columns, for diffprivlib by clamping and scaling the rows before. delta =
         {logistic_accuracy.DELTA:g} where stated, else 0."""
     return "\n".join(["## Logistic regression", "", paragraph(text), table(headings, rows)])
+
+
+def multinomial(quick):
+    """The points of accuracy lost by multinomial regressions, by the settings of `bench.multinomial_accuracy`."""
+    settings = [("equal", 2000, 3, 3, 0.0)] if quick else multinomial_accuracy.SETTINGS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the peer
+        rows = list(multinomial_accuracy.rows(settings, 2 if quick else 20))
+    text = f"""Percentage points of correct predictions lost to privacy by models of K classes, as in the table above.
+        Rows are standard normal; the slopes of each class have a random direction and length 1.6. Intercepts are normal
+        with deviation 1/2; for unequal classes each has 0.7 less than the one before. Public: the radius sqrt(d) + 1.
+        delta = {multinomial_accuracy.DELTA:g} where stated, else 0."""
+    return "\n".join(["## Multinomial regression", "", paragraph(text), table(multinomial_accuracy.HEADINGS, rows)])

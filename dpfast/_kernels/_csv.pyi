@@ -24,6 +24,7 @@ def texts(
     start: int,
     places: NDArray[int64],
     column: int,
+    known: dict[str, str | None],
     out: list[str | None],
     hard: NDArray[int64],
 ) -> int: ...

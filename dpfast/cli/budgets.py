@@ -15,7 +15,7 @@ from dpfast.tables import TableError
 def show_ledger(arguments: argparse.Namespace) -> dict[str, Any]:
     """Make a ledger of a budget, or show one."""
     amounts = {name: getattr(arguments, name) for name in ("epsilon", "rho", "mu")}
-    others = {name: getattr(arguments, name) for name in ("delta", "neighbors", "composition")}
+    others = {name: getattr(arguments, name) for name in ("delta", "neighbors", "composition", "per_unit")}
     given = {name: value for name, value in (amounts | others).items() if value is not None}
     ledger = Ledger(path=arguments.file, **given) if given else open_ledger(arguments.file)
     charges = [
@@ -59,4 +59,9 @@ def shown(privacy: Privacy) -> str:
 
 
 def _amounts(privacy: Privacy) -> dict[str, Any]:
-    return {privacy.unit: float(privacy.amount), "delta": float(privacy.delta), "neighbors": privacy.neighbors}
+    return {
+        privacy.unit: float(privacy.amount),
+        "delta": float(privacy.delta),
+        "neighbors": privacy.neighbors,
+        "per_unit": privacy.per_unit,
+    }

@@ -13,6 +13,7 @@ from dpfast.cli.certificates import CERTIFIED, LOCAL, verify
 from dpfast.cli.completion import SHELLS, completion
 from dpfast.cli.demonstration import demonstrate
 from dpfast.cli.densities import release_histogram, write_synthetic
+from dpfast.cli.keyed import release_partitions
 from dpfast.cli.numbers import SINGLE, release_count, release_fit, release_one, release_quantiles
 from dpfast.cli.options import (
     Parser,
@@ -21,6 +22,7 @@ from dpfast.cli.options import (
     add_delta,
     add_explain,
     add_file,
+    add_groups,
     add_interval,
     add_json,
     add_neighbors,
@@ -69,6 +71,8 @@ def make_parser() -> Parser:
         _add_single(command(name, release_one, f"release the {single.words} of a column"), name)
     _add_count(command("count", release_count, "release the number of records, which is private"))
     _add_quantiles(command("quantiles", release_quantiles, "release quantiles of a column together"))
+    words = "release the keys that enough records have, with noisy counts"
+    _add_partitions(command("partitions", release_partitions, words))
     _add_fit(command("mle", release_fit, "release parameters of a family of distributions, fitted to a column"))
     _add_regression(command("regress", release_regression, "release a regression of a column on others"))
     _add_histogram(command("histogram", release_histogram, "release a histogram of a column"))
@@ -94,6 +98,7 @@ def _add_single(parser: Parser, name: str) -> None:
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")
     parser.add_argument("--method", default=single.method, help=f"default {single.method}")
+    add_groups(parser)
     if single.interval:
         add_interval(parser)
     if single.hides_n:
@@ -118,7 +123,20 @@ def _add_quantiles(parser: Parser) -> None:
     parser.add_argument(
         "-q", type=number, nargs="+", action="extend", help="one or several, also as -q .1 -q .9; default .25 .5 .75"
     )
+    add_groups(parser)
     add_interval(parser)
+    add_explain(parser)
+    add_common(parser)
+    parser.set_defaults(delta=0.0)
+
+
+def _add_partitions(parser: Parser) -> None:
+    add_file(parser, column=False)
+    parser.add_argument("--column", nargs="+", required=True, metavar="C", help="one, or several for tuples of keys")
+    add_delta(parser, "which is needed without --keys")
+    parser.add_argument("--keys", metavar="FILE", help="the possible keys, public, one in each row of a CSV file")
+    parser.add_argument("--contributions", type=whole, default=1, help="most records of one person (default 1)")
+    add_neighbors(parser, default="add-remove")
     add_explain(parser)
     add_common(parser)
 
@@ -188,6 +206,7 @@ def _add_ledger(parser: Parser) -> None:
     parser.add_argument("--rho", type=exact, help="budget of zero-concentrated differential privacy")
     parser.add_argument("--mu", type=exact, help="budget of Gaussian differential privacy")
     parser.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default replace-one")
+    parser.add_argument("--per-unit", type=whole, metavar="K", help="for one person with at most K records; add-remove")
     parser.add_argument("--composition", choices=("basic", "renyi"), help="default basic")
     add_json(parser)
 

@@ -6,15 +6,17 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpfast.aggregate import SampleAndAggregate
 from dpfast.cli.budgets import check_budget
+from dpfast.cli.keyed import check_groups, release_groups
 from dpfast.cli.records import UNREAD, charging, column_points, context, read, release, rng_of
 from dpfast.grid import Grid, Points
-from dpfast.mechanisms import Quantiles
+from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.methods import count_of, mechanism_for, range_of
 from dpfast.statistics import (
@@ -59,6 +61,7 @@ SINGLE = {
 def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release one statistic of a column."""
     # Reject a bad parameter before a long read.
+    check_groups(arguments)
     command = SINGLE[arguments.name]
     grid, rng, statistic = column_points(arguments), rng_of(arguments), command.make(arguments)
     neighbors = getattr(arguments, "neighbors", "replace-one")
@@ -68,12 +71,18 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
         return _with_interval(arguments.name, statistic, grid, arguments, rng)
     difference = isinstance(statistic, InterquartileRange) and not isinstance(grid, Grid)
     released = (0.25, 0.75) if difference else statistic
+    after = range_of if difference else command.after
+
+    def make(epsilon: Any, delta: Any) -> Mechanism:
+        return mechanism_for(released, None, None, grid, epsilon, delta, arguments.method, neighbors)
+
+    if arguments.group_by:
+        keyed = release_groups(make, after, grid, arguments, rng)
+        return {"statistic": arguments.name, "column": arguments.column, **keyed}
     with charging(arguments):
-        mechanism = mechanism_for(
-            released, None, None, grid, arguments.epsilon, arguments.delta, arguments.method, neighbors
-        )
+        mechanism = make(arguments.epsilon, arguments.delta)
         value, n, story = release(mechanism, arguments, rng)
-    value = range_of(value) if difference else command.after(value)
+    value = after(value)
     title = statistic if command.after is float else command.words
     return {
         "statistic": arguments.name,
@@ -133,11 +142,16 @@ def _with_interval(
 
 def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release quantiles of a column together."""
+    check_groups(arguments)
     grid, rng, qs = column_points(arguments), rng_of(arguments), arguments.q or [0.25, 0.5, 0.75]
     if arguments.interval is not None:
         if len(qs) > 1:
             raise ValueError("--interval is for a single quantile: give one -q")
         return _with_interval("quantile", Quantile(qs[0]), grid, arguments, rng)
+    if arguments.group_by:
+        made = partial(_quantiles, qs, grid)
+        keyed = release_groups(made, np.ndarray.tolist, grid, arguments, rng)
+        return {"statistic": "quantiles", "column": arguments.column, "q": qs, **keyed}
     with charging(arguments):
         mechanism = Quantiles(qs, grid=grid, epsilon=arguments.epsilon)
         released, n, story = release(mechanism, arguments, rng)
@@ -151,6 +165,10 @@ def release_quantiles(arguments: argparse.Namespace) -> dict[str, Any]:
         **context(mechanism.privacy, grid, n, arguments),
         "text": "\n".join([*lines, f"({story}together {mechanism.privacy})"]),
     }
+
+
+def _quantiles(qs: list[float], grid: Points, epsilon: Any, delta: Any) -> Quantiles:
+    return Quantiles(qs, grid=grid, epsilon=epsilon)
 
 
 def release_fit(arguments: argparse.Namespace) -> dict[str, Any]:

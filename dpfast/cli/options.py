@@ -92,13 +92,13 @@ def add_column(parser: argparse.ArgumentParser, *, bounded: bool = True) -> None
     )
 
 
-def add_neighbors(parser: argparse.ArgumentParser) -> None:
+def add_neighbors(parser: argparse.ArgumentParser, default: str = "replace-one") -> None:
     """Add the option of the neighbours, for commands of which a mechanism can hide the number of records."""
     parser.add_argument(
         "--neighbors",
         choices=("replace-one", "add-remove"),
-        default="replace-one",
-        help="add-remove keeps the number of records private (default replace-one)",
+        default=default,
+        help=f"add-remove keeps the number of records private (default {default})",
     )
 
 
@@ -118,6 +118,16 @@ def add_file(parser: argparse.ArgumentParser, *, column: bool = True) -> None:
 def add_delta(parser: argparse.ArgumentParser, more: str) -> None:
     """Add the option of a delta."""
     parser.add_argument("--delta", type=exact, default=0.0, help=f"0 (default), or more {more}")
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Add the options of groups."""
+    parser.add_argument("--group-by", nargs="+", metavar="C", help="release for each key in these columns; with --keys")
+    parser.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="public keys, one in each row of a CSV file without a header; or private, for half of epsilon and --delta",
+    )
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:

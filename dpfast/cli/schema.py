@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 _NUMBER, _TEXT, _WHOLE, _FLAG = ({"type": name} for name in ("number", "string", "integer", "boolean"))
-_NUMBERS = {"type": "array", "items": _NUMBER}
 
 
 def _or_null(kind: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [kind, {"type": "null"}]}
+
+
+def _array(*kinds: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}}
 
 
 def _among(*words: str) -> dict[str, Any]:
@@ -27,7 +30,10 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
     }
 
 
-_AMOUNTS = _object({"delta": _NUMBER, "neighbors": _TEXT}, {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER})
+_NUMBERS, _TEXTS = _array(_NUMBER), _array(_TEXT)
+_KEYS = _array(_TEXT, _WHOLE, _array(_TEXT, _WHOLE))
+_GUARDED = {"delta": _NUMBER, "neighbors": _TEXT, "per_unit": _or_null(_WHOLE)}
+_AMOUNTS = _object(_GUARDED, {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER})
 _GUARANTEE = {
     "epsilon": _NUMBER,
     "delta": _NUMBER,
@@ -66,6 +72,15 @@ DEFINITIONS: dict[str, Any] = {
         },
     ),
     "quantiles": _release(["quantiles"], {**_COLUMN, "q": _NUMBERS, "values": _NUMBERS}),
+    "groups": _release(
+        ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantiles"],
+        {**_COLUMN, "group_by": _TEXTS, "keys": _KEYS, "values": _array(_or_null(_NUMBER), _array(_or_null(_NUMBER)))},
+        {"q": _NUMBERS},
+    ),
+    "partitions": _release(
+        ["partitions"],
+        {**_GUARANTEE, "columns": _TEXTS, "keys": _KEYS, "counts": _array(_WHOLE), "contributions": _WHOLE},
+    ),
     "mle": _release(
         ["mle"],
         {
@@ -82,7 +97,7 @@ DEFINITIONS: dict[str, Any] = {
         {
             **_GUARANTEE,
             "model": _among("linear", "logistic", "poisson", "huber"),
-            "features": {"type": "array", "items": _TEXT},
+            "features": _TEXTS,
             "label": _TEXT,
             "coefficients": _NUMBERS,
             "intercept": _NUMBER,
@@ -98,7 +113,7 @@ DEFINITIONS: dict[str, Any] = {
         {
             **_COLUMN,
             "edges": _NUMBERS,
-            "counts": {"type": "array", "items": _WHOLE},
+            "counts": _array(_WHOLE),
             "density": _NUMBERS,
             "noise_dominates": _FLAG,
         },
@@ -125,7 +140,7 @@ DEFINITIONS: dict[str, Any] = {
             "charges": {
                 "type": "array",
                 "items": _object(
-                    {"label": _TEXT, "times": _WHOLE, "delta": _NUMBER, "neighbors": _TEXT},
+                    {"label": _TEXT, "times": _WHOLE, **_GUARDED},
                     {"epsilon": _NUMBER, "rho": _NUMBER, "mu": _NUMBER},
                 ),
             },

@@ -145,8 +145,9 @@ class SeriesCoefficients(Mechanism):
         )
         return bound / width_of(self.grid)
 
-    def check_records(self, n: int) -> int:
-        _checks.code_range(super().check_records(n) << (BITS + 2))
+    def check_records(self, n: SupportsIndex) -> int:
+        n = super().check_records(n)
+        _checks.code_range(n << (BITS + 2))
         return n
 
     def reading(self) -> Counts:

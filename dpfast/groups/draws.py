@@ -17,6 +17,7 @@ from dpfast.grid import Grid
 from dpfast.laws import anywhere
 from dpfast.mechanisms import InverseSensitivity, Mechanism, Quantiles, StatisticMechanism
 from dpfast.random import RandomSource, Streams, streams
+from dpfast.streaming import Counted
 
 _BLOCK = 2**10  # number of groups that draw from one stream
 _LARGEST = _groups.LARGEST_GROUP
@@ -65,15 +66,23 @@ class Groups:
             order = order[np.argsort(digits[order], kind="stable")]
         return order if len(order) == len(self._inside) else np.flatnonzero(self._inside)[order]
 
-    def sort(self, values: NDArray[Any]) -> NDArray[Any]:
+    def sort(self, values: NDArray[Any] | Counted) -> NDArray[Any] | Counted:
         """The records in the order of their groups."""
-        return values if self.labels is None else values[self._order]
+        if self.labels is None:
+            return values
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == np.float64 and values.flags.aligned:
+            out = np.empty(len(values))
+            _groups.by_label(self.labels, values, np.nan, np.zeros(self.count + 1, np.int64), out)
+            return out[: self.ends[-1]]
+        return values[self._order]
 
 
 def draw(
-    mechanism: Mechanism, values: NDArray[Any], groups: Groups, rng: RandomSource, threads: int
+    mechanism: Mechanism, values: NDArray[Any] | Counted, groups: Groups, rng: RandomSource, threads: int
 ) -> NDArray[np.float64]:
     """A release for each group, in float64."""
+    if isinstance(values, Counted):
+        return _one_by_one(mechanism, values, groups, rng, threads)
     if isinstance(mechanism, InverseSensitivity) and mechanism.has_group_kernel:
         if values.ndim != 1:
             raise ValueError(f"x must be one-dimensional, not of shape {_containers.shape_of(values)}")
@@ -153,14 +162,15 @@ def _fill_halves(records: NDArray[np.float64], offsets: NDArray[np.int64], lower
 
 def _one_by_one(
     mechanism: Mechanism,
-    values: NDArray[Any],
+    values: NDArray[Any] | Counted,
     groups: Groups,
     rng: RandomSource,
     threads: int,
 ) -> NDArray[np.float64]:
     """Release with any mechanism, one group after another."""
     values, ends = groups.sort(values), groups.ends
-    empty = np.diff(ends) == 0
+    before = np.append(0, np.cumsum(values.counts))[ends] if isinstance(values, Counted) else ends
+    empty = np.diff(before) == 0
     scalar = isinstance(mechanism, StatisticMechanism) and not isinstance(mechanism, Quantiles)
     if empty.any() and not (scalar or mechanism.hides_n or groups.sparse):
         raise ValueError(f"group {int(np.flatnonzero(empty)[0])} is empty: {type(mechanism).__name__} needs records")
@@ -183,11 +193,13 @@ def _one_by_one(
     return out
 
 
-def _shape(mechanism: Mechanism, values: NDArray[Any], released: list[Any]) -> tuple[int, ...]:
+def _shape(mechanism: Mechanism, values: NDArray[Any] | Counted, released: list[Any]) -> tuple[int, ...]:
     """The shape of one release. Only groups without records, and failed tests of rows, release None."""
     if isinstance(mechanism, Quantiles):
         return (len(mechanism.qs),)
     made = next((value for value in released if value is not None), None)
     if made is None and mechanism.hides_n:  # a release without data, of which only the shape is used
         made = mechanism(values[:0], rng=np.random.PCG64(0))
-    return values.shape[1:] if made is None else np.shape(made)
+    if made is None:
+        return () if isinstance(values, Counted) else values.shape[1:]
+    return np.shape(made)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import keys
+from dpfast import _containers, keys
 
 _KEY = "key"  # the name of a column of keys without a name, in tables that need one
 
@@ -26,8 +26,8 @@ class GroupKeys:
         The labels of the records.
     names : sequence of str or None
         The names of the columns.
-    table : dpfast.keys.Table
-        The places of the keys.
+    table : dpfast.keys.Table, optional
+        The places of the keys, if the types of the columns are known before records are read.
     index : pandas.Index, optional
         The keys as given, if they were an index of pandas.
     """
@@ -35,7 +35,7 @@ class GroupKeys:
     listed: list[Any]
     columns: list[Any]
     names: Sequence[Any]
-    table: keys.Table
+    table: keys.Table | None
     index: Any = None
 
     @classmethod
@@ -62,21 +62,21 @@ class GroupKeys:
             rows = list(zip(*(_cells(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
         else:
-            rows = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in _cells(given)]
+            rows = _cells(given)
             names = [name_of(given)] if index is None else list(index.names)
         width = len(labels)
-        if any(len(row) != width for row in rows):
-            raise ValueError(f"each key must have one entry for each column of labels, which are {width}")
-        listed = [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in rows]
+        listed = rows if width == 1 and set(map(type, rows)) <= {str, bytes, int} else _listed(rows, width)
         if len(set(listed)) < len(listed):
             raise ValueError("keys must differ from each other")
         named = names if len(names) == width else [None] * width
         columns = [column for _, column in labels]
+        empty = [_empty(column) for column in columns]
+        known = not any(column is None for column in empty)
         return cls(
             listed,
             columns,
             [other if name is None else name for (name, _), other in zip(labels, named, strict=True)],
-            keys.public_table(listed, together([_empty(column) for column in columns]), "labels"),
+            keys.public_table(listed, together(empty), "labels") if known else None,
             index,
         )
 
@@ -85,7 +85,8 @@ class GroupKeys:
 
     def places(self) -> NDArray[np.int64]:
         """The place of each record's label among the keys; -1 for a label that is missing or not a key."""
-        return self.table.find(together(self.columns), "labels")
+        columns = together(self.columns)
+        return keys.lookup(columns, self.listed, "labels") if self.table is None else self.table.find(columns, "labels")
 
     def cells(self) -> list[list[Any]]:
         """The keys of each column."""
@@ -103,7 +104,7 @@ def label_columns(labels: Any) -> list[tuple[Any, Any]]:
     """The columns of labels with their names, which may be None."""
     if (table := table_columns(labels)) is not None:
         return table
-    if isinstance(labels, (list, tuple)) and _are_columns(labels):
+    if isinstance(labels, tuple):
         return [(name_of(column), column) for column in labels]
     if isinstance(labels, np.ndarray) and labels.ndim == 2:
         return [(None, column) for column in labels.T]
@@ -139,18 +140,13 @@ def name_of(x: Any) -> Any:
     return None if callable(name) or name == "" else name
 
 
-def _are_columns(items: Sequence[Any]) -> bool:
-    """Whether the items of a list are columns, which have a type, rather than labels; a tuple always has columns."""
-    return isinstance(items, tuple) or (
-        len(items) > 0 and all(hasattr(item, "dtype") or library_of(item) == "pyarrow" for item in items)
-    )
-
-
 def _empty(column: Any) -> Any:
-    """A column of the same type without records."""
-    if not (hasattr(column, "dtype") or library_of(column)):
+    """A column of the same type without records; None if that cannot be had without reading the records."""
+    if _containers.is_sequence(column):
         return []
-    return (column.iloc if hasattr(column, "iloc") else column)[:0]
+    if hasattr(column, "dtype") or library_of(column):
+        return (column.iloc if hasattr(column, "iloc") else column)[:0]
+    return None
 
 
 def _cells(column: Any) -> list[Any]:
@@ -158,6 +154,14 @@ def _cells(column: Any) -> list[Any]:
         if hasattr(column, method):
             return list(getattr(column, method)())
     return list(column)
+
+
+def _listed(rows: list[Any], width: int) -> list[Any]:
+    """Keys as plain objects, or tuples of them."""
+    tuples = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows]
+    if any(len(row) != width for row in tuples):
+        raise ValueError(f"a key must have an entry for each column of labels ({width}), as a tuple")
+    return [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in tuples]
 
 
 def _key(cell: Any) -> Any:

@@ -16,6 +16,7 @@ from dpfast.groups.labels import GroupKeys, label_columns, table_columns, togeth
 from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.spending import Cost, spending_together
+from dpfast.streaming import Counted
 
 
 @overload
@@ -72,11 +73,12 @@ def by_group(
         ``x[column]``.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows; with columns, a data frame or mapping
         Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
-        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group.
+        mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,
+        with a label for each of its values: the groups of an SQL engine.
     labels : column of length n, or several of them
         The group of each record, by position, in any order. With `keys`: text, bytes or integers, as an array, a list,
         or a column of pandas, polars or Arrow, also categorical; several columns as a frame, a table, an array of shape
-        (n, k) or a list of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
+        (n, k) or a tuple of columns. A record is dropped if its label is missing or not among the keys. Without `keys`:
         integers 0..num_groups - 1. A record whose label is outside this range, masked or null is dropped. With private
         labels, a record whose label is not a whole number (NaN, None in a list, 0.5, text) is also dropped. A float
         that is a whole number is a valid label.
@@ -150,19 +152,22 @@ def by_group(
     if keys is None and count is None and offsets is None and hides_n:
         raise TypeError("num_groups or keys is needed: with neighbors='add-remove' labels are private")
     columns = None if keys is None else label_columns(labels)
-    selected = selects(keys, partitions, hides_n)
-    named = None if selected or columns is None else GroupKeys.of(columns, keys)
+    private = selects(keys, partitions, hides_n)
+    if private and isinstance(x, Counted):
+        raise TypeError("keys='private' needs records one by one, not counted")
+    named = None if columns is None or private else GroupKeys.of(columns, keys)
     costs = [Cost(f"{job.mechanism!r} for each group", job.mechanism.privacy_profile) for job in jobs]
     releasing: list[Mechanism] = [job.mechanism for job in jobs]
     if partitions is not None:
         costs, releasing = [Cost(repr(partitions), partitions.privacy_profile), *costs], [partitions, *releasing]
     with spending_together(costs, of=releasing):
         records = [job.records(x) for job in jobs]
-        n = len(records[0])
-        if any(len(values) != n for values in records):
+        n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
+        if any(other != n for other in others):
             raise ValueError("the columns of x must have equal lengths")
         if columns is not None and partitions is not None:
-            named = GroupKeys.of(columns, rows(partitions(together(columns), rng=rng, workers=threads).keys))
+            released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
+            named = GroupKeys.of(columns, rows(released.keys))
         if named is not None:
             groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
         elif offsets is not None:
@@ -204,9 +209,11 @@ class _Job:
         if not made.releases_numbers:
             raise TypeError(f"a {type(made).__name__} does not release numbers, which by_group puts into one array")
 
-    def records(self, x: Any) -> NDArray[Any]:
-        """The records of the mechanism in x, in an array of numbers."""
+    def records(self, x: Any) -> NDArray[Any] | Counted:
+        """The records of the mechanism in x, in an array of numbers, or counted."""
         name, column = ("x", x) if self.column is None else (f"x[{self.column!r}]", x[self.column])
+        if isinstance(column, Counted):
+            return column
         values = _containers.numbers(name, column, dimensions=self.mechanism.dimensions)
         if values.ndim not in (1, 2):
             raise ValueError(

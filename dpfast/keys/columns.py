@@ -95,7 +95,7 @@ class Column:
     dtype: np.dtype[Any]
     parts: tuple[Part, ...]
 
-    ndim: ClassVar[int] = 1
+    ndim: ClassVar[int] = 2  # a reading adds empty chunks as well, which have a dtype
 
     def __len__(self) -> int:
         return sum(part.n for part in self.parts)
@@ -107,13 +107,13 @@ class Several:
 
     columns: tuple[Column, ...]
 
-    ndim: ClassVar[int] = 1
+    ndim: ClassVar[int] = 2  # a reading adds empty chunks as well, which have a dtype
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
 
-_OBJECT = np.dtype(object)
+OBJECT = np.dtype(object)
 
 
 def column_of(x: Any, name: str = "keys") -> Column | Several:
@@ -126,6 +126,10 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
         of pandas, polars or Arrow (also dictionary-encoded). Floats are keys where they are whole numbers in the range
         of int64. In lists and columns of objects integers, text and bytes are different keys, and an integral float is
         an integer; anything else is missing.
+
+    Notes
+    -----
+    A tuple is a tuple of columns if all its entries are lists or arrays, else a list of keys.
 
     Raises
     ------
@@ -151,7 +155,7 @@ def _columns(x: Any, name: str) -> list[Column] | None:
         if x.ndim not in (1, 2):
             raise ValueError(f"{name} must have one or two dimensions, not {x.ndim}")
         return [_column(x[:, j], name) for j in range(x.shape[1])] if x.ndim == 2 else None
-    if isinstance(x, tuple):
+    if isinstance(x, tuple) and x and all(map(_is_column, x)):
         return [_column(column, name) for column in x]
     if library == "polars" and hasattr(x, "get_columns"):
         return [_column(column, name) for column in x.get_columns()]
@@ -160,6 +164,14 @@ def _columns(x: Any, name: str) -> list[Column] | None:
     if library == "pandas" and getattr(x, "ndim", 1) == 2:
         return [_column(x.iloc[:, j], name) for j in range(x.shape[1])]
     return None
+
+
+def _is_column(x: Any) -> bool:
+    """Whether an entry of a tuple is a column, rather than a key."""
+    return (
+        _containers.is_sequence(x)
+        or getattr(x, "ndim", 1 if hasattr(x, "__arrow_c_array__") or hasattr(x, "__arrow_c_stream__") else 0) == 1
+    )
 
 
 def _column(x: Any, name: str) -> Column:
@@ -181,7 +193,7 @@ def _column(x: Any, name: str) -> Column:
 
 
 def _from_cells(cells: list[Any], encode: Callable[[Any], bytes | None] = cell_bytes) -> Column:
-    return Column("objects" if encode is cell_bytes else "text", _OBJECT, (Cells(cells, encode),))
+    return Column("objects" if encode is cell_bytes else "text", OBJECT, (Cells(cells, encode),))
 
 
 def _from_numpy(array: NDArray[Any], name: str) -> Column:
@@ -204,7 +216,7 @@ def _from_numpy(array: NDArray[Any], name: str) -> Column:
         plain = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
         records = plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
         part = Fixed(records, "padded" if kind == "S" else "ucs4", missing)
-        return Column("bytes" if kind == "S" else "text", _OBJECT, (part,))
+        return Column("bytes" if kind == "S" else "text", OBJECT, (part,))
     raise _refused(name, _containers.name_of(array.dtype))
 
 
@@ -259,7 +271,7 @@ def _from_pandas(x: Any, name: str) -> Column:
 
 def _unknown(n: int) -> Column:
     """A column whose type says nothing about its keys, all of which are missing."""
-    return Column("", _OBJECT, (Cells([None] * n, cell_bytes),))
+    return Column("", OBJECT, (Cells([None] * n, cell_bytes),))
 
 
 def _coded(places: NDArray[np.int64], values: Column) -> Column:
@@ -315,7 +327,7 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
         else:
             ends = np.frombuffer(offsets, width, len(x) + 1, x.offset * np.dtype(width).itemsize)
         spans = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        return Column(what, _OBJECT, (Offsets(ends, spans, missing),))
+        return Column(what, OBJECT, (Offsets(ends, spans, missing),))
     if kind.startswith("fixed_size_binary"):
         return _from_arrow_chunk(x.cast("binary"), name)
     raise _refused(name, f"Arrow's {kind}")

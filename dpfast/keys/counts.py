@@ -146,7 +146,10 @@ class KeyCounts:
 
     def _fitting(self, column: Column | Several) -> Any:
         if isinstance(self._store, Runs):
-            fitting(self._store.single, column)
+            fitted: Any = fitting(self._store.single, column)
+            if fitted is not self._store.single:  # objects
+                fitted.add_counted(self._store.column(), self._store.counts())
+                self._store = fitted
         elif self._store is None and isinstance(column, Column) and column.kind in INTEGERS:
             self._store = Runs(column.kind, column.dtype)
         else:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast._kernels import _keys
-from dpfast.keys.cells import cell_of, text_bytes, text_of
-from dpfast.keys.columns import Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
+from dpfast.keys.cells import cell_bytes, cell_of, text_of
+from dpfast.keys.columns import OBJECT, Cells, Coded, Column, Fixed, Numbers, Offsets, Part, Several, column_of
 
 Codes = NDArray[np.int64]
 Keys = NDArray[Any] | tuple[NDArray[Any], ...]
@@ -34,13 +34,18 @@ class Single:
 
     def codes(self, column: Column, *, insert: bool) -> Codes:
         """The code of each record; a key that is not in the table is added if `insert`, else -1."""
+        if self.kind == "objects":
+            column = as_objects(column)
         found = [self._part(part, insert) for part in column.parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _part(self, part: Part, insert: bool) -> Codes:
         if isinstance(part, Coded):
             values = np.append(self.codes(part.values, insert=insert), -1)
-            return values[np.where((part.places < 0) | (part.places >= len(part.values)), -1, part.places)]
+            places, last = part.places, len(part.values) - 1
+            if places.min(initial=-1) < -1 or places.max(initial=-1) > last:
+                places = np.where((places < 0) | (places > last), -1, places)
+            return values[places]
         out = np.empty(part.n, np.int64)
         if isinstance(part, Numbers):
             self._integers.group(part.values, part.missing, out, insert)
@@ -61,6 +66,8 @@ class Single:
 
     def count(self, column: Column) -> None:
         """Add the records of a column to `counts`, and their keys to the table."""
+        if self.kind == "objects":
+            column = as_objects(column)
         for part in column.parts:
             if isinstance(part, Coded):
                 places = part.places[(part.places >= 0) & (part.places < len(part.values))]
@@ -132,6 +139,24 @@ def _ties(places: Codes, *columns: NDArray[Any]) -> tuple[Codes, Codes]:
     return places[tied], np.cumsum(starts)[tied]
 
 
+def cells_of(column: Column) -> list[Any]:
+    """The keys of a column as integers, text and bytes of Python, None for a missing one."""
+    first = column.parts[0] if len(column.parts) == 1 else None
+    if isinstance(first, Cells) and set(map(type, first.cells)) <= {int, str, bytes}:
+        return first.cells
+    single = Single(column.kind or "objects", column.dtype)
+    codes = single.codes(column, insert=True)
+    cells = [*single.values(np.arange(len(single))).tolist(), None]
+    return [cells[code] for code in codes.tolist()]
+
+
+def as_objects(column: Column) -> Column:
+    """A column of any kind as one of objects."""
+    if column.kind in ("objects", ""):
+        return column
+    return Column("objects", OBJECT, (Cells(cells_of(column), cell_bytes),))
+
+
 class Multiple:
     """The distinct rows of several columns."""
 
@@ -198,8 +223,7 @@ class Multiple:
 class Table:
     """A code for each distinct key of the columns that it reads: 0, 1, 2, ... by first appearance. PRIVATE.
 
-    The first column determines the kind of the keys; later ones must have the same. Memory is that of the distinct
-    keys.
+    Columns of different kinds make the keys objects. Memory is that of the distinct keys.
 
     Examples
     --------
@@ -266,8 +290,8 @@ def fitting(store: Single | Multiple | None, column: Column | Several) -> Single
             return Multiple([_single(None, part) for part in column.columns])
         if not isinstance(store, Multiple) or len(store.singles) != len(column.columns):
             raise TypeError(f"keys must have the same columns in all chunks, not {len(column.columns)} in one of them")
-        for single, part in zip(store.singles, column.columns, strict=True):
-            _single(single, part)
+        pairs = zip(store.singles, column.columns, strict=True)
+        store.singles = tuple(_single(single, part) for single, part in pairs)
         return store
     if isinstance(store, Multiple):
         raise TypeError("keys must have the same columns in all chunks, not a single one in one of them")
@@ -277,10 +301,12 @@ def fitting(store: Single | Multiple | None, column: Column | Several) -> Single
 def _single(store: Single | None, column: Column) -> Single:
     if store is None:
         return Single(column.kind or "objects", column.dtype)
-    if column.kind and column.kind != store.kind:
-        raise TypeError(f"keys must be of one kind, not {store.kind} and {column.kind}")
-    if column.kind:
+    if column.kind == store.kind:
         store.dtype = np.result_type(store.dtype, column.dtype)
+    elif column.kind and store.kind != "objects":
+        made = Single("objects", OBJECT)
+        made.add_counted(store.column(), np.append(store.counts(), np.zeros(len(store), np.int64))[: len(store)])
+        return made  # with the same codes
     return store
 
 
@@ -392,22 +418,13 @@ def _listed(public_keys: Any) -> Any:
     return list(public_keys)
 
 
-def _cells_of(column: Column) -> list[Any]:
-    """The keys of a column as Python objects."""
-    [*parts] = column.parts
-    if len(parts) == 1 and isinstance(parts[0], Cells) and set(map(type, parts[0].cells)) <= {str, bytes, int}:
-        return parts[0].cells
-    single = Single(column.kind or "objects", column.dtype)
-    return list(single.values(single.codes(column, insert=True)).tolist())
-
-
 def _of_kind(column: Column, kind: str, name: str) -> Column:
     """A column of public keys as one of another kind."""
     if column.kind == kind or not kind:
         return column
-    cells = _cells_of(column)
+    cells = cells_of(column)
     if kind == "objects":
-        return column_of(cells, name)  # type: ignore[return-value]
+        return Column(kind, OBJECT, (Cells(cells, cell_bytes),))
     types = {"text": str, "bytes": bytes}.get(kind, int)
     if not all(isinstance(cell, types) for cell in cells):
         raise TypeError(f"the public {name} must be {kind}, like the column")
@@ -417,8 +434,4 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
         raise ValueError(f"the public {name} must be in the range of the column's integers")
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
-    return Column(kind, np.dtype(object), (Cells(cells, text_bytes if kind == "text" else _only_bytes),))
-
-
-def _only_bytes(cell: Any) -> bytes | None:
-    return cell if isinstance(cell, bytes) else None
+    return Column(kind, OBJECT, (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))

@@ -27,7 +27,8 @@ from dpfast.random import RandomSource, bit_generator, blocks
 
 MOST_STEPS = 2**17  # of a table
 MOST_NOISE = 2**56
-_MOST_LOSS = 2**11  # epsilon beyond which tables gain nothing for any delta in doubles
+_MOST_BITS = 2**24  # of a table
+MOST_LOSS = 2**11  # epsilon beyond which tables gain nothing for any delta in doubles
 _LIMIT = 2**61
 
 
@@ -37,8 +38,8 @@ class KeyNoise(ABC):
     center: int
 
     @abstractmethod
-    def fill(self, source: BitGenerator, out: NDArray[np.int64]) -> None:
-        """Fill `out` with exact draws of J, within +-2**61."""
+    def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Fill `out` with exact draws of J, or with any number >= n for J >= n, n in `counts`; within +-2**63."""
 
     @abstractmethod
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -67,17 +68,22 @@ class StepNoise(KeyNoise):
     def _doubles(self) -> NDArray[np.float64]:
         return np.array([float(Fraction(t, 1 << self.bits)) for t in (0, *self.thresholds)])
 
-    def fill(self, source: BitGenerator, out: NDArray[np.int64]) -> None:
+    def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         words = np.empty(out.size, np.uint64)
         _samplers.fill_words(source, words)
-        first = self._words
-        out[:] = np.searchsorted(first, words)
+        first, most = self._words, np.uint64(2**64 - 1)
+        out[:] = np.iinfo(np.int64).max
+        # J < n if the uniform number is below the n-th threshold, which is 1 from the last one on.
+        limits = np.concatenate([np.zeros(1, np.uint64), first, [most]])
+        near = np.flatnonzero((words <= limits[np.minimum(counts, len(limits) - 1)]) & (counts > 0))
+        found = np.searchsorted(first, words[near])
         if first.size:  # where the first 64 bits of the uniform number are those of a threshold, all bits decide
-            for i in np.flatnonzero(first[np.minimum(out, first.size - 1)] == words):
-                number = int(words[i])
+            for i in np.flatnonzero(first[np.minimum(found, first.size - 1)] == words[near]):
+                number = int(words[near[i]])
                 for _ in range(self.bits // 64 - 1):
                     number = number << 64 | _samplers.next_word(source)
-                out[i] = bisect_right(self.thresholds, number)
+                found[i] = bisect_right(self.thresholds, number)
+        out[near] = found
 
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
         exact = np.array([*(float(Fraction(w, 1 << self.bits)) for w in self.weights), 0.0])
@@ -99,7 +105,7 @@ def steps(
     down : (epsilon, delta)
         Bounds it in the other direction.
     most : int
-        The largest number of weights.
+        About the largest number of weights.
 
     Notes
     -----
@@ -107,12 +113,13 @@ def steps(
     ``d_0 + sum max(0, d_(j+1) - E_up d_j) <= D_up`` and ``d_last + sum max(0, d_j - E_down d_(j+1)) <= D_down``. This
     is checked in integers before they are returned. docs/proofs/partitions.md
     """
-    losses = [min(epsilon, Fraction(_MOST_LOSS)) for epsilon, _ in (up, down)]
-    if _rows(*zip(losses, (up[1], down[1]), strict=True)) > most:
-        return None
+    losses = [min(epsilon, Fraction(MOST_LOSS)) for epsilon, _ in (up, down)]
     smallest = min(up[1], down[1])
-    length = 64 + int(max(losses) * 3 // 2) + most.bit_length() + (1 / smallest).__ceil__().bit_length()
+    length = 64 + int(max(losses) * 3 // 2) + most.bit_length() + math.ceil(1 / smallest).bit_length()
     bits = -(-length // 64) * 64
+    rows = _growth(losses[0], up[1]) + _growth(losses[1], down[1])
+    if rows > most or rows * bits > _MOST_BITS:
+        return None
     ratios = (_keyed_balls.exp_down(losses[0], bits), _keyed_balls.exp_down(losses[1], bits))
     falls = (int(up[1] * 2**bits), int(down[1] * 2**bits))
     slack = 0
@@ -126,11 +133,11 @@ def steps(
         slack = max(2 * slack, len(weights) << max(ratios[1].bit_length() - bits, 0))
 
 
-def _rows(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction]) -> float:
-    """About the number of weights."""
-    return sum(
-        min(math.log1p(float(epsilon) / (2 * float(delta))) / float(epsilon), 1 / float(delta))
-        for epsilon, delta in (up, down)
+def _growth(epsilon: Fraction, delta: Fraction) -> float:
+    """About the number of weights in which they rise from delta to a sum of 1 / 2."""
+    ratio = epsilon / (2 * delta)
+    return (
+        math.log1p(float(min(ratio, Fraction(10**300)))) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
     )
 
 
@@ -173,7 +180,7 @@ class TruncatedNoise(KeyNoise):
         if self.center > MOST_NOISE or 0 < epsilon * MOST_NOISE < 1:
             raise ValueError("these epsilon and delta require noise of more than 2**56 records: use larger ones")
 
-    def fill(self, source: BitGenerator, out: NDArray[np.int64]) -> None:
+    def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         if not self.epsilon:
             words = np.empty(out.size, np.uint64)
             _samplers.fill_uniform(source, 2 * self.center, words)
@@ -214,7 +221,7 @@ class UnboundedNoise(KeyNoise):
     def __init__(self, scale: Fraction, center: int) -> None:
         self.noise, self.center = DiscreteLaplace(scale), center
 
-    def fill(self, source: BitGenerator, out: NDArray[np.int64]) -> None:
+    def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         self.noise.fill(source, out)
         np.clip(out, -_LIMIT, _LIMIT, out=out)
         np.subtract(self.center, out, out=out)
@@ -224,7 +231,8 @@ class UnboundedNoise(KeyNoise):
 
     def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         x = self.center + 1 - np.asarray(n, np.float64)
-        return np.asarray(1 - self.noise.cdf(x - 1))
+        tail = np.exp(self.noise.log_tail(np.where(x >= 1, x, 1 - x)))
+        return np.where(x >= 1, tail, 1 - tail)
 
 
 class KeyedCounts(Law):
@@ -263,8 +271,11 @@ class KeyedCounts(Law):
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
         shape = (*_checks.shape(size), len(self.counts))
         out = np.empty(math.prod(shape), np.int64)
+        counts = np.broadcast_to(self.counts, shape).reshape(-1)
+        start = 0
         for source, block in blocks(rng, out):
-            self.noise.fill(source, block)
+            self.noise.fill(source, block, counts[start : start + block.size])
+            start += block.size
         drawn = out.reshape(shape)
         return np.where(drawn < self.counts, self.counts + (self.noise.center - drawn), 0)
 
@@ -275,7 +286,8 @@ class KeyedCounts(Law):
 class DomainCounts(Law):
     """The released counts of the keys 0..last, of which all but a few have no records. PRIVATE.
 
-    A draw is an array of shape (r, 2): the released keys, in order, and their counts.
+    A draw is an array of shape (r, 2): the released keys, in order, and their counts. Of several draws, the shorter
+    ones end in rows of -1.
 
     Parameters
     ----------
@@ -308,6 +320,7 @@ class DomainCounts(Law):
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """The natural logarithm of the probability of one draw."""
         drawn = _containers.integers("k", k).reshape(-1, 2)
+        drawn = drawn[drawn[:, 0] >= 0]
         counts = np.zeros(len(drawn), np.int64)
         places = np.searchsorted(self.keys, drawn[:, 0])
         known = places < len(self.keys)
@@ -322,11 +335,18 @@ class DomainCounts(Law):
         return np.asarray(total + empty * math.log1p(-float(self.noise.below(np.zeros((), np.int64)))))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        if size is not None:
-            raise TypeError("draws of different lengths do not fit an array: draw one at a time")
-        source = bit_generator(rng)
+        source, shape = bit_generator(rng), _checks.shape(size)
+        draws = [self._draw(source) for _ in range(math.prod(shape))]
+        if size is None:
+            return draws[0]
+        out = np.full((len(draws), max(map(len, draws), default=0), 2), -1, np.int64)
+        for row, draw in zip(out, draws, strict=True):
+            row[: len(draw)] = draw
+        return out.reshape(*shape, *out.shape[1:])
+
+    def _draw(self, source: BitGenerator) -> NDArray[np.int64]:
         drawn = np.empty(len(self.keys), np.int64)
-        self.noise.fill(source, drawn)
+        self.noise.fill(source, drawn, self.counts)
         seen = drawn < self.counts
         present = np.stack([self.keys[seen], (self.counts + self.noise.center - drawn)[seen]], axis=1)
         empty = self._empty(source)
@@ -339,7 +359,8 @@ class DomainCounts(Law):
     def _empty(self, source: BitGenerator) -> NDArray[np.int64]:
         """Keys and counts as if no key of the domain had records."""
         scale, least = Fraction(self.noise.noise.scale), self.noise.center + 1
-        gap = Fraction(min(int(1 / float(self.noise.below(np.zeros((), np.int64))) * (1 - 2.0**-7)), MOST_NOISE))
+        log_p = max(float(self.noise.noise.log_tail(np.array(float(least)))), math.log(2.0**-60))
+        gap = Fraction(min(int(math.exp(-log_p) * (1 - 2.0**-7)), MOST_NOISE))  # less than 1 / p - 1, hence q >= p
         step, place, found = np.empty(1, np.int64), -1, []
         while True:
             _samplers.fill_geometric(source, gap, step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 
 # Modules that call a function for each group, and what their users write.
 _GROUPING = {
@@ -15,9 +15,9 @@ _OUTER = 64  # calls above the release: those of the other libraries are next to
 
 def advice_for_callers() -> str:
     """What to do instead, for a release called for each group; "" for other callers. It reads the names of callers."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     for _ in range(_OUTER):
-        if frame.f_back is None:
+        if frame is None or frame.f_back is None:
             return ""
         frame = frame.f_back
         name = str(frame.f_globals.get("__name__", ""))

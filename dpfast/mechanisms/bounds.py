@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -188,7 +188,8 @@ class _PrivatelyBounded(Mechanism):
             f"give a number if many are missing"
         )
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
+        n = _checks.whole("n", n)
         if n < (least := math.ceil(_RECORDS_BEYOND / _MOST_BEYOND / self._half)):
             raise ValueError(
                 f"bounds='private' needs {least} records for epsilon={self.epsilon!r}, not {n}: give bounds=(lower, "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +29,14 @@ class _RowMoments(NoisyProducts):
     def _explained_missing(self) -> str:
         return "A row with NaN or an infinity counts as the center of the ball"
 
-    def weight(self, d: int) -> int:
+    def weight(self, d: SupportsIndex) -> int:
         """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
 
         ``c**2`` is about ``most / (2 sqrt(d))``, which is close to the best unless the mean of the rows is near 0 or
         near the surface of the ball (docs/proofs/covariance.md).
         """
-        return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * d)))) if self.with_sums else 0
+        count = _checks.whole("d", d, least=1)
+        return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * count)))) if self.with_sums else 0
 
     def _weights(self, d: int) -> tuple[Fraction, ...]:
         return Fraction(1), Fraction(self.weight(d))

@@ -174,12 +174,12 @@ class GlobalSensitivity(StatisticMechanism):
         statistic = self.statistic
         return -(-statistic.sensitivity(self.grid, n) // statistic.coarseness(self.grid, n))
 
-    def scale(self, n: int) -> Fraction:
+    def scale(self, n: SupportsIndex) -> Fraction:
         """The scale of the noise in release codes, exact: sensitivity / epsilon. Public.
 
         For a mean with a private number of records, that of the noise on the sum, in half steps, before rejection.
         """
-        return _checks.noise_scale(self._sensitivity(n), self.epsilon)
+        return _checks.noise_scale(self._sensitivity(_checks.whole("n", n)), self.epsilon)
 
     @property
     def _steps(self) -> int:
@@ -194,11 +194,12 @@ class GlobalSensitivity(StatisticMechanism):
             return RecordCount(self.statistic.kept)
         return Sums(self.grid, squares=self.statistic.squares)
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
         """Return n; raises a ValueError unless all releases for n records are finite."""
+        n = super().check_records(n)
         if not self.hides_n:
             grid, statistic = self.grid, self.statistic
-            last = statistic.last(grid, super().check_records(n))
+            last = statistic.last(grid, n)
             _checks.released_range(lambda: (statistic.value(grid, n, 0), statistic.value(grid, n, last)))
         return n
 

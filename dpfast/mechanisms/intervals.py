@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -421,7 +421,7 @@ class _MeanInterval(_Interval):
         mean, variance = self._releases
         return PrivacyProfile(self.privacy, (*mean.privacy_profile.parts, *variance.privacy_profile.parts))
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
         return max(mechanism.check_records(n) for mechanism in self._releases)
 
     def reading(self) -> Sums:
@@ -478,7 +478,7 @@ class _VarianceInterval(_Interval):
     def privacy_profile(self) -> PrivacyProfile:
         return self._release.privacy_profile
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
         return self._release.check_records(n)
 
     def reading(self) -> Reading:
@@ -528,7 +528,7 @@ class _NoiseInterval(_Interval):
     def privacy_profile(self) -> PrivacyProfile:
         return self._release.privacy_profile
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
         return self._release.check_records(n)
 
     def reading(self) -> Reading:

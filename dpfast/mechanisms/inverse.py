@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -171,7 +171,7 @@ class InverseSensitivity(StatisticMechanism):
             f"{self.privacy}>"
         )
 
-    def cap(self, n: int) -> int:
+    def cap(self, n: SupportsIndex) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
 
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases, or V the total weight of the base measure
@@ -179,7 +179,8 @@ class InverseSensitivity(StatisticMechanism):
         together have at most e**-42 of the probability.
         """
         base = self.base_measure
-        releases = self.statistic.last(self.grid, n) + 1 if base is None else base.total / base.least
+        count = _checks.whole("n", n)
+        releases = self.statistic.last(self.grid, count) + 1 if base is None else base.total / base.least
         return score_cap(self._rate, math.log(releases))
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -117,11 +118,12 @@ class Mechanism(Predicted, Carrier, ABC):
         """The exact distribution of the release, given the summary from a reading. PRIVATE, like the summary."""
         raise TypeError(f"a {type(self).__name__} release does not read records from a stream")
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
         """Return n, the number of records, or raise a ValueError if n is public and not supported.
 
         Called before any record of an array is read, and after the first pass of a stream.
         """
+        n = operator.index(n)
         return n if n > 0 or self.privacy.neighbors == "add-remove" else _checks.records(n)
 
     @refused(LAW)
@@ -234,7 +236,7 @@ class Mechanism(Predicted, Carrier, ABC):
         values: Any = made.value(made.sample(shape, rng=rng))
         return values if shape is None else np.asarray(values, dtype=np.float64)
 
-    def explanation(self, n: int | None = None) -> str:
+    def explanation(self, n: SupportsIndex | None = None) -> str:
         """A short text about the release: mechanism, guarantee, grid, missing records, expected error. Public.
 
         Parameters
@@ -252,7 +254,8 @@ class Mechanism(Predicted, Carrier, ABC):
         Missing records (NaN, None, null) count as 50.
         Expected error, besides that of sampling: noise of scale 0.2 for n = 1000.
         """
-        parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(n))
+        count = None if n is None else _checks.whole("n", n)
+        parts = (repr(self).strip("<>"), self._explained_missing(), self._explained_error(count))
         return "\n".join(f"{part}." for part in parts if part)
 
     def _explained_missing(self) -> str:

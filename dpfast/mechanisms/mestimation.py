@@ -151,7 +151,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         """W, the largest change of the sum of psi by one replaced record, in the units of its table."""
         return self._table.spread(self.grid.size - 1)
 
-    def reach(self, n: int) -> int:
+    def reach(self, n: SupportsIndex) -> int:
         """C, the public distance from the least magnitude of S to the cap on magnitudes, for n records.
 
         ``1 + ceil(2 W / epsilon * (log V + 42))``, V the number of grid points times the largest ratio of prior
@@ -159,7 +159,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
         """
         away = max(abs(self._center), abs(self.grid.size - 1 - self._center)) / self._width if self._width else 0.0
         ratio = 2 / Fraction(self.epsilon) * Fraction(math.log(self.grid.size) + math.log1p(away**2) + TAIL)
-        return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * n)))
+        return 1 + math.ceil(self.sensitivity * min(ratio, Fraction(2 * _checks.whole("n", n))))
 
     def reading(self) -> Values:
         return Values((self.grid,))

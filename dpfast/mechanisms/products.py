@@ -80,17 +80,19 @@ class NoisyProducts(GaussianOrPure):
         """The largest code."""
         return max(ball.reach for ball in self._balls)
 
-    def shift(self, n: int) -> int:
+    def shift(self, n: SupportsIndex) -> int:
         """The release code of a product is the product divided by this power of two, and rounded."""
-        return max(0, self._most.bit_length() - _DIGITS, (n * self._most).bit_length() - 60)
+        count = _checks.whole("n", n)
+        return max(0, self._most.bit_length() - _DIGITS, (count * self._most).bit_length() - 60)
 
-    def scales(self, n: int, d: int) -> list[float]:
+    def scales(self, n: SupportsIndex, d: SupportsIndex) -> list[float]:
         """The scales of the noise on all entries: standard deviations for delta > 0, else those of the pure noise.
 
         A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `size`. The
         Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
         release codes adds at most 1, times the weights, to each entry: `rounded` to the Frobenius norm.
         """
+        d = _checks.whole("d", d, least=1)
         *codes, c = self._weights(d)
         shift, squares = self.shift(n), [weight**2 for weight in codes]
         size = sum((w * ball.most for w, ball in zip(squares, self._balls, strict=True)), c**2) / 2**shift
@@ -175,8 +177,9 @@ class NoisyProducts(GaussianOrPure):
 
     # ---- the release ----
 
-    def check_records(self, n: int) -> int:
-        if super().check_records(n) * self._reach >= _MOST:
+    def check_records(self, n: SupportsIndex) -> int:
+        n = super().check_records(n)
+        if n * self._reach >= _MOST:
             raise ValueError(f"n times the steps in the radius must be below 2**61, not {n * self._reach}")
         return n
 

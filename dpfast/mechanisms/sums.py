@@ -264,10 +264,11 @@ epsilon = 1, delta = 1e-06 for one record replaced (the number of records is pub
         growth = 1 / math.sqrt(n) if isinstance(self.statistic, Mean) else math.sqrt(n)
         return np.hypot(noise, sampling * growth)
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
+        n = super().check_records(n)
         if self.hides_n:
             return n
-        if super().check_records(n) * self.domain.reach >= _MOST:
+        if n * self.domain.reach >= _MOST:
             raise ValueError(
                 f"n times the steps of the domain must be below 2**61, not {n * self.domain.reach}: use a coarser step"
             )

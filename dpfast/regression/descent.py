@@ -139,6 +139,9 @@ class Descent:
         self.mechanism: Mechanism | None = self._next()
         self._check_noise()
 
+    def __repr__(self) -> str:
+        return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"
+
     def _check_noise(self) -> None:
         """Raise a ValueError, before the first release, for public numbers with which a release is not possible."""
         self._labels_mechanism()
@@ -147,9 +150,9 @@ class Descent:
         self._gradient(2, self._transform, self._theta, math.nextafter(1.0, 0.0))
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
-        default = schedule(
-            self.n, self._predictors * self._p, Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
-        )
+        budget = Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
+        default = schedule(self.n, self._predictors * self._p, budget)
+        default = default._replace(steps=max(default.steps, self.model.least_steps[bool(self._epsilon)]))
         if isinstance(steps, Schedule):
             return steps
         if isinstance(steps, str):
@@ -161,9 +164,10 @@ class Descent:
         """The start as coefficients of (x - center, 1), or of x - center without an intercept, by predictor."""
         if start is None:
             return None
-        shape = (self._predictors, self.d) if isinstance(self.model, Multinomial) else (self.d,)
-        if not isinstance(start, Fit) or start.coefficients.shape != shape:
-            raise TypeError(f"start must be a dpfast.regression.Fit of coefficients of shape {shape}")
+        several = isinstance(self.model, Multinomial)
+        if not isinstance(start, Fit) or start.coefficients.shape != (*[self._predictors] * several, self.d):
+            classes = f" and {self._predictors} classes" if several else ""
+            raise TypeError(f"start must be a dpfast.regression.Fit of {self.d} columns{classes}")
         slopes = start.coefficients.reshape(-1, self.d)
         with np.errstate(all="ignore"):
             at_center = np.reshape(start.intercept, (-1, 1)) + slopes @ self.domain.center_of(self.d)[:, None]
@@ -373,6 +377,8 @@ class Descent:
         if not self._has_errors:
             return truth, np.full((self._size, 1), math.nan)
         missing, doubt = left - excess * clipped, deviation * excess * clipped
+        farther = self._shortened(truth - missing)  # where about the truth is, if the estimate misses as much
+        missing = self._path(free, farther, weights)[0] - farther
         return truth, np.column_stack([self._errors(truth, rows, weights), missing, doubt])
 
     def _population(self, clip: float) -> NormalRows | SampledRows:

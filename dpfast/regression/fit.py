@@ -36,6 +36,8 @@ class Fit:
         The number of records, if it is public.
     covariance : ndarray or None
         The covariance matrix of the errors of the coefficients, and of the intercept as the last one, where known.
+    names : tuple of d str, or None
+        The names of the columns, of a fit to a data frame.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Fit:
     privacy: Privacy
     n: int | None = None
     covariance: Values | None = None
+    names: tuple[str, ...] | None = None
 
     def linear_predictor(self, X: ArrayLike) -> Values:
         """``X @ coefficients + intercept``: an ndarray of shape (m,), or (m, k) for k linear predictors."""
@@ -105,16 +108,16 @@ class Fit:
         return _around(self.intercept, self.intercept_error, confidence)
 
     def __repr__(self) -> str:
-        lines = [f"{'':9}{''.join(f'{name:>{_WIDTH}}' for name in _HEADINGS)}"]
-        lines += [
-            f"{name:9}{''.join(f'{_shown(value):>{_WIDTH}}' for value in values)}" for name, values in self._table()
-        ]
+        rows = self._table()
+        first = max(len(name) for name, _ in rows)
+        lines = [f"{'':{first}}{''.join(f'{name:>{_WIDTH}}' for name in _HEADINGS)}"]
+        lines += [f"{name:{first}}{''.join(f'{_shown(value):>{_WIDTH}}' for value in values)}" for name, values in rows]
         return f"<{self._title()}\n" + "\n".join(lines) + ">"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("", *_HEADINGS))
         body = "".join(
-            f"<tr><th>{name}</th>{''.join(f'<td>{_shown(value)}</td>' for value in values)}</tr>"
+            f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{_shown(value)}</td>' for value in values)}</tr>"
             for name, values in self._table()
         )
         caption = html.escape(self._title())
@@ -135,7 +138,7 @@ class Fit:
             )
         )
         ends = _around(estimates, errors, 0.95)
-        names = [*(f"x{j}" for j in range(d)), "intercept"]
+        names = [*(self.names or (f"x{j}" for j in range(d))), "intercept"]
         return [
             (f"{i}: {name}" if several else name, [estimates[i, j], errors[i, j], *ends[i, j]])
             for i in range(len(estimates))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from dataclasses import replace
+from typing import Any, SupportsIndex, cast
 
 from numpy.typing import ArrayLike
 
@@ -12,11 +13,12 @@ from dpfast import _checks
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
+from dpfast.regression.bounds import given_bounds
 from dpfast.regression.descent import Descent
 from dpfast.regression.fit import Fit
 from dpfast.regression.schedules import Schedule
 from dpfast.spending import spending
-from dpfast.streaming import Chunks, Labelled, labelled_or_chunks
+from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_columns
 
 
 def glm(
@@ -24,7 +26,8 @@ def glm(
     y: ArrayLike | None = None,
     *,
     model: str = "logistic",
-    radius: float,
+    radius: float | None = None,
+    bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
     epsilon: float,
     delta: float = 0.0,
     intercept: bool = True,
@@ -55,13 +58,17 @@ def glm(
     radius : float
         Public bound on the distance of a row from the center, in the l2 norm, chosen without knowledge of the data;
         rows farther away are moved to it. The noise depends little on it, unless it hides the second moments of the
-        rows.
+        rows, as those of columns much shorter than the radius.
+    bounds : pair
+        Public, in place of radius and center: the lower and the upper bounds of the columns, each one number or d
+        numbers, chosen without knowledge of the data. Columns are clamped to them and scaled to [-1, 1], so that their
+        units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
     epsilon : float
         Positive.
     delta : float
         0 for a pure guarantee; positive for Gaussian noise, which has less error.
     intercept : bool
-        False: the linear predictor at the center is 0.
+        False: the linear predictor at the center, or in the middle of the bounds, is 0.
     label_bound : float
         Public, for the models "poisson" and "huber": labels are clamped to [0, label_bound] or +-label_bound for their
         mean, from which the descent starts.
@@ -91,7 +98,8 @@ def glm(
         approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
         deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
         if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 93 to 98 % of the
-        intervals of 95 % hold the coefficient.
+        intervals of 95 % hold the coefficient; in multinomial models with normal rows 91 to 96 % of those of slopes,
+        and 84 to 96 % of those of intercepts.
         Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
         others, clipping shrinks coefficients of all models by up to a third.
 
@@ -103,10 +111,11 @@ def glm(
 
     Notes
     -----
-    Missing values: a row with NaN or an infinity counts as the center; a missing label adds 0 to the gradients.
+    Missing values: a row with NaN or an infinity counts as the center; with bounds, an infinity is at a bound. A
+    missing label adds 0 to the gradients.
     Privacy: the releases of `dpfast.regression.Descent`, charged together, once. The rest is post-processing.
     Cost: one pass over X for each release, with d**2 products for each row, and 2 K d more for several classes, whose
-    standard errors take memory for several matrices of (K d)**2 numbers.
+    standard errors take memory for several matrices of (K d)**2 numbers. Bounds copy X, in pieces, in each pass.
 
     References
     ----------
@@ -130,9 +139,14 @@ def glm(
     _checks.flag("progress", progress)
     bit_generator(rng)
     _checks.threads(workers)
-    domain = Ball(radius, center=center)
+    columns = given_bounds(bounds, radius, center)
+    domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
     privacy = Privacy(_checks.positive_down("epsilon", epsilon), _checks.delta_down(delta))
-    records, n, d = _records(X, y)
+    records, n, d, names = _records(X, y)
+    if columns is not None:
+        domain, records = columns.domain(d), columns.scaled(records)
+        if isinstance(start, Fit) and start.coefficients.shape[-1] == d:
+            start = columns.of_scaled_rows(start)
     descent = Descent(
         model,
         n=_checks.records(n),
@@ -146,23 +160,28 @@ def glm(
         steps=steps,
         start=start,
     )
-    with spending(descent.privacy_profile, label=f"<glm, {model}, of rows in a {domain}: {descent.privacy}>"):
+    with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)
             descent.advance(descent.mechanism(records, rng=rng, workers=workers))
         _show(descent, progress)
-    return descent.result
+    fit = replace(descent.result, names=names)
+    return fit if columns is None else columns.in_data_units(fit)
 
 
-def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int]:
-    """The records, and the numbers of records and of columns."""
+def _records(X: Any, y: Any) -> tuple[Labelled | Chunks, int, int, tuple[str, ...] | None]:
+    """The records, the numbers of records and of columns, and the names of the columns."""
     records = labelled_or_chunks(X, y)
-    if isinstance(records, Chunks):
-        pieces = [(len(piece), piece.columns) for piece in map(Labelled.of, records)]
-        if not pieces:
-            raise ValueError("X has no pieces: the first piece gives the number of columns")
-        return records, sum(n for n, _ in pieces), pieces[0][1]
-    return records, len(records), records.columns
+    if not isinstance(records, Chunks):
+        return records, len(records), records.columns, names_of_columns(X, labelled=False)
+    pieces = [(len(part), part.columns, names) for part, names in map(_piece, records)]
+    if not pieces:
+        raise ValueError("X has no pieces: the first piece gives the number of columns")
+    return records, sum(n for n, *_ in pieces), *pieces[0][1:]
+
+
+def _piece(given: Any) -> tuple[Labelled, tuple[str, ...] | None]:
+    return Labelled.of(given), names_of_columns(given, labelled=True)
 
 
 def _show(descent: Descent, progress: bool) -> None:

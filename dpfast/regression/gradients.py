@@ -208,11 +208,11 @@ class GradientSums(GaussianOrPure):
         """The clip in units of a sum, exact, below 2**40."""
         return math.ldexp(math.frexp(self.clip)[0], _CLIP_DIGITS)
 
-    def shift(self, n: int) -> int:
+    def shift(self, n: SupportsIndex) -> int:
         """The release code of a sum is the sum divided by this power of two, and rounded."""
-        return max(0, (n << _CLIP_DIGITS).bit_length() - 61)
+        return max(0, (_checks.whole("n", n) << _CLIP_DIGITS).bit_length() - 61)
 
-    def scale(self, n: int) -> float:
+    def scale(self, n: SupportsIndex) -> float:
         """The standard deviation of Gaussian noise, else the scale of noise by the l2 norm, in release codes.
 
         Rounding to release codes adds at most 1 to the change of each sum.

@@ -70,6 +70,7 @@ class Model(ABC):
     name: ClassVar[str]
     fit: ClassVar[type[Fit]] = Fit
     bound = math.inf  # of a residual
+    least_steps: ClassVar[tuple[int, int]] = 1, 1  # of the default schedule, for Gaussian and for pure noise
 
     @property
     def unit(self) -> float:
@@ -194,12 +195,13 @@ class Huber(OnePredictor):
 
     Errors take 3/4 of the residuals as within +-bound, and half of bound**2 as their mean square: a little more than
     for normal errors with 0.75 of bound as standard deviation, or for Student's t with 2 degrees of freedom and 1.5 as
-    bound.
+    bound. Far from the solution a step has the length that bound allows, so that there are more of them.
     """
 
     label_bound: float
     bound: float
     name: ClassVar[str] = "huber"
+    least_steps: ClassVar[tuple[int, int]] = 16, 10
     middle = 0.0
 
     @property

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from dpfast.privacy import Privacy
 
 _MOST_STEPS = 16
+_MANY_STEPS = 13  # beyond which fewer steps suffice for the noise
+_LEAST_CLIP = 0.5
 _LEAST_NOISE = 1e-12  # with less, the schedule does not change
-_CLIPPED_NOISE = 0.0005  # relative to the signal, below which gradients are clipped less
 
 
 class Schedule(NamedTuple):
@@ -41,21 +42,25 @@ def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
     """The schedule for n records, p coefficients with the intercept, and a guarantee in mu or epsilon.
 
     Each step shrinks the distance to the solution by a factor, and the noise grows with the number of steps; so their
-    number is proportional to the logarithm of n relative to the noise. A clip biases the coefficients away from 0, and
-    the noise is proportional to it; so it grows where there is little noise.
+    number is proportional to the logarithm of n relative to the noise. A clip biases the coefficients away from 0, of
+    which the fit removes most, and the noise is proportional to it; so it falls where there is much noise.
 
     Examples
     --------
     >>> import dpfast as dpf
     >>> from dpfast.regression import schedule
-    >>> schedule(10_000, 11, dpf.Privacy(1.0))
-    Schedule(labels=0.02, moments=0.2, steps=4, clip=0.8, ridge=0.3)
+    >>> schedule(2200, 11, dpf.Privacy(10.0))
+    Schedule(labels=0.02, moments=0.3, steps=4, clip=0.8, ridge=0.3)
     """
     if privacy.mu is not None:
-        noise, growth, clip = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 1.0
+        noise, growth, more, moments = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 3, 0.2
+        clip, middle = 1.0, 0.0005
     else:
-        noise, growth, clip = 2 * p / (n * privacy.amount), 0.65, 0.8
+        noise, growth, more, moments = 2 * p / (n * privacy.amount), 0.65, 0, 0.3
+        clip, middle = 0.8, 0.001
     noise = max(noise, _LEAST_NOISE)
     steps = round(growth * math.log(1 / noise)) if noise < 1 else 1
-    clip *= max(1.0, _CLIPPED_NOISE / noise) ** 0.25
-    return Schedule(labels=0.02, moments=0.2, steps=min(max(steps, 1), _MOST_STEPS), clip=clip, ridge=0.3)
+    steps = max(steps, min(steps + more, _MANY_STEPS))
+    clip *= (middle / noise) ** (0.25 if noise < middle else 0.2)
+    steps, clip = min(max(steps, 1), _MOST_STEPS), max(clip, _LEAST_CLIP)
+    return Schedule(labels=0.02, moments=moments, steps=steps, clip=clip, ridge=0.3)

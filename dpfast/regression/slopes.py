@@ -175,7 +175,8 @@ class TheilSen(Mechanism):
             f"{self.intercept_grid}: {self.privacy}>"
         )
 
-    def check_records(self, n: int) -> int:
+    def check_records(self, n: SupportsIndex) -> int:
+        n = _checks.whole("n", n)
         if n < 2:
             raise ValueError(f"a line needs at least two records, not {n}")
         self._plan(n)

@@ -86,12 +86,13 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
     def privacy_profile(self) -> PrivacyProfile:
         return PrivacyProfile(self.privacy, (("bounded-range", self.epsilon, 1),))
 
-    def cap(self, n: int, d: int) -> int:
+    def cap(self, n: SupportsIndex, d: SupportsIndex) -> int:
         """The public cap on the score for n records: all scores from the cap on get the same weight.
 
         ``1 + ceil(2 / epsilon * (log(V) + 42))`` for V possible releases. The points at the cap together have at most
         e**-42 of the probability.
         """
+        n, d = _checks.whole("n", n), _checks.whole("d", d, least=1)
         if isinstance(self.grid, Grid):
             volume = d * math.log(self._column(0, n).last + 1)
         else:

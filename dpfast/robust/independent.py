@@ -101,9 +101,9 @@ class IndependentColumns(OnGrids):
     def privacy_profile(self) -> PrivacyProfile:
         return PrivacyProfile(self.privacy, (("bounded-range", self.share, self.dimension),), failure=0.0)
 
-    def cap(self, n: int, j: int) -> int:
+    def cap(self, n: SupportsIndex, j: SupportsIndex) -> int:
         """The public cap on the score of column j for n records, see `InverseSensitivity.cap`."""
-        return self._mechanism(j).cap(n)
+        return self._mechanism(_checks.whole("j", j)).cap(n)
 
     def _mechanism(self, j: int) -> InverseSensitivity:
         column = self._column(j, 1)

@@ -162,33 +162,36 @@ def _as_grid(bounds: Any) -> Grid:
     return bounds if isinstance(bounds, Grid) else Grid(*_checks.pair("bounds", bounds))
 
 
-def checked_classes(classes: Any) -> NDArray[Any]:
-    """The two classes in ascending order: numbers, or strings."""
+def checked_classes(classes: Any, *, several: bool) -> NDArray[Any]:
+    """The classes in ascending order, numbers or strings: two, or more if `several`."""
     if classes is None:
         raise ValueError("classes must be given: they are public, chosen without access to the data")
-    if isinstance(classes, str) or np.ndim(classes) != 1 or len(classes) != 2:
-        raise ValueError(f"classes must be a pair, not {classes!r}")
+    count = 0 if isinstance(classes, str) or np.ndim(classes) != 1 else len(classes)
+    if count < 2 or (count > 2 and not several):
+        raise ValueError(f"classes must be a pair, or more for method='sums', not {classes!r}")
     if not all(isinstance(label, str) for label in classes):
         for label in classes:
             if not isinstance(label, (bool, np.bool_)):
                 _checks.real("each of classes", label)
-    pair = np.unique(np.asarray(classes))
-    if pair.dtype.kind not in "biufU":
-        raise ValueError(f"classes must be two strings, or two numbers of a NumPy dtype, not {classes!r}")
-    if len(pair) != 2:
+    made = np.unique(np.asarray(classes))
+    if made.dtype.kind not in "biufU":
+        raise ValueError(f"classes must be strings, or numbers of a NumPy dtype, not {classes!r}")
+    if len(made) != count:
         raise ValueError(f"classes must be different, not {classes!r}")
-    return pair
+    return made
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Codes 0 and 1 for labels of the two classes, NaN for others, each on its own; same shape as y."""
+    """Codes 0, 1, ... for labels of the classes, NaN for others, each on its own; same shape as y."""
     if classes.dtype.kind != "U":
         if _containers.is_sequence(y):  # a label that is a list would change the shape of the array
             y = [None if _containers.is_sequence(label) else label for label in y]
         values = _containers.numbers("y", y, dimensions=1)
-        zero, one = classes.astype(values.dtype) if values.dtype.kind == "f" else classes
+        made = np.full(values.shape, np.nan)
         with np.errstate(all="ignore"):  # a signalling NaN
-            return np.where(values == one, 1.0, np.where(values == zero, 0.0, np.nan))
+            for code, label in enumerate(classes.astype(values.dtype) if values.dtype.kind == "f" else classes):
+                made[values == label] = code
+        return made
     shape: tuple[int, ...]
     if _containers.is_sequence(y):
         labels = list(y)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -137,14 +137,14 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
-    """Logistic regression for two classes: by private sums of gradients, a private mean of many fits, or local reports.
+    """Logistic regression: by private sums of gradients, a private mean of many fits, or local reports.
 
     (epsilon, delta)-differentially private for one replaced row and label; the number of rows is public. With
     ``method="local"`` the guarantee is local: each row's own report is private.
 
     Parameters
     ----------
-    classes : pair of numbers or of strings
+    classes : pair of numbers or of strings, or more for "sums"
         Public, since the set of labels in `y` would depend on the records. Other labels count as missing (Notes).
     radius : float
         Public bound on the norm of rows, for "sums" around `center`. Longer ones are projected; for "local" with norm
@@ -177,10 +177,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The classes in ascending order; the probability of the second increases with `decision_function`.
-    coef_ : ndarray of shape (1, d)
-    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray of shape (2,), or (K,)
+        The classes in ascending order; with two, the probability of the second increases with `decision_function`.
+    coef_ : ndarray of shape (1, d), or (K, d) with K > 2 classes
+        With more than two, their sum over the classes is 0.
+    intercept_ : ndarray of shape (1,), or (K,)
         0 without `fit_intercept`, unless "sums" has a `center`.
     fit_ : dpfast.regression.Fit, or None
         The release of "sums", with standard errors and confidence intervals.
@@ -193,7 +194,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     Privacy: all releases of a fit are charged together, once, to the active `dpfast.Ledger`; "local" requires a ledger
     for "local" (docs/proofs/glm.md, docs/proofs/sample-and-aggregate.md, docs/proofs/local-glm.md). There is no
     ``sample_weight``: weights would increase the influence of a row. Errors do not depend on labels: there may be one
-    class, or more than two.
+    class, or more than those given.
     Missing: for "sums" a row with NaN or an infinity counts as the center, and a missing label adds 0 to gradients.
     "blocks" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one that is a
     list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros, with "linf"
@@ -261,7 +262,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = np.ndim(self.classes) == 1 and len(self.classes) > 2
         return tags
 
     def _privacy(self) -> Privacy:
@@ -280,7 +281,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         Labels have a numeric dtype if the classes are numbers, and are text or objects if the classes are strings.
         """
         method = self._method()
-        classes, privacy = checked_classes(self.classes), self._privacy()
+        classes, privacy = checked_classes(self.classes, several=method == "sums"), self._privacy()
         if method != "sums" and _checks.delta_down(self.delta):
             raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {self.delta!r}")
         intercept = _checks.flag("fit_intercept", self.fit_intercept)
@@ -288,21 +289,23 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         labels = column_or_1d(class_codes(y, classes), warn=True)
         check_consistent_length(values, labels)
         self.fit_: Fit | None = None
-        self.coef_, self.intercept_ = getattr(self, _METHODS[method])(values, labels, intercept)
         self.classes_, self.privacy_ = classes, privacy
+        self.coef_, self.intercept_ = getattr(self, _METHODS[method])(values, labels, intercept)
         return self
 
     def _sums(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
         """The slopes and the intercept of noisy gradient steps."""
         n, d = X.shape
         ball, privacy, rng = self._ball(d), self._privacy(), self._rng()
-        descent = Descent(n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)
-        label = f"{type(self).__name__}: <logistic regression of rows in a {ball}: {privacy}>"
+        classes = len(self.classes_) if len(self.classes_) > 2 else None
+        model = "logistic" if classes is None else "multinomial"
+        descent = Descent(model, classes=classes, n=n, d=d, domain=ball, privacy=privacy, intercept=intercept)
+        label = f"{type(self).__name__}: {descent!r}"
         with spending(descent.privacy_profile, label=label, of=self):
             while descent.mechanism is not None:
                 descent.advance(descent.mechanism((X, y), rng=rng))
         self.fit_ = descent.result
-        return self.fit_.coefficients[None], np.array([self.fit_.intercept])
+        return np.atleast_2d(self.fit_.coefficients), np.atleast_1d(self.fit_.intercept)
 
     def _blocks(self, X: NDArray[Any], y: Values, intercept: bool) -> tuple[Values, Values]:
         """The slopes and the intercept of a mean of many fits."""
@@ -334,26 +337,30 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
             return _split(protocol(X, y, rng=rng), X.shape[1])
 
     def decision_function(self, X: ArrayLike) -> Values:
-        """Log odds of ``classes_[1]`` for each row."""
+        """Log odds of ``classes_[1]`` for each row, (n,); with more than two classes linear predictors, (n, K)."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         with np.errstate(all="ignore"):  # a row may contain infinities
-            return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+            t = np.asarray(rows @ self.coef_.T + self.intercept_)
+        return t if len(self.classes_) > 2 else t[:, 0]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the more probable class of each row."""
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(np.intp)])
+        """Predict the most probable class of each row."""
+        t = self.decision_function(X)
+        return np.asarray(self.classes_[np.argmax(t, axis=1) if t.ndim > 1 else (t > 0).astype(np.intp)])
 
     def predict_proba(self, X: ArrayLike) -> Values:
-        """Probabilities of the classes for each row, (n, 2)."""
+        """Probabilities of the classes for each row, (n, 2) or (n, K)."""
         t = self.decision_function(X)
-        return np.column_stack([expit(-t), expit(t)])
+        return np.column_stack([expit(-t), expit(t)]) if t.ndim == 1 else np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: ArrayLike) -> Values:
-        """Log probabilities of the classes for each row, (n, 2)."""
+        """Log probabilities of the classes for each row, (n, 2) or (n, K)."""
         t = self.decision_function(X)
-        return np.column_stack([log_expit(-t), log_expit(t)])
+        if t.ndim == 1:
+            return np.column_stack([log_expit(-t), log_expit(t)])
+        with np.errstate(all="ignore"):  # of a row with infinities
+            return np.asarray(log_softmax(t, axis=1))
 
 
 _METHODS = {"sums": "_sums", "blocks": "_blocks", "local": "_descend"}

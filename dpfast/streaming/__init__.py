@@ -27,7 +27,7 @@ from dpfast.streaming.chunks import Chunks
 from dpfast.streaming.columns import Columns, columns_between, shares
 from dpfast.streaming.counted import Counted
 from dpfast.streaming.keyed import KeyReading
-from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks
+from dpfast.streaming.labelled import Labelled, check_labels_given, labelled_or_chunks, names_of_columns
 from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
@@ -64,5 +64,6 @@ __all__ = [
     "check_labels_given",
     "columns_between",
     "labelled_or_chunks",
+    "names_of_columns",
     "shares",
 ]

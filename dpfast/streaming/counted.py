@@ -128,6 +128,10 @@ class Counted(Chunks):
         ends = np.array([grid.lower, grid.upper])
         return np.append(values.astype(np.float64), ends), np.append(counts, [lacking - lacking // 2, lacking // 2])
 
+    def __getitem__(self, places: slice | NDArray[Any]) -> Counted:
+        """The values at these places, with their counts."""
+        return Counted(self.values[places], self.counts[places])
+
     def __iter__(self) -> Iterator[Any]:
         """A single piece, which a `State` reads: the object itself."""
         yield self

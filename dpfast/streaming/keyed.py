@@ -34,6 +34,10 @@ class KeyReading(Reading):
     def merge(self, other: KeyReading) -> None:
         self._counts.merge(other._counts)
 
+    def of(self, values: Column | Several, threads: int = 1) -> Sorted:
+        self.add(values, threads)
+        return self.summary(len(values))
+
     def summary(self, n: int) -> Sorted:
         return self._counts.sorted()
 

@@ -83,6 +83,17 @@ def labelled_or_chunks(X: Any, y: Any) -> Labelled | Chunks:
     return X if isinstance(X, Chunks) else Labelled.of((X, y))
 
 
+def names_of_columns(X: Any, *, labelled: bool) -> tuple[str, ...] | None:
+    """The names of the columns of rows, or of a pair (rows, labels); None unless the rows are a data frame.
+
+    `labelled` says whether the last column of a data frame has the labels.
+    """
+    if isinstance(X, tuple) and X:
+        return _containers.column_names(X[0])
+    names = _containers.column_names(X)
+    return names[:-1] if names and labelled else names
+
+
 def check_labels_given(X: Any, y: Any) -> None:
     """Raise a TypeError unless y is given, or left out for `Chunks`."""
     if isinstance(X, Chunks):

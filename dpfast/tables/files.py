@@ -28,7 +28,8 @@ _PARQUET = (".parquet", ".pq")
 class Column(NamedTuple):
     """A column that is wanted: its name in the header, or its number from 1; None is the only column.
 
-    Its cells are read as numbers, or with `text` as they are: as texts, or from a Parquet file as its schema says.
+    Its cells are read as numbers or, with `text`, as objects: texts, or integers if a Parquet file says so, and None
+    where they are empty.
     """
 
     name: str | None
@@ -88,18 +89,20 @@ def is_long(path: str) -> bool:
     return path != "-" and Path(path).is_file() and Path(path).stat().st_size > IN_MEMORY
 
 
-def schema_type(path: str, column: str | None) -> str | None:
-    """The type of a column in the schema of a file: "number" or "integer"; None for CSV, which has no schema.
+def schema_type(path: str, column: str | None, *, text: bool = False) -> str | None:
+    """The type of a column in the schema of a file: "number" or "integer", with `text` "integer" or "text".
+
+    None for CSV, which has no schema.
 
     Raises for a Parquet file without this column, or with another type. Reads no cells.
     """
-    return parquet_type(path, column) if path.endswith(_PARQUET) else None
+    return parquet_type(path, column, text) if path.endswith(_PARQUET) else None
 
 
 def blocks(
     path: str, columns: Sequence[Column], header: bool, delimiter: str, progress: bool
-) -> Iterator[tuple[Any, ...]]:
-    """Read columns in one pass, a block of rows at a time: an array for each column, of Arrow for text in Parquet.
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Read columns in one pass, a block of rows at a time: an array for each column.
 
     Parameters: see `read_column`.
     """

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfast.tables.errors import TableError
 from dpfast.tables.progress import progress_bar
 
@@ -14,8 +17,8 @@ _ROWS = 2**20
 
 def parquet_blocks(
     path: str, names: Sequence[str | None], texts: Sequence[bool], progress: bool
-) -> Iterator[tuple[Any, ...]]:
-    """The columns of these names, in blocks of rows: Arrow arrays where `texts` says so, else of float64."""
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The columns of these names, in blocks of rows: objects if `texts` says so, else float64."""
     with _open(path) as file, progress_bar(file.metadata.num_rows, " records", progress) as show:
         found = [_column(path, file, name, text)[0] for name, text in zip(names, texts, strict=True)]
         done = 0
@@ -24,15 +27,25 @@ def parquet_blocks(
             show(done)
             cells = [batch.column(name) for name in found]
             yield tuple(
-                column if text else column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-                for column, text in zip(cells, texts, strict=True)
+                _objects(column) if text else _numbers(column) for column, text in zip(cells, texts, strict=True)
             )
 
 
-def parquet_type(path: str, column: str | None) -> str:
-    """The type of a column of numbers in the schema: "number" or "integer"."""
+def _numbers(column: Any) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _objects(column: Any) -> NDArray[np.object_]:
+    out = np.empty(len(column), object)
+    out[:] = column.to_pylist()
+    return out
+
+
+def parquet_type(path: str, column: str | None, text: bool = False) -> str:
+    """The type of a column in the schema: "number" or "integer", with `text` "integer" or "text"."""
     with _open(path) as file:
-        return _column(path, file, column, False)[1]
+        return _column(path, file, column, text)[1]
 
 
 @contextmanager

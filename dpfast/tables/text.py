@@ -14,6 +14,7 @@ from dpfast.tables.errors import TableError
 
 _BLOCK = 2**20  # bytes of a read; a longer row enlarges the buffer
 _ROWS = 2**16
+_KNOWN = 2**20  # texts
 _MARK = b"\xef\xbb\xbf"
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 
@@ -21,7 +22,7 @@ _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"?')
 def text_blocks(
     file: BinaryIO, names: Sequence[str | None], texts: Sequence[bool], header: bool, delimiter: str
 ) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The columns of these names, in blocks of rows: arrays of str where `texts` says so, else of float64."""
+    """The columns of these names, in blocks of rows: str, or None where empty, if `texts` says so, else float64."""
     rows = _Rows(file, delimiter)
     first = rows.first()
     if first is None:
@@ -48,6 +49,7 @@ class _Rows:
         self.start = self.stop = 0
         self.final = False
         self.hard = np.empty(_ROWS, np.int64)
+        self.known: dict[str, str | None] = {"": None}
         while self.stop < len(_MARK) and self._fill():
             pass
         if self.bytes[: self.stop].tobytes().startswith(_MARK):
@@ -115,10 +117,12 @@ class _Rows:
         return out
 
     def texts(self, places: NDArray[np.int64], column: int) -> NDArray[np.object_]:
-        """The texts in the cells of a column."""
+        """The texts in the cells of a column, None for an empty cell; equal texts are mostly one object."""
+        if len(self.known) > _KNOWN:
+            self.known = {"": None}
         cells: list[str | None] = []
-        for i in self.hard[: _csv.texts(self.bytes, self.start, places, column, cells, self.hard)].tolist():
-            cells[i] = self._cell(places[i, column])
+        for i in self.hard[: _csv.texts(self.bytes, self.start, places, column, self.known, cells, self.hard)].tolist():
+            cells[i] = self._cell(places[i, column]) or None
         out = np.empty(len(cells), object)
         out[:] = cells
         return out

@@ -13,6 +13,8 @@ from dpfast.cli import main
 COMMANDS = {
     "median": ([], dpf.median),
     "mean": ([], dpf.mean),
+    "sum": ([], dpf.sum),
+    "std": ([], dpf.std),
     "trimmed-mean": (["--trim", "0.2"], lambda x, **options: dpf.trimmed_mean(x, 0.2, **options)),
     "iqr": ([], dpf.iqr),
 }
@@ -35,7 +37,65 @@ def test_release(command, tmp_path, capsys):
     assert "method must be" in capsys.readouterr().err
 
 
-CERTIFIED = [*COMMANDS, "quantile", "winsorized-mean"]
+def test_count(tmp_path, capsys):
+    x = np.random.default_rng(1).integers(0, 100, 500).astype(float)
+    x[:50] = np.nan
+    path = tmp_path / "column.csv"
+    path.write_text("age\n" + "\n".join(map(str, x)))
+    given = ["count", str(path), "--epsilon", "1", "--seed", "7"]
+    for options, parameters in (
+        ([], {}),
+        (["--missing", "drop"], {"missing": "drop"}),
+        (["--within", "18", "inf"], {"within": (18, math.inf)}),
+    ):
+        assert main([*given, *options, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        expected = dpf.count(x, epsilon=1.0, rng=Generator(PCG64(7)), **parameters)
+        assert (report["value"], report["neighbors"]) == (expected, "add-remove")
+        assert main([*given, *options]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f"count = {expected}  (epsilon = 1 ")
+        assert " records," not in out
+        assert ("are not counted" in out) == bool(options)
+
+
+def test_quantiles_may_be_given_one_by_one(tmp_path, capsys):
+    path = tmp_path / "column.csv"
+    path.write_text("age\n" + "\n".join(map(str, range(500))))
+    given = ["quantiles", str(path), "--epsilon", "1", "--seed", "7", "--json"]
+    outs = []
+    for options in (["-q", ".5", "-q", ".9"], ["-q", ".5", ".9"]):
+        assert main([*given, *options]) == 0
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1]
+    assert json.loads(outs[0])["q"] == [0.5, 0.9]
+
+
+def test_explain(tmp_path, capsys):
+    path = tmp_path / "column.csv"
+    path.write_text("age\n" + "\n".join(map(str, range(500))))
+    given = ["mean", str(path), "--epsilon", "1", "--seed", "7", "--bounds", "0", "500"]
+    assert main(given) == 0
+    plain = capsys.readouterr()
+    assert main([*given, "--explain"]) == 0
+    explained = capsys.readouterr()
+    assert "GlobalSensitivity release of the mean" in explained.err
+    assert explained.out.split(" records")[0] == plain.out.split(" records")[0]
+
+
+def test_delimiters(tmp_path, capsys):
+    path = tmp_path / "x.csv"
+    for delimiter, option in ((";", ";"), ("\t", "tab"), ("\t", "\t"), ("|", "|")):
+        path.write_text(delimiter.join(["a", "age"]) + "\n" + delimiter.join(["1,5", "7"]) + "\n")
+        given = ["sum", str(path), "--column", "age", "--bounds", "0", "9", "--epsilon", "900", "--delimiter", option]
+        assert main([*given, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(7, abs=0.5)
+    with pytest.raises(SystemExit):
+        main([*given, "--delimiter", ";;"])
+    assert "must be one ASCII character or tab" in capsys.readouterr().err
+
+
+CERTIFIED = ["median", "mean", "trimmed-mean", "iqr", "quantile", "winsorized-mean"]
 
 
 @pytest.mark.parametrize("command", [*CERTIFIED, "sum", "variance"])

@@ -16,7 +16,7 @@ import dpfast as dpf
 from dpfast.cli import densities, main, records
 
 PUBLIC = ["--bounds", "0", "100", "--epsilon", "1"]
-COMMANDS = ["median", "mean", "trimmed-mean", "iqr", "quantiles", "histogram", "synthesize", "mle"]
+COMMANDS = ["median", "mean", "sum", "std", "trimmed-mean", "iqr", "quantiles", "histogram", "synthesize", "mle"]
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 
 

@@ -13,6 +13,7 @@ import dpfast as dpf
 import dpfast.dask
 from dpfast import local
 from dpfast.densities import PerturbedHistogram, SeriesCoefficients
+from dpfast.regression import Descent
 from dpfast.statistics import Huber, Median, Sum, TrimmedMean
 
 dask = pytest.importorskip("dask")
@@ -52,6 +53,13 @@ def test_an_array(mechanism, branches):
         several = dpf.dask.release(mechanism, collection, size=2, rng=PCG(1), branches=branches)
     assert same(release, mechanism(x, rng=PCG(1)))
     assert same(several, mechanism.release(x, size=2, rng=PCG(1)))
+
+
+def test_delayed_counts():
+    values, counts = np.unique(RECORDS.round(), return_counts=True)
+    chunks = [dask.delayed(dpf.Counted)(values[part], counts[part]) for part in (slice(9), slice(9, None))]
+    release = dpf.dask.release(MECHANISMS[0], chunks, rng=PCG(1))
+    assert release == MECHANISMS[0](RECORDS.round(), rng=PCG(1))
 
 
 def test_delayed_chunks_and_none():
@@ -102,6 +110,65 @@ def test_records_with_labels():
             dpf.dask.release(mechanism, (da.from_array(X, chunks=(70, 1)), da.from_array(y, chunks=100)))
         with pytest.raises(ValueError, match="equally long"):
             dpf.dask.release(mechanism, (da.from_array(X, chunks=(250, 2)), da.from_array(y, chunks=((200, 300),))))
+
+
+PEOPLE = np.random.default_rng(3).normal(size=(600, 2))
+CLASSES = np.argmax(2 * PEOPLE @ [[1, 0, -1], [0, 1, -1]] + np.random.default_rng(4).gumbel(size=(600, 3)), axis=1)
+REGRESSIONS = [({"model": "logistic"}, np.minimum(CLASSES, 1)), ({"model": "multinomial", "classes": 3}, CLASSES)]
+BUDGET = {"epsilon": 2.0, "delta": 1e-6}
+
+
+class TestDescents:
+    """All steps of a regression on collections: those on the records in memory, with one charge."""
+
+    def descent(self, **options):
+        privacy = dpf.Privacy(*BUDGET.values())
+        return Descent(n=600, d=2, domain=dpf.domains.Ball(3.0), privacy=privacy, **options)
+
+    @pytest.mark.parametrize(("model", "labels"), REGRESSIONS, ids=["logistic", "multinomial"])
+    def test_arrays_and_frames(self, model, labels):
+        pandas = pytest.importorskip("pandas")
+        frames = pytest.importorskip("dask.dataframe")
+        expected = dpf.glm(PEOPLE, labels, radius=3.0, rng=PCG(1), **model, **BUDGET)
+        frame = frames.from_pandas(pandas.DataFrame({"a": PEOPLE[:, 0], "b": PEOPLE[:, 1], "y": labels}), npartitions=4)
+        pair = (da.from_array(PEOPLE, chunks=(70, 1)), da.from_array(labels, chunks=70))
+        for given in (pair, frame, (frame[["a", "b"]], frame["y"])):
+            with dpf.Ledger(2.0, 1e-6) as ledger, dask.config.set(scheduler="threads"):
+                fit = dpf.dask.release(self.descent(**model), given, rng=PCG(1))
+            assert np.array_equal(fit.coefficients, expected.coefficients)
+            assert np.array_equal(fit.standard_errors, expected.standard_errors)
+            assert fit.privacy == expected.privacy
+            [charge] = ledger.charges
+            assert charge.label.startswith(f"<glm, {model['model']}, of rows in a ball")
+
+    def test_a_cluster(self, tmp_path):
+        distributed = pytest.importorskip("distributed")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(tmp_path)
+            ) as cluster,
+            distributed.Client(cluster),
+        ):
+            for model, labels in REGRESSIONS:
+                pair = (da.from_array(PEOPLE, chunks=(100, 2)), da.from_array(labels, chunks=100))
+                fit = dpf.dask.release(self.descent(**model), pair, rng=PCG(1), branches=3)
+                expected = dpf.glm(PEOPLE, labels, radius=3.0, rng=PCG(1), **model, **BUDGET)
+                assert np.array_equal(fit.coefficients, expected.coefficients)
+
+    def test_is_charged_before_the_chunks_are_read(self):
+        def read():
+            raise AssertionError("the data were read")
+
+        chunks = [dask.delayed(read)()]
+        started = self.descent()
+        started.advance([0.0])
+        with dpf.Ledger(1.0, 1e-6) as ledger:
+            with pytest.raises(dpf.BudgetError):
+                dpf.dask.release(self.descent(), chunks)
+            for descent, wrong in ((self.descent(), {"size": 2}), (started, {})):
+                with pytest.raises(ValueError, match="all its releases once"):
+                    dpf.dask.release(descent, chunks, **wrong)
+        assert ledger.charges == ()
 
 
 def test_processes():

@@ -107,7 +107,7 @@ class TestPandas:
             ]
         )
         wanted = by_group([MEDIAN, MEAN], data["pay"], labels=codes, num_groups=6, rng=PCG64(3))
-        for labels in (frame[["region", "year"]], [frame["region"], frame["year"]], (frame["region"], frame["year"])):
+        for labels in (frame[["region", "year"]], (frame["region"], frame["year"])):
             for keys in (grid, itertools.product(REGIONS, YEARS), index, index.to_frame(index=False)):
                 found = by_group([MEDIAN, MEAN], frame["pay"], labels=labels, keys=keys, rng=PCG64(3))
                 assert type(found) is pandas.DataFrame
@@ -213,6 +213,25 @@ class TestArrow:
             keys=itertools.product(REGIONS, YEARS),
         )
         assert found.column_names == ["region", "year", "pay", "age"]
+
+
+class TestOtherContainers:
+    def test_arrays_by_protocol(self):
+        pyarrow = pytest.importorskip("pyarrow")
+        data = table()
+        text = pyarrow.array(data["region"].tolist())
+
+        class Arrow:
+            def __arrow_c_array__(self, requested_schema=None):
+                return text.__arrow_c_array__(requested_schema)
+
+        class Array:
+            def __array__(self, dtype=None, copy=None):
+                return data["region"]
+
+        for labels in (Arrow(), Array()):
+            found = by_group(MEDIAN, data["pay"], labels=labels, keys=KEYS, rng=PCG64(3))
+            np.testing.assert_array_equal(np.asarray(found), expected(MEDIAN))
 
 
 class TestGroupbysOfOthers:

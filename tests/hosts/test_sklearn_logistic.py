@@ -80,7 +80,7 @@ class TestEveryLogistic:
         ("wrong", "error", "message"),
         [
             ({"classes": None}, ValueError, "classes must be given"),
-            ({"classes": (0, 1, 2)}, ValueError, "classes must be a pair"),
+            ({"classes": (0,)}, ValueError, "classes must be a pair"),
             ({"classes": "01"}, ValueError, "classes must be a pair"),
             ({"classes": 1}, ValueError, "classes must be a pair"),
             ({"classes": (1, 1.0)}, ValueError, "classes must be different"),
@@ -214,6 +214,92 @@ class TestEveryLogistic:
         assert np.array_equal(labels, TARGETS)
 
 
+def _three_classes(n, seed=0):
+    """Rows of three columns, the largest of which is the class of most rows: "a", "b" or "c"."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3))
+    return rows, np.array(["a", "b", "c"])[np.argmax(2 * rows + rng.gumbel(size=(n, 3)), axis=1)]
+
+
+THREE = {"classes": ("c", "a", "b"), "radius": 4.0}
+
+
+class TestSeveralClasses:
+    def test_is_the_building_block(self):
+        rows, labels = _three_classes(2000)
+        model = PrivateLogisticRegression(random_state=Generator(PCG64(5)), delta=1e-6, **THREE)
+        model.fit(rows, labels)
+        codes = np.searchsorted(["a", "b", "c"], labels)
+        fit = dpf.glm(
+            rows, codes, model="multinomial", classes=3, radius=4.0, epsilon=1.0, delta=1e-6, rng=Generator(PCG64(5))
+        )
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        assert model.coef_.tolist() == fit.coefficients.tolist()
+        assert model.intercept_.tolist() == fit.intercept.tolist()
+        assert np.allclose(model.predict_proba(rows), fit.probability(rows))
+        assert model.privacy_ == fit.privacy == dpf.Privacy(1.0, 1e-6)
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_near_the_fit_without_privacy(self, delta):
+        """Predictions of new rows; the control has a thousandth of the budget."""
+        rows, labels = _three_classes(20_000)
+        held, truth = _three_classes(20_000, seed=1)
+        exact = LogisticRegression(C=math.inf).fit(rows, labels).score(held, truth)
+        model = PrivateLogisticRegression(random_state=1, delta=delta, **THREE).fit(rows, labels)
+        assert exact - 0.005 < model.score(held, truth)
+        assert model.set_params(epsilon=0.001).fit(rows, labels).score(held, truth) < exact - 0.01
+
+    def test_predictions(self):
+        rows, labels = _three_classes(5000)
+        model = PrivateLogisticRegression(epsilon=100.0, random_state=1, **THREE).fit(rows, labels)
+        t = model.decision_function(rows)
+        assert t.shape == (5000, 3)
+        assert np.allclose(t, rows @ model.coef_.T + model.intercept_)
+        assert np.allclose(t.sum(axis=1), 0)
+        assert model.predict(rows).tolist() == model.classes_[t.argmax(axis=1)].tolist()
+        chances = model.predict_proba(rows)
+        assert np.allclose(chances.sum(axis=1), 1)
+        assert np.allclose(np.log(chances), model.predict_log_proba(rows))
+        assert np.allclose(np.diff(np.log(chances)), np.diff(t))
+        assert model.predict([[math.nan, 0.0, 1.0]]).tolist() == ["a"]
+        assert model.predict_proba([[math.inf, 0.0, 1.0]]).shape == (1, 3)
+
+    def test_labels(self):
+        """Other labels are missing; which classes occur does not matter."""
+        rows, labels = _three_classes(900)
+        codes = np.searchsorted(["a", "b", "c"], labels)
+
+        def learnt(classes, y):
+            model = PrivateLogisticRegression(random_state=1, **{**THREE, "classes": classes}).fit(rows, y)
+            assert model.coef_.shape == (3, 3)
+            assert model.predict_proba(rows).shape == (900, 3)
+            return _learnt(model)
+
+        expected = learnt(("a", "b", "c"), labels)
+        for y in (codes, codes.tolist(), codes.astype(np.float32), codes.astype(np.uint8)):
+            assert learnt((2, 0, 1), y) == expected
+        assert learnt((0.5, 1.5, 2.5), codes + 0.5) == expected
+        assert learnt(("a", "b", "c"), labels.astype(object)) == expected
+        missing = learnt((0, 1, 2), np.where(np.arange(900) % 3, codes, math.nan))
+        for other in (-1, 3, 0.5, math.inf):
+            assert learnt((0, 1, 2), np.where(np.arange(900) % 3, codes, other)) == missing
+        assert learnt((0, 1, 2), codes % 2) != expected
+        assert learnt((0, 1, 2), np.full(900, 7)) != expected
+
+    @pytest.mark.parametrize("method", ["blocks", "local"])
+    def test_only_sums(self, method):
+        model = PrivateLogisticRegression(method=method, bounds=(-3, 3), **THREE)
+        with pytest.raises(ValueError, match="classes must be a pair, or more for method='sums'"):
+            model.fit(*_three_classes(100))
+
+    def test_spends_epsilon_once(self):
+        ledger = dpf.Ledger(1.0)
+        with ledger:
+            PrivateLogisticRegression(**THREE).fit(*_three_classes(500))
+        assert ledger.spent.epsilon == 1.0
+        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <glm, multinomial, of rows in a ball")
+
+
 @pytest.mark.parametrize("options", [BLOCKS, LOCAL], ids=["blocks", "local"])
 def test_rows_that_are_sorted_by_label(options):
     rows, labels = _model(100_000, seed=1)
@@ -264,7 +350,7 @@ class TestSums:
             ).mu
         )
         assert len(ledger.charges) == 3
-        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <logistic regression")
+        assert ledger.charges[0].label.startswith("PrivateLogisticRegression: <glm, logistic, of rows in a ball")
 
     @pytest.mark.parametrize("backend", ["threading"])
     def test_a_search_charges_the_ledger_for_every_fit(self, backend):

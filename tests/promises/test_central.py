@@ -328,6 +328,8 @@ def test_only_the_release_depends_on_data(mechanism):
         assert records.tobytes() == before
         assert np.isfinite(plain(released)).all() if released is not None and not isinstance(released, str) else True
         kind = released if isinstance(released, str) else (type(released), np.shape(plain(released)))
+        if isinstance(released, dpf.Partitions):  # the number of keys is part of the release
+            kind = type(released)
         if isinstance(mechanism, RangeFreeBoxes) and kind in [(type(None), ()), (np.ndarray, (2,))]:
             kind = "None is a release, too"
         array = np.asarray(many)

@@ -19,11 +19,15 @@ MODULES = ["dpfast", *(name for name in FOUND if "._kernels" not in name and nam
 # Modules and pages that need optional libraries.
 HOSTS = {
     "dpfast.opendp": "opendp",
+    "dpfast.pipeline_dp": "pipeline_dp",
+    "dpfast.polars": "polars",
     "dpfast.sklearn": "sklearn",
     "duckdb": "duckdb",
     "groups": "pandas polars",
     "missing": "pandas",
+    "pipeline-dp": "pipeline_dp",
     "spark": "pyspark pandas",
+    "units": "pandas",
 }
 HOSTS |= {name.removeprefix("dpfast."): library for name, library in HOSTS.items()}
 

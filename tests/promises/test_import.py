@@ -10,6 +10,7 @@ SLOW = {
     "distributed",
     "opendp",
     "pandas",
+    "pipeline_dp",
     "polars",
     "pyarrow",
     "pyspark",

@@ -357,3 +357,54 @@ def test_audit_of_a_mechanism_that_counts():
             return super().law(dpf.Counted(x, np.full(len(x), 2)))
 
     assert not dpf.audit.verify(Doubling(Quantile(0.3), grid=dpf.Grid(0, 4, step=1), epsilon=1.0), n=4, values=5).holds
+
+
+class TestGroups:
+    """Groups of counted values, as a GROUP BY of keys and codes gives them."""
+
+    VALUES = np.array([40.0, 41.0, 50.0, 60.0, 61.0, 99.0, 70.0])
+    COUNTS = np.array([3, 4, 10**9, 2 * 10**9, 3, 0, 5])
+    LABELS = np.array([0, 0, 1, 1, 1, 2, 7])
+    GRID = dpf.Grid(0, 100, step=1)
+
+    @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+    def test_each_group_has_the_law_of_its_records(self, neighbors):
+        mechanism = dpf.InverseSensitivity(Median(), grid=self.GRID, epsilon=1.0, neighbors=neighbors)
+        x = dpf.Counted(self.VALUES, self.COUNTS)
+        draws = np.array(
+            [dpf.by_group(mechanism, x, labels=self.LABELS, num_groups=4, rng=PCG(seed)) for seed in range(300)]
+        )
+        for group in range(4):
+            inside = group == self.LABELS
+            if not inside.any() or not self.COUNTS[inside].any():
+                assert len(np.unique(draws[:, group])) > 60  # any point of the grid
+                continue
+            law = mechanism.law(dpf.Counted(self.VALUES[inside], self.COUNTS[inside]))
+            expected = np.exp(law.logpmf(np.arange(101)))
+            found = np.bincount(draws[:, group].astype(int), minlength=101)
+            assert expected[found > 0].min() > 1e-4
+            assert abs(found / 300 - expected).max() < 0.2
+
+    def test_keys_offsets_and_several_mechanisms(self):
+        mechanisms = {
+            "median": dpf.InverseSensitivity(Median(), grid=self.GRID, epsilon=20.0),
+            "mean": dpf.GlobalSensitivity(Mean(), grid=self.GRID, epsilon=1e6),
+        }
+        x, keys = dpf.Counted(self.VALUES, self.COUNTS), np.array(["a", "a", "b", "b", "b", "c", "z"])
+        with dpf.Ledger(1e9) as ledger:
+            released = dpf.by_group(mechanisms, x, labels=keys, keys=["b", "a", "c", "none"])
+        assert len(ledger.charges) == 2
+        assert [released["median"][key] for key in "ba"] == [60, 41]
+        assert [released["mean"][key] for key in "ba"] == pytest.approx([170 / 3, 284 / 7], abs=1e-3)
+        assert np.isnan([released["median"]["c"], released["median"]["none"]]).all()
+        whole = dpf.by_group(mechanisms["median"], x, offsets=[0, 2, 2, 7])
+        assert whole[0] == 41
+        assert whole[2] == 60
+
+    def test_labels_are_those_of_the_values(self):
+        with pytest.raises(ValueError, match="one entry for each record"):
+            dpf.by_group(
+                dpf.InverseSensitivity(Median(), grid=self.GRID, epsilon=1.0),
+                dpf.Counted(self.VALUES, self.COUNTS),
+                labels=self.LABELS[:-1],
+            )

@@ -27,7 +27,7 @@ def read(data, columns, *, blank=True, final=True, most=100, delimiter=","):
             (reference.rows(cell, delimiter) or [[""]])[0][0] if cell[:1] == b'"' else cell.decode() for cell in raw
         ]
         texts = []
-        left = hard[: _csv.texts(text, 1, places, j, texts, hard)].tolist()
+        left = hard[: _csv.texts(text, 1, places, j, {}, texts, hard)].tolist()
         assert left == [i for i, value in enumerate(texts) if value is None]
         assert all(value in (None, expected) for value, expected in zip(texts, plain, strict=True))
         found.append(plain)
@@ -171,10 +171,12 @@ def test_texts():
     text, wanted = np.frombuffer(data, np.uint8), np.arange(8)
     places = np.empty((1, 8, 2), np.int64)
     assert _csv.rows(text, 0, len(data), ord(","), True, True, wanted, places) == (1, len(data))
-    found, hard = [], np.empty(1, np.int64)
+    found, hard, known = [], np.empty(1, np.int64), {"a": "A"}
     for j in range(8):
         cells = []
-        left = _csv.texts(text, 0, places, j, cells, hard)
+        left = _csv.texts(text, 0, places, j, known, cells, hard)
         found += cells
         assert left == cells.count(None)
-    assert found == ["a", "b c", None, "", "\ufffd", None, "", ""]
+    assert found == ["A", "b c", None, "", "\ufffd", None, "", ""]
+    assert found[3] is found[6]
+    assert known == {"a": "A", "b c": "b c", "": "", "\ufffd": "\ufffd"}

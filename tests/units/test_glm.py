@@ -85,10 +85,27 @@ class TestComposition:
             assert np.allclose(middle - np.ravel(means), [low, high, low, high, middle], atol=1e-2)
 
     def test_schedules(self):
-        for privacy in (dpf.Privacy(mu=0.2), dpf.Privacy(1.0)):
-            steps = [schedule(n, 11, privacy).steps for n in (1, 100, 10**4, 10**6, 10**12)]
+        for privacy, least in ((dpf.Privacy(mu=0.2), 4), (dpf.Privacy(1.0), 1)):
+            plans = [schedule(n, 11, privacy) for n in (1, 100, 1000, 10**4, 10**5, 10**6, 10**12)]
+            steps, clips = [plan.steps for plan in plans], [plan.clip for plan in plans]
             assert steps == sorted(steps)
-            assert (steps[0], steps[-1]) == (1, 16)
+            assert clips == sorted(clips)
+            assert (steps[0], steps[-1], clips[0]) == (least, 16, 0.5)
+            assert clips[-1] > 10
+            for plan in plans:
+                assert plan.labels + plan.moments < 0.5
+
+    def test_steps_of_each_model(self):
+        """A Huber regression has at least 16 Gaussian or 10 pure gradients, from a start that may be far."""
+        ball = dpf.domains.Ball(1.0)
+        for model, delta, most, steps in (
+            ("logistic", 1e-6, {}, 7),
+            ("logistic", 0.0, {}, 2),
+            ("huber", 1e-6, {"label_bound": 1.0, "bound": 1.0}, 16),
+            ("huber", 0.0, {"label_bound": 1.0, "bound": 1.0}, 10),
+        ):
+            made = Descent(model, n=1000, d=10, domain=ball, privacy=dpf.Privacy(1.0, delta), **most)
+            assert made.schedule.steps == steps == made.total - 2
 
 
 class TestAccuracy:

@@ -177,8 +177,9 @@ def test_intervals_of_logistic_slopes(kind, delta):
 
 def test_without_the_correction_intervals_do_not_hold_the_slopes(monkeypatch):
     """The control of `test_intervals_of_logistic_slopes`."""
+    assert coverage("normal", 1e-6, size=1.5, n=10_000)[0] > 0.91
     monkeypatch.setattr(descent, "_CLIP_BIAS", (0.0, 0.0))
-    covered, ratio = coverage("normal", 0.0)
+    covered, ratio = coverage("normal", 1e-6, size=1.5, n=10_000)
     assert covered < 0.85
     assert ratio > 1.05
 

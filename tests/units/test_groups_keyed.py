@@ -46,8 +46,9 @@ class TestLabels:
             lambda names: np.array(names, object),
             lambda names: np.array([name.encode() for name in names]),
             lambda names: [name.encode() for name in names],
+            lambda names: list(np.array(names)),
         ],
-        ids=["list", "text", "objects", "bytes", "list of bytes"],
+        ids=["list", "text", "objects", "bytes", "list of bytes", "list of NumPy scalars"],
     )
     def test_the_releases_are_those_of_the_codes(self, mechanism, wrap):
         x, codes = records()
@@ -90,7 +91,7 @@ class TestLabels:
         names, years = np.array(NAMES)[codes % 2], 2000 + codes // 2
         keys = list(itertools.product(NAMES[:2], [2000, 2001]))
         expected = by_group(MEDIAN, x, labels=2 * (codes % 2) + codes // 2, num_groups=4, rng=PCG64(3))
-        for labels in ((names, years), [names, years], (names.tolist(), years.tolist())):
+        for labels in ((names, years), (names.tolist(), years.tolist())):
             for given_keys in (keys, itertools.product(NAMES[:2], [2000, 2001]), list(map(list, keys))):
                 found = by_group(MEDIAN, x, labels=labels, keys=given_keys, rng=PCG64(3))
                 assert list(found) == keys
@@ -284,6 +285,106 @@ class TestSeveralMechanisms:
         assert len(ledger.charges) == 2
 
 
+SELECTION = dpf.PartitionSelection(0.25, 1e-3)
+
+
+class TestPrivateKeys:
+    def labels(self, seed=5):
+        """Three frequent labels, and rare or missing ones."""
+        rng = np.random.default_rng(seed)
+        cells = [*np.array(NAMES[:3], object)[rng.integers(0, 3, 600)], *map(str, range(40)), None, math.nan]
+        rng.shuffle(cells)
+        return cells, rng.normal(50, 20, len(cells))
+
+    @pytest.mark.parametrize("mechanism", [PRIVATE, COUNT, {"sum": SUM, "count": COUNT}], ids=repr)
+    def test_the_keys_are_those_of_a_partition_selection(self, mechanism):
+        cells, x = self.labels()
+        for labels in (cells, np.array(cells, object), np.array(list(map(str, cells)))):
+            found = by_group(mechanism, x, labels=labels, keys="private", partitions=SELECTION, rng=Generator(PCG64(3)))
+            source = Generator(PCG64(3))
+            keys = SELECTION(labels, rng=source).keys
+            expected = by_group(mechanism, x, labels=labels, keys=keys, rng=source)
+            several = isinstance(mechanism, dict)
+            for one, other in zip(found.values(), expected.values(), strict=True) if several else [(found, expected)]:
+                assert list(one) == list(other) == sorted(NAMES[:3])
+                np.testing.assert_array_equal(one.array, other.array)
+
+    def test_several_columns_and_integers(self):
+        cells, x = self.labels()
+        years = np.where(np.arange(len(x)) % 2, 2001, 2002)
+        found = by_group(PRIVATE, x, labels=(cells, years), keys="private", partitions=SELECTION, rng=PCG64(3))
+        assert list(found) == list(itertools.product(sorted(NAMES[:3]), [2001, 2002]))
+        found = by_group(PRIVATE, x, labels=years, keys="private", partitions=SELECTION, rng=PCG64(3))
+        assert list(found) == [2001, 2002]
+        listed = dpf.PartitionSelection(0.5, domain=("south", "east"))
+        found = by_group(PRIVATE, x, labels=cells, keys="private", partitions=listed, rng=PCG64(3))
+        assert list(found) == ["south", "east"]
+
+    def test_both_are_charged_or_none(self):
+        cells, x = self.labels()
+        options = {"keys": "private", "partitions": SELECTION}
+        with Ledger(1, 1e-3, neighbors="add-remove") as ledger:
+            by_group(PRIVATE, x, labels=cells, **options)
+            with pytest.raises(dpf.BudgetError, match="of 2 costs of one call, number 1"):
+                by_group(COUNT, Untouchable(), labels=Untouchable(), **options)
+        assert [charge.profile for charge in ledger.charges] == [SELECTION.privacy_profile, PRIVATE.privacy_profile]
+        assert ledger.spent == dpf.Privacy(0.75, 1e-3, "add-remove")
+
+    @pytest.mark.parametrize(
+        "mechanism", [PRIVATE, dpf.NoisySums(Sum(), domain=dpf.domains.Box(GRID), epsilon=1.0, neighbors="add-remove")]
+    )
+    def test_without_a_released_key(self, mechanism):
+        data = [1.0, 2.0] if mechanism is PRIVATE else [[1.0, 2.0], [3.0, 4.0]]
+        full = by_group(mechanism, data, labels=["a", "b"], keys=["a", "b"])
+        for labels in (["a", "b"], [None, None], np.array([1, 2])):
+            empty = by_group(
+                mechanism, data, labels=labels, keys="private", partitions=dpf.PartitionSelection(0.5, 1e-9)
+            )
+            assert empty.array.shape == (0, *full.array.shape[1:])
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(CELLS, max_size=12), st.sampled_from(list(COLUMNS)))
+    def test_the_type_of_outcome_depends_on_types_alone(self, cells, column):
+        likely = dpf.PartitionSelection(5.0, 0.9)
+        found = outcome(
+            PRIVATE,
+            np.zeros(len(cells)),
+            labels=COLUMNS[column](cells),
+            keys="private",
+            partitions=likely,
+            rng=PCG64(1),
+        )
+        assert isinstance(found, KeyedReleases)
+        assert found.array.dtype == np.float64
+
+    @pytest.mark.parametrize(
+        ("mechanism", "options", "error", "message"),
+        [
+            (PRIVATE, {"keys": "private"}, TypeError, "must be given together"),
+            (PRIVATE, {"keys": NAMES, "partitions": SELECTION}, TypeError, "must be given together"),
+            (PRIVATE, {"num_groups": 3, "partitions": SELECTION}, TypeError, "must be given together"),
+            (PRIVATE, {"keys": "private", "partitions": 0.1}, TypeError, "must be a dpfast.PartitionSelection"),
+            (MEDIAN, {"keys": "private", "partitions": SELECTION}, ValueError, "needs neighbors='add-remove'"),
+            (
+                PRIVATE,
+                {"keys": "private", "partitions": dpf.PartitionSelection(0.5, 1e-6, neighbors="replace-one")},
+                ValueError,
+                "needs neighbors='add-remove'",
+            ),
+        ],
+    )
+    def test_wrong_ones(self, mechanism, options, error, message):
+        with Ledger(100, 0.1, neighbors=mechanism.privacy.neighbors) as ledger, pytest.raises(error, match=message):
+            by_group(mechanism, [1.0], labels=[1], **options)
+        assert ledger.charges == ()
+
+    def test_counted_values_have_no_records_to_select_by(self):
+        with pytest.raises(TypeError, match="not counted"):
+            by_group(COUNT, dpf.Counted([1.0], [3]), labels=["a"], keys="private", partitions=SELECTION)
+        found = by_group(COUNT, dpf.Counted([1.0, 2.0], [300, 200]), labels=["a", "b"], keys=["b", "a"])
+        assert found["a"] > found["b"] > 100
+
+
 class TestArguments:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
@@ -295,9 +396,10 @@ class TestArguments:
             ({"keys": [1, True]}, ValueError, "must differ"),
             ({"keys": ["east", None]}, TypeError, "not None"),
             ({"keys": [0.5]}, TypeError, "whole numbers"),
-            ({"keys": [("east", 1)]}, ValueError, "one entry for each column of labels, which are 1"),
-            ({"keys": [("east", 1), "west"]}, ValueError, "one entry for each column of labels"),
-            ({"keys": [()]}, ValueError, "one entry for each column of labels"),
+            ({"keys": [("east", 1)]}, ValueError, r"each column of labels \(1\)"),
+            ({"keys": [("east", 1), "west"]}, ValueError, r"each column of labels \(1\)"),
+            ({"keys": ["east"], "labels": ([1, 2, 3], [1, 2, 3])}, ValueError, r"each column of labels \(2\)"),
+            ({"keys": [()]}, ValueError, r"each column of labels \(1\)"),
             ({"keys": NAMES, "num_groups": 4}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": None, "offsets": [0, 3]}, TypeError, "leave out offsets and num_groups"),
             ({"keys": NAMES, "labels": ["east"]}, ValueError, "one entry for each record of x"),

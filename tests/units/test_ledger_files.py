@@ -241,3 +241,35 @@ def _spend(ledger):
             done += 1
     except BudgetError:
         return done
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"epsilon": "1/10"},
+        {"epsilon": 1.0, "delta": "1e-6", "composition": "renyi"},
+        {"rho": 0.5, "delta": 1e-6},
+        {"mu": 0.25},
+        {"epsilon": 1.0, "neighbors": "add-remove", "per_unit": 3},
+        {"epsilon": 0.5, "plan": [MEDIAN, MEDIAN]},
+    ],
+    ids=str,
+)
+def test_open_takes_the_budget_from_the_file(tmp_path, budget):
+    made = Ledger(**budget, path=tmp_path / "ledger")
+    opened = Ledger.open(tmp_path / "ledger")
+    assert opened.privacy == made.privacy
+    assert opened.to_json() == made.to_json()
+    with opened.spend(MEDIAN if "plan" in budget else made.remaining):
+        assert len(made.charges) == 1
+
+
+def test_open_makes_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Ledger.open(tmp_path / "ledger")
+    assert not (tmp_path / "ledger").exists()
+    for text in ("", "pay\n1\n", '{"a": 1}\n', '{"dpfast-ledger": 1}\n', '{"dpfast-ledger": 9, "epsilon": 1}\n'):
+        (tmp_path / "other").write_text(text)
+        with pytest.raises(ValueError, match="ledger"):
+            Ledger.open(tmp_path / "other")
+        assert (tmp_path / "other").read_text() == text

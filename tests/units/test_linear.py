@@ -497,3 +497,41 @@ def test_intervals_cover(n, d, epsilon, delta):
 
 def test_intervals_of_sampling_alone_do_not_cover():
     assert covered(1000, 3, 1.0, 0.0, 50, naive=True) < 0.5
+
+
+def correlated(n, correlation, slopes, epsilon, runs, seed=6):
+    """Estimates and their errors, over several runs, for normal rows with correlated first and second columns."""
+    rng, columns = np.random.default_rng(seed), len(slopes)
+    moments = np.eye(columns)
+    moments[0, 1] = moments[1, 0] = correlation
+    root = 0.35 * math.sqrt(3 / columns) * np.linalg.cholesky(moments).T
+    fits = []
+    for _ in range(runs):
+        X = rng.normal(size=(n, columns)) @ root
+        y = 0.3 + X @ slopes + 0.5 * rng.normal(size=n)
+        fits.append(dpf.linear_regression(X, y, radius=1.2, label_bound=5.0, epsilon=epsilon, delta=1e-6, rng=rng))
+    return tuple(np.array([getattr(fit, name) for fit in fits]) for name in ("coefficients", "standard_errors"))
+
+
+@pytest.mark.parametrize(
+    ("n", "correlation", "slopes", "epsilon"),
+    [
+        (5000, 0.8, (1.0, -0.5, 0.3), 1.0),
+        (5000, 0.95, (1.0, -0.5, 0.3), 1.0),
+        (30_000, 0.95, (1.0, -0.5, 0.3), 0.3),
+        (30_000, 0.95, (1.0, 1.0, 1.0), 1.0),
+        (5000, 0.9, (1.0, -0.5, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0), 1.0),
+    ],
+)
+def test_intervals_cover_coefficients_along_directions_hidden_by_the_noise(n, correlation, slopes, epsilon):
+    """Nominal up to .02 and six standard deviations, or above it, for slopes that nearly cancel, too."""
+    runs = 100
+    found, errors = correlated(n, correlation, slopes, epsilon, runs)
+    inside = np.mean(np.abs(found - slopes) <= 1.96 * errors, axis=0)
+    assert inside.min() > 0.93 - 6 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_intervals_of_the_spread_of_shrunk_estimates_do_not_cover():
+    slopes = (1.0, -0.5, 0.3)
+    found, _ = correlated(5000, 0.95, slopes, 1.0, 60)
+    assert np.mean(np.abs(found - slopes)[:, :2] <= 1.96 * found.std(axis=0)[:2]) < 0.5

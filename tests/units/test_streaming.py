@@ -73,7 +73,11 @@ def test_several_releases_and_the_law_match_one_array(mechanism):
     x = records(mechanism, 60)
     chunks = dpf.Chunks(np.array_split(x, 7))
     many = mechanism.start().read(chunks).release(size=3, rng=PCG(2))
-    assert np.array_equal(many, mechanism.release(x, size=3, rng=PCG(2)), equal_nan=True)
+    expected = mechanism.release(x, size=3, rng=PCG(2))
+    if many.dtype == object:
+        assert all(map(same, many, expected))
+    else:
+        assert np.array_equal(many, expected, equal_nan=True)
     assert type(mechanism.law(chunks)) is type(mechanism.law(x))
 
 

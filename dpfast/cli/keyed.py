@@ -1,0 +1,176 @@
+"""Releases for each key of a column: groups with public or private keys, and the keys themselves."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast.cli.budgets import check_budget
+from dpfast.cli.output import warn
+from dpfast.cli.records import charging, context, hides_n, rng_of
+from dpfast.grid import Points
+from dpfast.groups import by_group
+from dpfast.mechanisms import Mechanism
+from dpfast.mechanisms.partitions import PartitionSelection
+from dpfast.privacy import Privacy
+from dpfast.streaming import Chunks
+from dpfast.tables import Column, TableError, blocks, is_long, schema_type
+
+Make = Callable[[Any, Any], Mechanism]  # from epsilon and delta
+
+
+def check_groups(arguments: argparse.Namespace) -> None:
+    """Reject options of groups that do not fit together."""
+    if (arguments.group_by is None) != (arguments.keys is None):
+        raise ValueError("--group-by needs --keys, a file of public keys or private, and the other way round")
+    if arguments.group_by and arguments.column is None:
+        raise ValueError("--group-by needs --column")
+    if arguments.group_by and getattr(arguments, "interval", None) is not None:
+        raise ValueError("--interval cannot be combined with --group-by")
+    if arguments.keys == "private" and not hides_n(arguments):
+        raise ValueError("--keys private needs --neighbors add-remove, which median, mean, sum and iqr take")
+    if arguments.keys == "private" and not arguments.delta:
+        raise ValueError("--keys private needs a positive --delta, as 1e-6")
+
+
+def release_groups(
+    make: Make,
+    after: Callable[[Any], Any],
+    grid: Points,
+    arguments: argparse.Namespace,
+    rng: np.random.Generator | None,
+) -> dict[str, Any]:
+    """Release a statistic for each group of records; private keys take all of delta and half of epsilon."""
+    epsilon, delta = _checks.positive_down("epsilon", arguments.epsilon), _checks.delta_down(arguments.delta)
+    names = arguments.group_by
+    with charging(arguments):
+        if arguments.keys == "private":
+            options: dict[str, Any] = {"keys": "private", "partitions": PartitionSelection(epsilon / 2, delta)}
+            mechanism = make(epsilon / 2, 0.0)
+        else:
+            options = {"keys": public_keys(arguments, names)}
+            mechanism = make(epsilon, delta)
+        if arguments.explain:
+            warn(mechanism.explanation(None))
+        check_budget(arguments.ledger, mechanism)
+        *labels, x = _columns(arguments, [*(Column(name, text=True) for name in names), Column(arguments.column)])
+        released = by_group(mechanism, x, labels=tuple(labels) if len(names) > 1 else labels[0], rng=rng, **options)
+    keys, values = list(released), [after(value) for value in released.array]
+    privacy = Privacy(epsilon, delta, mechanism.privacy.neighbors)
+    report = context(privacy, grid, None if hides_n(arguments) else len(x), arguments)
+    labels_are = "" if hides_n(arguments) else "the group of each record is public; "
+    return {
+        "group_by": names,
+        "keys": keys,
+        "values": [_json(value) for value in values],
+        **report,
+        "reading": f"{report['reading']}; {labels_are}records of other keys are left out",
+        "text": "\n".join([*map(_line, keys, values), f"({len(keys)} groups; {privacy})"]),
+    }
+
+
+def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Release the keys that enough records have, with noisy counts."""
+    rng, names = rng_of(arguments), arguments.column
+    if (arguments.keys is None) == (not arguments.delta):
+        raise ValueError("give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE")
+    domain = None if arguments.keys is None else tuple(public_keys(arguments, names))
+    mechanism = PartitionSelection(
+        arguments.epsilon,
+        arguments.delta,
+        contributions=arguments.contributions,
+        neighbors=arguments.neighbors,
+        domain=domain,
+    )
+    if arguments.explain:
+        warn(mechanism.explanation(None))
+    check_budget(arguments.ledger, mechanism)
+    columns = [Column(name, text=True) for name in names]
+
+    def read() -> Iterator[Any]:
+        for found in _blocks(arguments, columns):
+            yield found if len(names) > 1 else found[0]
+
+    x = Chunks(read if is_long(arguments.file) else list(read()))
+    next(iter(x), None)  # a wrong column costs nothing
+    with charging(arguments):
+        released = mechanism(x, rng=rng)
+    keys, counts, privacy = _listed(released.keys), released.counts.tolist(), mechanism.privacy
+    return {
+        "statistic": "partitions",
+        "columns": names,
+        "keys": keys,
+        "counts": counts,
+        "contributions": arguments.contributions,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "neighbors": privacy.neighbors,
+        "reading": "records with an empty key are left out",
+        "private": arguments.seed is None,
+        "text": "\n".join([*map(_line, keys, counts), f"({len(keys)} keys; {privacy})"]),
+    }
+
+
+def public_keys(arguments: argparse.Namespace, names: list[str]) -> list[Any]:
+    """The keys in a file, one in each row, in the type of the columns that they are for: texts or integers."""
+    wanted = [Column(None if len(names) == 1 else str(j + 1), text=True) for j in range(len(names))]
+    columns: list[list[Any]] = [[] for _ in names]
+    try:
+        for found in blocks(arguments.keys, wanted, False, arguments.delimiter, False):
+            for column, cells in zip(columns, found, strict=True):
+                column += cells.tolist()
+    except TableError as error:
+        raise TableError(f"--keys: {error}") from None
+    for j, name in enumerate(names):
+        if schema_type(arguments.file, name, text=True) == "integer":
+            columns[j] = [_whole(cell) for cell in columns[j]]
+    rows = columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
+    keys = [key for key in rows if key is not None]
+    if not keys or len(set(keys)) < len(keys):
+        raise TableError(f"--keys: {arguments.keys} must have at least one key, and each key once")
+    return keys
+
+
+def _whole(cell: str | None) -> int | None:
+    try:
+        return None if cell is None else int(cell)
+    except ValueError:
+        raise TableError(f"the keys of a column of integers must be integers, not {cell!r}") from None
+
+
+def _blocks(arguments: argparse.Namespace, columns: list[Column]) -> Iterator[tuple[NDArray[Any], ...]]:
+    return blocks(arguments.file, columns, not arguments.no_header, arguments.delimiter, True)
+
+
+def _columns(arguments: argparse.Namespace, columns: list[Column]) -> list[NDArray[Any]]:
+    """Columns of a file in memory."""
+    empty = tuple(np.empty(0, object if column.text else np.float64) for column in columns)
+    joined = [np.concatenate(parts) for parts in zip(empty, *_blocks(arguments, columns), strict=True)]
+    if not hides_n(arguments):
+        _checks.records(len(joined[0]))
+    return joined
+
+
+def _listed(keys: Any) -> list[Any]:
+    """Released keys as a list, of tuples for several columns."""
+    return list(zip(*(column.tolist() for column in keys), strict=True)) if isinstance(keys, tuple) else keys.tolist()
+
+
+def _json(value: Any) -> Any:
+    """A number, or a list of them, with None for NaN: an empty group whose emptiness is public."""
+    if isinstance(value, list):
+        return [_json(entry) for entry in value]
+    return None if math.isnan(value) else value
+
+
+def _line(key: Any, value: Any) -> str:
+    words = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    numbers = value if isinstance(value, list) else [value]
+    shown = ", ".join("no records" if math.isnan(number) else f"{number:.12g}" for number in numbers)
+    return f"{words if words.isprintable() else repr(words)}: {shown}"

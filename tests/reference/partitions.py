@@ -1,0 +1,52 @@
+"""Partition selection by its definition, in rational numbers."""
+
+from fractions import Fraction
+from itertools import product
+
+import mpmath
+
+
+def ratio_up(epsilon):
+    """A rational a little above e^epsilon."""
+    with mpmath.workprec(4000):
+        return Fraction(*map(int, mpmath.exp(mpmath.mpf(float(epsilon))).as_integer_ratio())) * (
+            1 + Fraction(1, 2**3000)
+        )
+
+
+def ratio_down(epsilon):
+    return ratio_up(epsilon) * (1 - Fraction(1, 2**2900))
+
+
+def optimal(epsilon, delta):
+    """The probabilities of Desfontaines et al. for a key with 0, 1, 2, ... records, until one is 1."""
+    chances, ratio = [mpmath.mpf(0)], mpmath.exp(mpmath.mpf(epsilon))
+    while chances[-1] < 1:
+        p = chances[-1]
+        chances.append(min(ratio * p + delta, 1 - (1 - p - delta) / ratio, mpmath.mpf(1)))
+    return chances
+
+
+def law(weights, bits, center, n):
+    """The exact law of the released count of a key with n records; 0 for a key that is not released."""
+    chances = {0: Fraction()}
+    for j, weight in enumerate(weights):
+        released = n + center - j if j < n else 0
+        chances[released] = chances.get(released, 0) + Fraction(weight, 2**bits)
+    return chances
+
+
+def together(laws):
+    """The law of independent draws of several keys."""
+    made = {}
+    for pairs in product(*(one.items() for one in laws)):
+        chance = Fraction(1)
+        for _, part in pairs:
+            chance *= part
+        made[tuple(value for value, _ in pairs)] = chance
+    return made
+
+
+def excess(one, other, ratio):
+    """The least delta for `ratio` = e^epsilon, in this direction."""
+    return sum((max(chance - ratio * other.get(value, 0), 0) for value, chance in one.items()), Fraction())

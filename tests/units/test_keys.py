@@ -1,0 +1,306 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import PCG64, Generator
+
+from dpfast import keys
+from dpfast._kernels import _keys
+from dpfast.keys.cells import cell_bytes, cell_of
+
+pytestmark = pytest.mark.kernel
+
+TEXT = ["b", "a", None, "b", "ç漢😀", "", "a\0b", "abcdefgh", "abcdefghi", "abcdefgh\0", "\ud800"]
+PLAIN = [key for key in TEXT if key != "\ud800"]
+
+
+def slow(cells):
+    """Codes and distinct keys by a dictionary, types kept apart."""
+    seen, codes = {}, []
+    for cell in cells:
+        if isinstance(cell, (float, np.floating)) and cell == cell and abs(cell) < np.inf and cell == int(cell):
+            cell = int(cell)
+        if isinstance(cell, (bool, np.bool_, np.integer)):
+            cell = int(cell)
+        known = isinstance(cell, (int, str, bytes))
+        codes.append(seen.setdefault((type(cell), cell), len(seen)) if known else -1)
+    return codes, [key for _, key in seen]
+
+
+COLUMNS = {
+    "list": lambda x: x,
+    "objects": lambda x: np.array(x, object),
+    "pandas": pd.Series,
+    "pandas objects": lambda x: pd.Series(x, dtype=object),
+    "pandas Arrow": lambda x: pd.Series(x, dtype=pd.ArrowDtype(pa.string())),
+    "pandas index": pd.Index,
+    "polars": pl.Series,
+    "polars categorical": lambda x: pl.Series(x).cast(pl.Categorical),
+    "Arrow": pa.array,
+    "large": lambda x: pa.array(x, pa.large_string()),
+    "view": lambda x: pa.array(x, pa.string_view()),
+    "dictionary": lambda x: pa.array(x).dictionary_encode(),
+    "chunked": lambda x: pa.chunked_array([x[:3], [], x[3:]]),
+    "slice": lambda x: pa.array(["z", *x]).slice(1),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_text(name):
+    codes, table = keys.read(COLUMNS[name](PLAIN))
+    expected, distinct = slow(PLAIN)
+    assert codes.tolist() == expected
+    assert table.keys.tolist() == distinct
+    assert table.values(table.order()).tolist() == sorted(distinct)
+    assert table.find(["nowhere", "a"] if name in ("list", "objects") else pa.array(["nowhere", "a"])).tolist() == [
+        -1,
+        1,
+    ]
+
+
+def test_categories_without_records():
+    column = pd.Series(pd.Categorical(["b", None, "a"], categories=["z", "b", "a"]))
+    codes, table = keys.read(column)
+    assert table.values(codes[[0, 2]]).tolist() == ["b", "a"]
+    counts = keys.KeyCounts()
+    counts.add(column)
+    assert counts.sorted().keys().tolist() == ["a", "b"]
+
+
+def test_fixed_width():
+    text = np.array([key or "" for key in TEXT[:6]])
+    codes, table = keys.read(text[::2])
+    assert table.values(codes).tolist() == text[::2].tolist()
+    swapped = text.astype(text.dtype.newbyteorder())
+    assert keys.read(swapped)[1].keys.tolist() == keys.read(text)[1].keys.tolist()
+    data = np.array([b"ab", b"a", b"", b"a"])
+    codes, table = keys.read(data)
+    assert (codes.tolist(), table.keys.tolist()) == ([0, 1, 2, 1], [b"ab", b"a", b""])
+    beyond = np.array([0x110000, 97], np.uint32).view("U1")
+    assert keys.read(beyond)[0].tolist() == [-1, 0]
+    assert keys.read(np.array(["\ud800"]))[1].keys.tolist() == ["\ud800"]
+
+
+def test_bytes_that_are_not_text():
+    column = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xffa"))
+    assert keys.read(column)[1].keys.tolist() == ["\udcff", "a"]
+    assert keys.read(pa.array([b"\xff", None, b"a"]))[1].keys.tolist() == [b"\xff", b"a"]
+    assert keys.read(pa.array([b"ab", b"cd"], pa.binary(2)))[1].keys.tolist() == [b"ab", b"cd"]
+
+
+INTEGERS = {
+    "int64": np.array([5, -3, 5, 2**62]),
+    "uint64": np.array([2**64 - 1, 0, 2**64 - 1, 7], np.uint64),
+    "int8": np.array([5, -3, 5, 100], np.int8),
+    "bool": np.array([True, False, True]),
+    "big-endian": np.array([5, -3, 5], ">i4"),
+    "strided": np.arange(12)[::-3],
+    "pandas": pd.Series([5, -3, 5], dtype="Int16"),
+    "polars": pl.Series([5, -3, 5]),
+    "Arrow": pa.array([5, -3, 5], pa.int32()),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers(name):
+    column = INTEGERS[name]
+    codes, table = keys.read(column)
+    expected, distinct = slow(column.to_pylist() if name == "Arrow" else list(column))
+    assert codes.tolist() == expected
+    assert table.keys.tolist() == distinct
+    assert table.values(table.order()).tolist() == sorted(distinct)
+    counts = keys.KeyCounts()
+    counts.add(column)
+    counts.add(column)
+    assert dict(zip(counts.sorted().keys().tolist(), counts.sorted().counts.tolist(), strict=True)) == {
+        key: 2 * expected.count(code) for code, key in enumerate(distinct)
+    }
+
+
+def test_missing_integers():
+    for column in (
+        pd.Series([5, 3, None]),
+        pd.Series([5, 3, None], dtype="Int8"),
+        pl.Series([5, 3, None]),
+        pa.array([5, 3, None]),
+        np.ma.array([5, 3, 7], mask=[0, 0, 1]),
+        np.array([5.0, 3.0, np.nan]),
+        np.array([5, 3, 0.5], np.float32),
+    ):
+        codes, table = keys.read(column)
+        assert codes.tolist() == [0, 1, -1]
+        assert table.keys.tolist() == [5, 3]
+    assert keys.read(np.array([2.0**63, -(2.0**63), np.inf]))[0].tolist() == [-1, 0, -1]
+
+
+class Odd:
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError
+
+    @property
+    def __class__(self):
+        raise ValueError
+
+
+class Shouting(str):
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError
+
+    def encode(self, *args):
+        raise ValueError
+
+
+def test_objects():
+    cells = [1, True, 1.0, "1", b"1", np.int64(1), 1.5, None, np.nan, Odd(), pd.NA, [1], 2**70, -(2**70), np.float32(7)]
+    codes, table = keys.read(cells)
+    assert codes.tolist() == [0, 0, 0, 1, 2, 0, -1, -1, -1, -1, -1, -1, 3, 4, 5]
+    assert table.keys.tolist() == [1, "1", b"1", 2**70, -(2**70), 7]
+    assert table.values(table.order()).tolist() == [-(2**70), 1, 7, 2**70, "1", b"1"]
+    assert keys.read(["x", Shouting("x")])[0].tolist() == [0, 0]
+
+
+@given(st.lists(st.integers() | st.text() | st.binary() | st.none() | st.floats()))
+@settings(max_examples=200, deadline=None)
+def test_any_objects(cells):
+    codes, table = keys.read(cells)
+    expected, distinct = slow(cells)
+    assert codes.tolist() == expected
+    found = table.keys.tolist()
+    assert [(type(a), a) for a in found] == [(type(a), a) for a in distinct]
+    kind = {int: 0, str: 1, bytes: 2}
+    order = table.values(table.order()).tolist()
+    assert order == sorted(
+        distinct, key=lambda key: (kind[type(key)], key.encode("utf-8", "surrogatepass") if type(key) is str else key)
+    )
+    assert all(cell_of(cell_bytes(key)) == key for key in distinct)
+
+
+@given(st.lists(st.lists(st.sampled_from([b"\0", b"a", b"abcdefgh"]), max_size=5)))
+@settings(max_examples=200, deadline=None)
+def test_order_of_bytes(parts):
+    cells = pa.array([b"".join(part) for part in parts], pa.binary())
+    table = keys.read(cells)[1]
+    assert table.values(table.order()).tolist() == sorted(set(cells.to_pylist()))
+
+
+def test_many_keys_and_equal_hashes():
+    """A table that grows, and byte strings whose hashes are made equal."""
+    rng = Generator(PCG64(1))
+    x = rng.integers(0, 50_000, 200_000)
+    codes, table = keys.read(x)
+    assert np.array_equal(table.keys[codes], x)
+    assert len(table) == len(np.unique(x))
+    text = pa.array(x).cast("string")
+    codes, table = keys.read(text)
+    assert np.array_equal(table.keys[codes].astype(np.int64), x)
+    # The hash of 8 bytes is a bijection of the word for each length; of 16 bytes it folds two words into one.
+    spans = _keys.Spans(0)
+    cells = [i.to_bytes(16, "little") for i in range(5000)]
+    codes = np.empty(5000, np.int64)
+    spans.group_cells(cells, bytes, codes, True, False)
+    assert np.array_equal(codes, np.arange(5000))
+
+
+def test_several_columns():
+    frame = pd.DataFrame({"a": ["x", "y", "x", None, "x"], "b": [1, 2, 1, 3, 2]})
+    for columns in (frame, pl.DataFrame(frame), pa.table(frame), (frame.a, frame.b), (list(frame.a), frame.b)):
+        codes, table = keys.read(columns)
+        assert codes.tolist() == [0, 1, 0, -1, 2]
+        assert [part.tolist() for part in table.values(table.order())] == [["x", "x", "y"], [1, 2, 2]]
+    matrix = np.array([[1, 2], [3, 4], [1, 2]])
+    assert keys.read(matrix)[0].tolist() == [0, 1, 0]
+    assert keys.read(matrix[:, :1])[1].keys.tolist() == [1, 3]
+    other = keys.read(pd.DataFrame({"a": ["q", "x"], "b": [9, 1]}))[1]
+    codes, table = keys.read(frame)
+    assert table.merge(other).tolist() == [3, 0]
+    assert [part.tolist() for part in table.keys] == [["x", "y", "x", "q"], [1, 2, 2, 9]]
+
+
+def test_columns_of_several_kinds():
+    table = keys.Table()
+    assert table.add(np.array([1, 2])).tolist() == [0, 1]
+    assert table.add(["a", 2, None]).tolist() == [2, 1, -1]
+    assert table.add(np.array([2**63, 1], np.uint64)).tolist() == [3, 0]
+    assert table.keys.tolist() == [1, 2, "a", 2**63]
+    counts = keys.KeyCounts()
+    for column in (np.array([1, 1, 2]), pa.array(["a"]), np.array([2], np.uint64), pa.nulls(3)):
+        counts.add(column)
+    assert (counts.sorted().keys().tolist(), counts.sorted().counts.tolist()) == ([1, 2, "a"], [2, 2, 1])
+
+
+def test_merged_tables():
+    one, other = keys.read(["a", "b"])[1], keys.read(["c", "a"])[1]
+    assert one.merge(other).tolist() == [2, 0]
+    assert one.keys.tolist() == ["a", "b", "c"]
+    assert one.merge(keys.Table()).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "column", [COLUMNS["Arrow"](PLAIN), PLAIN, np.arange(30) % 7, pa.array(PLAIN).dictionary_encode()]
+)
+def test_counts_do_not_depend_on_chunks(column):
+    whole = keys.KeyCounts()
+    whole.add(column)
+    parts = keys.KeyCounts()
+    for piece in (column[6:], column[:2], column[2:6]):
+        one = keys.KeyCounts()
+        one.add(piece)
+        parts.merge(one)
+    assert whole.sorted().keys().tolist() == parts.sorted().keys().tolist()
+    assert whole.sorted().counts.tolist() == parts.sorted().counts.tolist()
+    assert whole.sorted().counts.sum() == (keys.read(column)[0] >= 0).sum()
+
+
+class TestLookup:
+    def test_places(self):
+        assert keys.lookup(["b", "z", "a", None], ["a", "b"]).tolist() == [1, -1, 0, -1]
+        assert keys.lookup(pa.array(["b", None]), np.array(["a", "b"])).tolist() == [1, -1]
+        assert keys.lookup(np.array([3, 5, 4]), [5, 3]).tolist() == [1, 0, -1]
+        assert keys.lookup(np.array([3, 5], np.uint64), pd.Series([5, 3])).tolist() == [1, 0]
+        assert keys.lookup([1, "1"], np.array(["1"])).tolist() == [-1, 0]
+        assert keys.lookup(pa.nulls(2), ["a"]).tolist() == [-1, -1]
+        frame = pd.DataFrame({"a": ["x", "y"], "b": [1, 2]})
+        assert keys.lookup(frame, [("y", 2), ("x", 2)]).tolist() == [-1, 0]
+        assert keys.lookup(frame, frame[::-1]).tolist() == [1, 0]
+
+    @pytest.mark.parametrize(
+        ("column", "public", "error", "message"),
+        [
+            (["a"], ["a", "a"], ValueError, "must be distinct"),
+            (["a"], ["a", None], ValueError, "must not be missing"),
+            (pa.array(["a"]), [1], TypeError, "must be text"),
+            (np.array([1]), ["a"], TypeError, "must be integers"),
+            (np.array([1], np.int64), [2**70], ValueError, "in the range"),
+            (["a"], "a", TypeError, "must be a sequence"),
+            (np.ones((2, 2), int), [(1, 2, 3)], ValueError, "tuples of 2 keys"),
+            (np.ones((2, 2), int), np.ones((2, 3), int), ValueError, "must have 2 columns"),
+        ],
+    )
+    def test_refused(self, column, public, error, message):
+        with pytest.raises(error, match=message):
+            keys.lookup(column, public)
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "message"),
+    [
+        (np.array(["2020"], "datetime64[Y]"), TypeError, "integers, text or bytes, not datetime64"),
+        (np.array([1j]), TypeError, "not complex128"),
+        (pa.array([1.5]).cast(pa.decimal128(5, 2)), TypeError, "not Arrow's decimal"),
+        ("text", TypeError, "a column of keys, not str"),
+        ({"a"}, TypeError, "a column of keys, not set"),
+        (np.zeros((2, 2, 2)), ValueError, "one or two dimensions"),
+        (([1], [1, 2]), ValueError, "equally long"),
+        (np.zeros((2, 0)), ValueError, "at least one column"),
+    ],
+)
+def test_refused(column, error, message):
+    with pytest.raises(error, match=message):
+        keys.read(column)

@@ -1,0 +1,361 @@
+import itertools
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.random import PCG64, Generator
+from scipy import stats
+
+import dpfast as dpf
+from dpfast.laws.keyed import DomainCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
+from dpfast.streaming import State
+from tests.reference.partitions import excess, law, optimal, ratio_down, ratio_up, together
+from tests.scripted import ScriptedBits
+from tests.statistical import ALPHA, chi_square_rejects
+
+PAIRS = [
+    (float(2.0 ** rng.uniform(-4, 4)), float(10.0 ** -rng.uniform(0.1, 12)))
+    for rng in [Generator(PCG64(1))]
+    for _ in range(200)
+]
+
+
+def made(epsilon, delta):
+    one = Fraction(epsilon), Fraction(delta)
+    return steps(one, one)
+
+
+def satisfied(thresholds, whole, ratio, delta):
+    """Whether probabilities thresholds / whole of release satisfy all inequalities of neighbours."""
+    pairs = list(itertools.pairwise(thresholds))
+    return all(
+        b <= ratio * a + delta * whole and whole - a <= ratio * (whole - b) + delta * whole and a <= b for a, b in pairs
+    )
+
+
+class TestTables:
+    @pytest.mark.parametrize("start", range(0, 200, 20))
+    def test_every_row_satisfies_the_inequalities_as_rationals(self, start):
+        for epsilon, delta in PAIRS[start : start + 20]:
+            weights, bits = made(epsilon, delta)
+            ratio = ratio_down(epsilon)
+            thresholds = [0, *itertools.accumulate(weights)]
+            assert thresholds[-1] == 2**bits
+            assert satisfied(thresholds, 2**bits, ratio, Fraction(delta))
+
+    def test_control_thresholds_rounded_to_nearest(self):
+        rejected = 0
+        for epsilon, delta in PAIRS[:50]:
+            chances = optimal(epsilon, delta)
+            thresholds = [int(mpmath.nint(p * 2**53)) for p in chances]
+            rejected += not satisfied(thresholds, 2**53, ratio_up(epsilon), Fraction(delta))
+        assert rejected > 40
+
+    @pytest.mark.parametrize("start", range(0, 200, 50))
+    def test_the_probabilities_are_the_best(self, start):
+        with mpmath.workdps(40):
+            for epsilon, delta in PAIRS[start : start + 50]:
+                weights, bits = made(epsilon, delta)
+                best = optimal(epsilon, delta)
+                for threshold, chance in zip(itertools.accumulate(weights), best[1:], strict=False):
+                    assert chance * (1 - mpmath.mpf(2) ** -50) <= mpmath.mpf(threshold) / 2**bits <= chance + 1e-30
+
+    @pytest.mark.parametrize("start", range(0, 60, 20))
+    def test_noisy_counts_cost_nothing(self, start):
+        """Neighbours differ by one record of a key: the loss of the pair (released, count), for every count."""
+        for epsilon, delta in PAIRS[start : start + 20]:
+            weights, bits = made(epsilon, delta)
+            if len(weights) > 60:
+                continue
+            ratio = ratio_down(epsilon)
+            for n in range(len(weights) + 1):
+                one, other = law(weights, bits, 5, n), law(weights, bits, 5, n + 1)
+                assert max(excess(one, other, ratio), excess(other, one, ratio)) <= Fraction(delta)
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.5, 1e-2), (2.0, 1e-6)])
+    def test_control_noisy_counts_of_other_noise(self, epsilon, delta):
+        """The same noise with a threshold that is one lower, and noise that differs in one unit of its last weight."""
+        weights, bits = made(epsilon, delta)
+        ratio = ratio_up(epsilon)
+
+        def lower(n):
+            found = {0: Fraction()}
+            for j, weight in enumerate(weights):
+                value = n + 5 - j if n > 0 and j <= n else 0
+                found[value] = found.get(value, 0) + Fraction(weight, 2**bits)
+            return found
+
+        assert excess(lower(1), lower(0), ratio) > Fraction(delta)
+        changed = (weights[0] + 1, *weights[1:-1], weights[-1] - 1)
+        assert excess(law(changed, bits, 5, 1), law(changed, bits, 5, 0), ratio) > Fraction(delta)
+        assert loss(changed, (int(ratio * 2**bits),) * 2, bits)[0] > int(Fraction(delta) * 2**bits) << bits
+
+    def test_unequal_directions(self):
+        for epsilon, delta in PAIRS[:40]:
+            up, down = (Fraction(epsilon) / 4, Fraction(delta)), (Fraction(epsilon), Fraction(delta) / 3)
+            weights, bits = steps(up, down)
+            if len(weights) > 60:
+                continue
+            for n in range(len(weights) + 1):
+                one, other = law(weights, bits, 5, n), law(weights, bits, 5, n + 1)
+                assert excess(other, one, ratio_down(up[0])) <= up[1]
+                assert excess(one, other, ratio_down(down[0])) <= down[1]
+
+    def test_long_tables_become_truncated_noise(self):
+        assert steps(*[(Fraction(1e-7), Fraction(1e-9))] * 2) is None
+        noise = TruncatedNoise(Fraction(1, 100), Fraction(1e-6))
+        x = np.arange(-noise.center, noise.center + 1)
+        chances = noise.pmf(noise.center - x)
+        assert chances.sum() == pytest.approx(1, abs=1e-12)
+        with mpmath.workdps(50):
+            total = mpmath.fsum(mpmath.exp(-abs(int(k)) / mpmath.mpf(100)) for k in x)
+            top = mpmath.exp(-noise.center / mpmath.mpf(100)) / total
+        assert 0.98e-6 < top <= mpmath.mpf(1e-6)
+        assert np.allclose(np.cumsum(chances[::-1]), noise.below(np.arange(1, len(x) + 1)), rtol=1e-9)
+        flat = TruncatedNoise(Fraction(1e-12), Fraction(1e-7))
+        assert flat.epsilon == 0
+        assert 2 * flat.center + 1 >= Fraction(1) / Fraction(1e-7)
+
+
+def neighbours(counts, k, replaced):
+    """Counts of keys after k records are added, or one record is replaced."""
+    keys = range(len(counts))
+    if replaced:
+        for a, b in itertools.permutations(keys, 2):
+            if counts[a]:
+                yield tuple(n - (i == a) + (i == b) for i, n in enumerate(counts))
+    for chosen in itertools.combinations_with_replacement(keys, k):
+        yield tuple(n + chosen.count(i) for i, n in enumerate(counts))
+
+
+CASES = {
+    "one record": ({}, 1, False),
+    "two records of a unit": ({"contributions": 2}, 2, False),
+    "one of two records": ({"contributions": 2}, 1, False),
+    "a replaced record": ({"neighbors": "replace-one"}, 1, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_small_multisets_of_two_keys(case):
+    options, k, replaced = CASES[case]
+    mechanism = dpf.PartitionSelection(1.5, 0.05, **options)
+    noise = mechanism._noise()
+    one = {n: law(noise.weights, noise.bits, noise.center, n) for n in range(9)}
+    ratio = ratio_down(1.5)
+    worst = Fraction()
+    for counts in itertools.product(range(5), repeat=2):
+        for other in neighbours(counts, k, replaced):
+            first, second = (together([one[n] for n in each]) for each in (counts, other))
+            worst = max(worst, excess(first, second, ratio), excess(second, first, ratio))
+    assert worst <= Fraction(0.05)
+    assert worst > Fraction(0.01)
+
+
+def test_control_two_records_of_a_unit():
+    noise = dpf.PartitionSelection(1.5, 0.05)._noise()
+    one = {n: law(noise.weights, noise.bits, noise.center, n) for n in range(9)}
+    first, second = (together([one[n] for n in counts]) for counts in [(0, 0), (1, 1)])
+    assert excess(second, first, ratio_up(1.5)) > Fraction(0.05)
+
+
+@pytest.mark.parametrize("options", [{"delta": 0.05}, {"domain": 5}, {"domain": (0, 1, 2)}])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_laws_of_neighbours(options, neighbors):
+    """By the laws that the audit reads, up to the rounding of doubles."""
+    mechanism = dpf.PartitionSelection(1.0, neighbors=neighbors, **options)
+    pairs = [([0, 0, 1], [0, 0, 1, 1]), ([0, 0, 0, 1], [0, 0, 0])] if neighbors == "add-remove" else [([0, 0], [0, 1])]
+    for x, y in pairs:
+        laws = [mechanism.law([*z, 0, 1]) for z in (x, y)]
+        top = np.arange(-8, 12) if options == {"domain": (0, 1, 2)} else np.append(0, np.arange(1, 30))
+        size = len(laws[0].counts) if hasattr(laws[0], "counts") else 3
+        k = np.stack([np.repeat(top, len(top)), np.tile(top, len(top))], axis=1)
+        k = np.concatenate([k, np.zeros((len(k), size - 2), np.int64)], axis=1)
+        p, q = (np.exp(each.logpmf(k)) for each in laws)
+        limit = mechanism.delta + 1e-12
+        assert np.maximum(p - np.e * q, 0).sum() <= limit
+        assert np.maximum(q - np.e * p, 0).sum() <= limit
+        if mechanism.domain is None:
+            assert p.sum() == pytest.approx(1)
+
+
+class TestDraws:
+    def test_steps(self):
+        noise = StepNoise(*made(0.7, 1e-3))
+        out = np.empty(200_000, np.int64)
+        noise.fill(PCG64(1), out, np.full(out.size, 10**6))
+        cells = np.bincount(out, minlength=len(noise.weights))
+        chances = noise.pmf(np.arange(len(cells)))
+        assert not chi_square_rejects(cells, chances)
+        assert chi_square_rejects(cells, np.roll(chances, 1))
+
+    def test_a_word_equal_to_that_of_a_threshold(self):
+        weights, bits = made(1.0, 1e-6)
+        noise = StepNoise(weights, bits)
+        assert bits == 128
+        for j in (0, 3, 20):
+            edge = noise.thresholds[j]
+            for number, expected in ((edge, j + 1), (edge - 1, j)):
+                source = ScriptedBits([number >> 64, number & (2**64 - 1)], PCG64(1))
+                out = np.empty(1, np.int64)
+                noise.fill(source, out, np.array([1000]))
+                assert out[0] == expected
+
+    @pytest.mark.parametrize("epsilon", [0.05, 1e-9])
+    def test_truncated_noise(self, epsilon):
+        noise = TruncatedNoise(Fraction(epsilon), Fraction(0.01))
+        out = np.empty(100_000, np.int64)
+        noise.fill(PCG64(2), out, np.zeros(out.size, np.int64))
+        cells = np.bincount(out, minlength=2 * noise.center + 1)
+        assert not chi_square_rejects(cells, noise.pmf(np.arange(len(cells))))
+
+    def test_keys_without_records(self):
+        """Their number, places and counts, against the binomial, the uniform and the geometric law."""
+        noise, last, draws = UnboundedNoise(Fraction(2), 14), 9999, 400
+        sparse = DomainCounts(np.array([7]), np.array([50]), last=last, noise=noise, decode=list)
+        found = [sparse.sample(rng=PCG64(seed)) for seed in range(draws)]
+        p = float(np.exp(-15 / 2) / (1 + np.exp(-0.5)))
+        empty = np.concatenate([draw[draw[:, 0] != 7] for draw in found])
+        assert stats.binomtest(len(empty), draws * last, p).pvalue > ALPHA
+        assert stats.binomtest(len(empty), draws * last, 1.4 * p).pvalue < ALPHA
+        assert stats.kstest(empty[:, 0], stats.uniform(0, last + 1).cdf).pvalue > ALPHA
+        cells = np.bincount(empty[:, 1] - 15, minlength=60)
+        geometric = (1 - np.exp(-0.5)) * np.exp(-np.arange(len(cells)) / 2)
+        assert not chi_square_rejects(cells, geometric)
+        assert all(np.all(np.diff(draw[:, 0]) > 0) for draw in found)
+        counts = np.array([draw[draw[:, 0] == 7, 1][0] for draw in found])
+        assert abs(counts.mean() - 50) < 1
+
+    def test_the_law_of_a_draw_from_a_domain(self):
+        noise = UnboundedNoise(Fraction(2), 14)
+        sparse = DomainCounts(np.array([7]), np.array([50]), last=9999, noise=noise, decode=list)
+        p = float(noise.below(np.array(0)))
+        assert sparse.logpmf([[7, 51]]) == pytest.approx(float(np.log(noise.pmf(np.array(13)))) + 9999 * np.log1p(-p))
+
+
+def containers(x):
+    """The same keys in several containers, in groups of equal types of released keys."""
+    text = [None if key == 3 else f"key {key}" for key in x.tolist()]
+    yield [
+        text,
+        np.array(text, object),
+    ]
+    yield [
+        pd.Series(text, dtype="str"),
+        pd.Series(text, dtype="str").astype("category"),
+        pl.Series(text),
+        pl.Series(text).cast(pl.Categorical),
+        pa.array(text),
+        pa.chunked_array([text[:10], text[10:]]),
+        pa.array(text).dictionary_encode(),
+        np.ma.array([key or "" for key in text], mask=[key is None for key in text]),
+    ]
+    yield [x, x.astype(np.int16), pl.Series(x), pd.Series(x).astype("Int64"), x.astype(np.float64), pa.array(x)]
+
+
+def equal(a, b):
+    return np.array_equal(a.keys, b.keys) and np.array_equal(a.counts, b.counts)
+
+
+@pytest.mark.parametrize("options", [{"delta": 1e-3}, {"domain": 10**9}, {"domain": 30}])
+def test_the_release_depends_on_the_multiset_only(options):
+    rng = Generator(PCG64(5))
+    x = rng.geometric(0.2, 500)
+    mechanism = dpf.PartitionSelection(1.0, **options)
+    for group in containers(x):
+        first = mechanism(group[0], rng=PCG64(3))
+        assert "domain" in options or len(first) > 3
+        for other in group:
+            assert equal(first, mechanism(other, rng=PCG64(3)))
+    permuted = rng.permutation(x)
+    first = mechanism(x, rng=PCG64(3))
+    assert equal(first, mechanism(permuted, rng=PCG64(3)))
+    pieces = np.array_split(permuted, 7)
+    assert equal(first, mechanism(dpf.Chunks(pieces), rng=PCG64(3)))
+    states = [mechanism.start() for _ in pieces]
+    for state, piece in zip(states, pieces, strict=True):
+        state.update(piece)
+    merged = states[0]
+    for state in states[1:]:
+        merged.merge(State.from_bytes(state.to_bytes(), mechanism))
+    assert equal(first, State.from_bytes(merged.to_bytes(), mechanism).release(rng=PCG64(3)))
+
+
+def test_frames():
+    frame = pd.DataFrame({"city": np.repeat(["Rome", "Oslo"], 40), "year": np.tile([2, 1], 40)})
+    mechanism = dpf.PartitionSelection(5.0, 1e-3)
+    released = mechanism(frame, rng=PCG64(1))
+    assert released.keys[0].tolist() == ["Oslo", "Oslo", "Rome", "Rome"]
+    assert released.keys[1].tolist() == [1, 2, 1, 2]
+    assert np.abs(released.counts - 20).max() < 8
+    for same in (pl.DataFrame(frame), pa.table(frame), (frame.city, frame.year)):
+        assert equal(released, mechanism(same, rng=PCG64(1)))
+    state = mechanism.start()
+    state.update(frame[:30])
+    other = State.from_bytes(state.to_bytes(), mechanism)
+    state = mechanism.start()
+    state.update(frame[30:])
+    other.merge(state)
+    assert equal(released, State.from_bytes(other.to_bytes(), mechanism).release(rng=PCG64(1)))
+
+
+def test_nothing_to_release():
+    mechanism = dpf.PartitionSelection(1.0, 1e-9)
+    for x in ([], [None] * 5, ["a", "b"]):
+        released = mechanism(x)
+        assert len(released) == 0
+        assert released.keys.dtype == object
+        assert released.counts.dtype == np.int64
+    assert mechanism(np.zeros(0, np.int16)).keys.dtype == np.int16
+
+
+def test_a_listed_domain():
+    released = dpf.partitions(["a", "b", "b", None, "z"], epsilon=1e3, domain=["c", "b", "a"])
+    assert released.keys.tolist() == ["c", "b", "a"]
+    assert released.counts.tolist() == [0, 2, 1]
+    pairs = dpf.partitions(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), epsilon=1e3, domain=[("y", 2), ("x", 2)])
+    assert pairs.counts.tolist() == [1, 0]
+
+
+def test_a_numbered_domain_leaves_out_other_keys():
+    x = np.repeat([-1, 3, 2**62], 1000)
+    released = dpf.partitions(x, epsilon=50.0, domain=10)
+    assert released.keys.tolist() == [3]
+    assert dpf.partitions([3, "3", -1, 2**70] * 100, epsilon=50.0, domain=2**63).keys.tolist() == [3]
+
+
+def test_guarantees():
+    unit = dpf.PartitionSelection(1.0, 1e-6, contributions=3)
+    assert unit.privacy == dpf.Privacy(1.0, 1e-6, "add-remove")
+    assert unit.privacy.per_unit == 3
+    assert dpf.PartitionSelection(1.0, 1e-6).privacy.per_unit is None
+    with dpf.Ledger(1.0, 1e-6, neighbors="add-remove") as ledger:
+        dpf.partitions([1, 2], epsilon=1.0, delta=1e-6)
+    assert len(ledger.charges) == 1
+    assert ledger.spent == dpf.Privacy(1.0, 1e-6, "add-remove")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "delta must be positive unless"),
+        ({"delta": 0.1, "domain": 5}, "delta must be 0 with domain"),
+        ({"delta": 0.1, "contributions": 0}, "contributions must be at least 1"),
+        ({"delta": 0.1, "contributions": 2, "neighbors": "replace-one"}, "contributions above 1 need"),
+        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be 'add-remove' or 'replace-one'"),
+        ({"domain": 0}, "domain must be at least 1"),
+        ({"domain": 2**63 + 1}, "domain must be at most"),
+        ({"domain": []}, "at least one key"),
+        ({"domain": ["a", "a"]}, "must be distinct"),
+        ({"domain": ["a", None]}, "must not be missing"),
+        ({"epsilon": 1e-300, "delta": 1e-300}, "more than 2\\*\\*56 records"),
+        ({"epsilon": 1e-300, "domain": 5}, "more than 2\\*\\*56 records"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        dpf.PartitionSelection(**{"epsilon": 1.0, **options})
