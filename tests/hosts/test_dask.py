@@ -14,7 +14,6 @@ import dpfast.dask
 from dpfast import local
 from dpfast.densities import PerturbedHistogram, SeriesCoefficients
 from dpfast.regression import Descent
-from dpfast.regression import Descent
 from dpfast.statistics import Huber, Median, Sum, TrimmedMean
 
 dask = pytest.importorskip("dask")
@@ -170,20 +169,6 @@ class TestDescents:
                 with pytest.raises(ValueError, match="all its releases once"):
                     dpf.dask.release(descent, chunks, **wrong)
         assert ledger.charges == ()
-
-
-def test_a_logistic_regression_release_by_release():
-    X = np.random.default_rng(3).uniform(-1, 1, (3000, 2))
-    y = np.random.default_rng(4).random(3000) < 1 / (1 + np.exp(-X @ [3.0, -1.0]))
-    options = {"n": 3000, "d": 2, "domain": dpf.domains.Ball(1.5), "privacy": dpf.Privacy(2.0, 1e-6), "steps": 3}
-    here, there = Descent("logistic", **options), Descent("logistic", **options)
-    collection = da.from_array(X, chunks=(700, 1)), da.from_array(y, chunks=700)
-    with dask.config.set(scheduler="threads"):
-        while there.mechanism is not None:
-            seed = there.done
-            there.advance(dpf.dask.release(there.mechanism, collection, rng=PCG(seed)))
-            here.advance(here.mechanism((X, y), rng=PCG(seed)))
-    assert np.array_equal(there.result.coefficients, here.result.coefficients)
 
 
 def test_processes():
