@@ -16,7 +16,7 @@ from tests.streams import ALL, DEFAULT, GRIDS, INTEGERS, PCG, name, records
 
 pytestmark = pytest.mark.kernel
 
-NUMBERS = [mechanism for mechanism in ALL if not takes_rows(mechanism)]
+NUMBERS = [m for m in ALL if not (takes_rows(m) or isinstance(m, dpf.PartitionSelection))]
 
 
 def counted(x, seed=0):
@@ -309,6 +309,14 @@ class TestRefused:
             dpf.robust_mean(self.ROWS, bounds=(0, 1), epsilon=1.0)
         with pytest.raises(ValueError, match="two-dimensional"):
             dpf.mean(self.ROWS, radius=1.0, epsilon=1.0)
+
+    @pytest.mark.parametrize("public", [{"delta": 1e-6}, {"domain": range(5)}])
+    def test_keys(self, public):
+        selection = dpf.PartitionSelection(1.0, **public)
+        with pytest.raises(TypeError, match="only an array or chunks can hold"):
+            selection(self.ROWS)
+        with pytest.raises(TypeError, match="takes no counts"):
+            selection.release_counts([1], [5])
 
     def test_a_state_of_too_many_records(self):
         state = dpf.GlobalSensitivity(Count(), grid=INTEGERS, epsilon=1.0, neighbors="add-remove").start()
