@@ -164,7 +164,7 @@ def by_group(
         records = [job.records(x) for job in jobs]
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
         if any(other != n for other in others):
-            raise ValueError("the columns of x must have equal lengths")
+            raise ValueError("the columns of x must be equally long")
         if columns is not None and partitions is not None:
             released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
             named = GroupKeys.of(columns, rows(released.keys))

@@ -109,9 +109,12 @@ class Counted(Chunks):
         if len(ends) < 2 or not (ends[:-1] < ends[1:]).all() or np.isinf(ends).all():
             raise ValueError("edges must be at least two numbers in ascending order, at least one of them finite")
         low, high = ends[:-1], ends[1:]
+        numbers = _containers.counts("counts", counts)
+        if len(numbers) != len(low):
+            raise ValueError("counts must have one entry for each bin, one less than edges")
         middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, low / 2 + high / 2))
         chosen = {"lower": low, "middle": middle, "upper": high}[at]
-        return cls(np.where(np.isinf(chosen), middle, chosen), counts)
+        return cls(np.where(np.isinf(chosen), middle, chosen), numbers)
 
     def resolved(self, grids: tuple[Points, ...]) -> tuple[Array, Integers]:
         """The values and counts after "half" and "drop" of a grid for missing records; NaN stays for a number."""

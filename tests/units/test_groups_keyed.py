@@ -246,7 +246,7 @@ class TestSeveralMechanisms:
         for (name, column), mechanism in zip(data.items(), (MEDIAN, MEAN), strict=True):
             expected = by_group(mechanism, column, labels=labels, keys=NAMES, rng=source)
             np.testing.assert_array_equal(values_of(found[name]), values_of(expected))
-        with pytest.raises(ValueError, match="equal lengths"):
+        with pytest.raises(ValueError, match="equally long"):
             by_group({"a": (MEDIAN, "a"), "b": (MEAN, "b")}, {"a": x, "b": x[1:]}, labels=labels, keys=NAMES)
 
     def test_codes_without_keys(self):

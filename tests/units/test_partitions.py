@@ -346,7 +346,7 @@ def test_guarantees():
         ({"delta": 0.1, "domain": 5}, "delta must be 0 with domain"),
         ({"delta": 0.1, "contributions": 0}, "contributions must be at least 1"),
         ({"delta": 0.1, "contributions": 2, "neighbors": "replace-one"}, "contributions above 1 need"),
-        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be 'add-remove' or 'replace-one'"),
+        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be one of 'replace-one', 'add-remove'"),
         ({"domain": 0}, "domain must be at least 1"),
         ({"domain": 2**63 + 1}, "domain must be at most"),
         ({"domain": []}, "at least one key"),
