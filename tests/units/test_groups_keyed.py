@@ -174,7 +174,7 @@ KEYS = st.lists(st.sampled_from([*NAMES, *NONE, "", 0, 1, 5, b"east"]), unique=T
 
 
 class TestNeighbours:
-    """Neighbouring data have the same type of outcome, keys, order, dtype and absent groups, and close laws."""
+    """T26: neighbours have the same type of outcome, keys, order, dtype and absent groups, and close laws."""
 
     @settings(max_examples=150, deadline=None)
     @given(

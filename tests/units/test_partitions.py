@@ -142,6 +142,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_small_multisets_of_two_keys(case):
+    """T26: the released keys and counts of neighbours are within epsilon and delta of each other."""
     options, k, replaced = CASES[case]
     mechanism = dpf.PartitionSelection(1.5, 0.05, **options)
     noise = mechanism._noise()

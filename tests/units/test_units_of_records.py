@@ -1,4 +1,4 @@
-"""Guarantees for units of several records: `Privacy.for_units`, `PrivacyProfile.for_units`, `Ledger(per_unit=)`."""
+"""T27, guarantees for units of several records: `Privacy.for_units`, that of profiles, `Ledger(per_unit=)`."""
 
 import itertools
 import math
