@@ -141,7 +141,7 @@ def name_of(x: Any) -> Any:
 
 
 def _empty(column: Any) -> Any:
-    """A column of the same type without records; None if that cannot be had without reading the records."""
+    """A column of the same type without records; None if making one would require reading the records."""
     if _containers.is_sequence(column):
         return []
     if hasattr(column, "dtype") or library_of(column):

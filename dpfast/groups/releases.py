@@ -68,9 +68,9 @@ def by_group(
     Parameters
     ----------
     mechanism : Mechanism, mapping of str to Mechanism, or list of Mechanism
-        The release for each group: floats, or arrays of one shape. Of several, with one kind of neighbours, each one is
-        charged; a list is named by statistics. A mapping may also have pairs (mechanism, column), for the records
-        ``x[column]``.
+        The release for each group: floats, or arrays of one shape. Several mechanisms must have the same neighbours,
+        and each one is charged; those of a list are named by their statistics. A mapping may also have pairs
+        (mechanism, column), for the records ``x[column]``.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows; with columns, a data frame or mapping
         Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
         mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,

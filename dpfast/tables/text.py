@@ -56,7 +56,7 @@ class _Rows:
             self.start = len(_MARK)
 
     def _fill(self) -> bool:
-        """Read on, behind what is left of the buffer; whether the stream had more."""
+        """Append to what is left of the buffer; return whether the stream had more."""
         left = self.stop - self.start
         larger = np.empty(2 * len(self.bytes), np.uint8) if left == len(self.bytes) else self.bytes
         larger[:left] = self.bytes[self.start : self.stop]
@@ -80,7 +80,7 @@ class _Rows:
             self._fill()
 
     def first(self) -> list[str] | None:
-        """The cells of the first row, which stays to be read; None if there is no row."""
+        """The cells of the first row, which is not consumed; None if there is no row."""
         place = np.empty((1, 1, 2), np.int64)
         count, after = self._find(np.zeros(1, np.int64), True, place)
         if not count:
