@@ -314,6 +314,11 @@ class TestPrivateKeys:
         years = np.where(np.arange(len(x)) % 2, 2001, 2002)
         found = by_group(PRIVATE, x, labels=(cells, years), keys="private", partitions=SELECTION, rng=PCG64(3))
         assert list(found) == list(itertools.product(sorted(NAMES[:3]), [2001, 2002]))
+        source = Generator(PCG64(3))
+        keys = SELECTION((cells, years), rng=source).keys
+        np.testing.assert_array_equal(
+            found.array, by_group(PRIVATE, x, labels=(cells, years), keys=keys, rng=source).array
+        )
         found = by_group(PRIVATE, x, labels=years, keys="private", partitions=SELECTION, rng=PCG64(3))
         assert list(found) == [2001, 2002]
         listed = dpf.PartitionSelection(0.5, domain=("south", "east"))
