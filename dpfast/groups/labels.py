@@ -164,8 +164,8 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
     tuples = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows]
     if any(len(row) != width for row in tuples):
         raise ValueError(
-            f"a key must have an entry for each column of labels ({width}), as a tuple; several columns are a frame or a "
-            f"tuple of columns"
+            f"a key must have an entry for each column of labels ({width}), as a tuple; several columns are a frame or "
+            f"a tuple of columns"
         )
     return [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in tuples]
 
