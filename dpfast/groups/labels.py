@@ -107,6 +107,8 @@ def label_columns(labels: Any) -> list[tuple[Any, Any]]:
     """The columns of labels with their names, which may be None."""
     if (table := table_columns(labels)) is not None:
         return table
+    if library_of(labels) == "pandas" and hasattr(labels, "levels"):
+        return [(name, labels.get_level_values(j)) for j, name in enumerate(labels.names)]
     if isinstance(labels, tuple):
         return [(name_of(column), column) for column in labels]
     if isinstance(labels, np.ndarray) and labels.ndim == 2:
@@ -135,6 +137,13 @@ def library_of(x: Any) -> str | None:
     """The library of a column or a table; None for arrays and sequences."""
     library = type(x).__module__.partition(".")[0]
     return library if library in ("pandas", "polars", "pyarrow") else None
+
+
+def kind_of(column: Any) -> str:
+    """The kind of the keys of a column of labels, by its type."""
+    empty = _empty(column)
+    read = None if empty is None else keys.column_of(empty, "labels")
+    return read.kind if isinstance(read, keys.Column) else "objects"
 
 
 def name_of(x: Any) -> Any:

@@ -29,7 +29,7 @@ MOST_STEPS = 2**17  # of a table
 MOST_NOISE = 2**56
 _MOST_BITS = 2**24  # of a table
 MOST_LOSS = 2**11  # epsilon beyond which tables gain nothing for any delta in doubles
-_LIMIT = 2**61
+_MOST_COUNT = 2**62  # released; larger ones become it
 
 
 class KeyNoise(ABC):
@@ -223,7 +223,7 @@ class UnboundedNoise(KeyNoise):
 
     def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         self.noise.fill(source, out)
-        np.clip(out, -_LIMIT, _LIMIT, out=out)
+        np.clip(out, -(2**61), _MOST_COUNT + 2**61 - 1, out=out)  # what it changes is not released, or _MOST_COUNT
         np.subtract(self.center, out, out=out)
 
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -233,6 +233,12 @@ class UnboundedNoise(KeyNoise):
         x = self.center + 1 - np.asarray(n, np.float64)
         tail = np.exp(self.noise.log_tail(np.where(x >= 1, x, 1 - x)))
         return np.where(x >= 1, tail, 1 - tail)
+
+
+def _released(counts: NDArray[np.int64], noise: KeyNoise, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The noisy counts of keys that are released."""
+    released: NDArray[np.int64] = np.minimum(counts + (noise.center - drawn), _MOST_COUNT)
+    return released
 
 
 class KeyedCounts(Law):
@@ -277,7 +283,7 @@ class KeyedCounts(Law):
             self.noise.fill(source, block, counts[start : start + block.size])
             start += block.size
         drawn = out.reshape(shape)
-        return np.where(drawn < self.counts, self.counts + (self.noise.center - drawn), 0)
+        return np.where(drawn < self.counts, _released(self.counts, self.noise, drawn), 0)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_containers.integers("k", k))
@@ -348,7 +354,7 @@ class DomainCounts(Law):
         drawn = np.empty(len(self.keys), np.int64)
         self.noise.fill(source, drawn, self.counts)
         seen = drawn < self.counts
-        present = np.stack([self.keys[seen], (self.counts + self.noise.center - drawn)[seen]], axis=1)
+        present = np.stack([self.keys, _released(self.counts, self.noise, drawn)], axis=1)[seen]
         empty = self._empty(source)
         places = np.searchsorted(self.keys, empty[:, 0])
         taken = places < len(self.keys)
@@ -370,7 +376,7 @@ class DomainCounts(Law):
             word = _samplers.next_word(source)
             if _keyed_balls.passes(word, lambda: _samplers.next_word(source), least, scale, gap):
                 _samplers.fill_geometric(source, scale, step)
-                found.append((place, least + min(int(step[0]), _LIMIT)))
+                found.append((place, min(least + int(step[0]), _MOST_COUNT)))
         return np.array(found, np.int64).reshape(-1, 2)
 
     def value(self, k: ArrayLike) -> Any:

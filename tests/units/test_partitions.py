@@ -11,7 +11,7 @@ from numpy.random import PCG64, Generator
 from scipy import stats
 
 import dpfast as dpf
-from dpfast.laws.keyed import DomainCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
+from dpfast.laws.keyed import DomainCounts, KeyedCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
 from dpfast.streaming import State
 from tests.reference.partitions import excess, law, optimal, ratio_down, ratio_up, together
 from tests.scripted import ScriptedBits
@@ -284,6 +284,21 @@ def test_the_release_depends_on_the_multiset_only(options):
     for state in states[1:]:
         merged.merge(State.from_bytes(state.to_bytes(), mechanism))
     assert equal(first, State.from_bytes(merged.to_bytes(), mechanism).release(rng=PCG64(3)))
+
+
+def test_wide_noise_is_not_cut_off():
+    """Counts are limited, not the noise: a threshold above 2**61 is reached, and no count is the last of its key."""
+    mechanism = dpf.PartitionSelection(2.0**-56, domain=2**63)
+    center = mechanism.threshold - 1
+    assert center > 2**61
+    law = DomainCounts(np.array([5]), np.array([1]), last=2**63 - 1, noise=mechanism._noise(), decode=list)
+    drawn = np.empty(2, np.int64)
+    law.noise.noise.fill = lambda source, out: out.__setitem__(slice(None), [2**63 - 1, -(2**63) + 1])
+    law.noise.fill(PCG64(1), drawn, np.array([1, 1]))
+    assert (drawn < 1).tolist() == [True, False]
+    law = KeyedCounts(np.array([1, 10, 1]), noise=law.noise, decode=list)
+    law.noise.noise.fill = lambda source, out: out.__setitem__(slice(None), [2**62 - 1, 2**62 - 1, 2**62])
+    assert law.sample(rng=PCG64(1)).tolist() == [2**62] * 3
 
 
 def test_frames():
