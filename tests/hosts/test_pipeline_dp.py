@@ -136,15 +136,12 @@ class TestGuarantee:
 
     def test_a_combiner_serves_one_aggregation(self):
         """Otherwise the second one's bounds would decide the noise of the first."""
-        accountant, combiner = pipeline_dp.NaiveBudgetAccountant(total_epsilon=2.0, total_delta=1e-6), dpf_pipeline.count()
-        engine, last = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend()), {"max_contributions": 1}
-        for bounds in (ALL, last):
-            params = pipeline_dp.AggregateParams(metrics=[], custom_combiners=[combiner], **bounds)
-            if bounds is last:
-                with pytest.raises(ValueError, match="serves one aggregation"):
-                    engine.aggregate(ROWS, params, EXTRACTORS, public_partitions=["a"])
-            else:
-                engine.aggregate(ROWS, params, EXTRACTORS, public_partitions=["a"])
+        combiner = dpf_pipeline.count()
+        aggregate(ROWS, [combiner], **ALL)
+        before = combiner.mechanism
+        with pytest.raises(ValueError, match="serves one aggregation"):
+            aggregate(ROWS, [combiner], max_contributions=1)
+        assert combiner.mechanism == before
 
     def test_of_the_releases_of_all_partitions(self):
         """A privacy id with as many records as the bounds allow: the losses of its partitions add up to epsilon."""
