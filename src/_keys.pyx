@@ -176,8 +176,8 @@ cdef class Spans(_Keys):
         """Group objects by the bytes that `encode` makes of each, or None for a missing one.
 
         **Assumes** that `encode` makes of text its UTF-8, after the same bytes for all text, or None.
-        **Cost** a few ns for the same str, bytes or None as shortly before, found by its address; a call of `encode` for
-        objects other than ASCII text.
+        **Cost** a few ns for the same str, bytes or None as shortly before, found by its address; a call of `encode`
+        for objects other than ASCII text.
         """
         cdef Py_ssize_t i
         cdef int64_t code

@@ -10,21 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-
-enum { CSV_STEP = 16 };
-
-/* The place among the CSV_STEP bytes from p of the first that is one of three; CSV_STEP if there is none. */
-static inline int csv_first(const unsigned char *p, unsigned char a, unsigned char b, unsigned char c)
-{
-    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
-    const __m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)a)),
-                                                    _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)b))),
-                                       _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)c)));
-    return __builtin_ctz((unsigned)_mm_movemask_epi8(found) | 1u << CSV_STEP);
-}
-#else
 enum { CSV_STEP = 8 };
 
 /* A high bit in each zero byte of a word; above the first zero byte others may have it, too. */
@@ -33,6 +18,7 @@ static inline uint64_t csv_zeros(uint64_t word)
     return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
 }
 
+/* The place among the CSV_STEP bytes from p of the first that is one of three; CSV_STEP if there is none. */
 static inline int csv_first(const unsigned char *p, unsigned char a, unsigned char b, unsigned char c)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -42,7 +28,6 @@ static inline int csv_first(const unsigned char *p, unsigned char a, unsigned ch
     const uint64_t found = csv_zeros(word ^ ones * a) | csv_zeros(word ^ ones * b) | csv_zeros(word ^ ones * c);
     return found ? __builtin_ctzll(found) / 8 : CSV_STEP;
 }
-#endif
 
 typedef const unsigned char *csv_text;
 
@@ -77,13 +62,15 @@ static inline csv_text csv_rest(csv_text p, csv_text end, unsigned char delimite
     for (;;) {
         if (p < end && *p == '"' && (p = csv_unquote(p + 1, end, final)) == NULL)
             return NULL;
-        do
+        for (;; p++) {
             p = csv_find(p, end, '"', '\n', '\r');
-        while (p < end && *p == '"' && p[-1] != delimiter && (p++, 1));
-        if (p == end)
-            return final ? end : NULL;
-        if (*p != '"')
-            return p;
+            if (p == end)
+                return final ? end : NULL;
+            if (*p != '"')
+                return p;
+            if (p[-1] == delimiter)         /* at the start of a cell */
+                break;
+        }
     }
 }
 

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.random import PCG64
 
 import dpfast as dpf
@@ -213,6 +215,60 @@ class TestArrow:
             keys=itertools.product(REGIONS, YEARS),
         )
         assert found.column_names == ["region", "year", "pay", "age"]
+
+
+def columns(cells):
+    """The same labels as columns of several types."""
+    import pandas
+    import polars
+    import pyarrow
+
+    text = [cell if isinstance(cell, str) else None for cell in cells]
+    yield from (pandas.Series(text, dtype=dtype) for dtype in ("object", "str", "string", "category"))
+    yield pandas.Series([cell if isinstance(cell, int) else None for cell in cells], dtype="Int64")
+    yield from (polars.Series(text, dtype=dtype) for dtype in (polars.String, polars.Categorical))
+    yield polars.Series([cell if isinstance(cell, int) else None for cell in cells], dtype=polars.Int64)
+    yield pyarrow.array(text, pyarrow.string())
+    yield pyarrow.array(text, pyarrow.string()).dictionary_encode()
+
+
+def kind(call):
+    """What may not depend on data: types, keys, dtypes, absent groups, and messages of errors."""
+    try:
+        found = call()
+    except Exception as error:
+        return type(error), str(error)
+    if hasattr(found, "index"):
+        return type(found), found.index.dtype, list(found.index), found.isna().tolist()
+    names = getattr(found, "columns", None) or found.column_names
+    numbers = np.asarray(found["release"])
+    return type(found), str(found.schema), [str(name) for name in names[:1]], np.isnan(numbers).tolist()
+
+
+class TestNeighbours:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(st.sampled_from([*REGIONS, "", None, 7, -1]), max_size=8),
+        st.sampled_from([*REGIONS, "elsewhere", None, 7]),
+        st.sampled_from([KEYS, [], [7, 8], ["", "south"]]),
+    )
+    def test_a_record_added_changes_nothing_but_numbers(self, cells, cell, keys):
+        for library in ("pandas", "polars", "pyarrow"):
+            pytest.importorskip(library)
+        for fewer, more in zip(columns(cells), columns([*cells, cell]), strict=True):
+            found = [
+                kind(lambda x=x: by_group(PRIVATE, np.zeros(len(x)), labels=x, keys=keys, rng=PCG64(1)))
+                for x in (fewer, more)
+            ]
+            assert found[0] == found[1]
+
+    def test_a_control_that_takes_the_keys_from_the_labels_is_found(self):
+        pandas = pytest.importorskip("pandas")
+        found = []
+        for cells in (["south", "north"], ["south"]):
+            labels = pandas.Series(cells)
+            found.append(kind(lambda x=labels: by_group(PRIVATE, np.zeros(len(x)), labels=x, keys=x.unique())))
+        assert found[0] != found[1]
 
 
 class TestOtherContainers:
