@@ -41,8 +41,11 @@ class Counted(Chunks):
 
     Notes
     -----
-    Privacy: values and counts are private data, like the records. How many distinct values there are may influence run
-    time and memory only. A mechanism for one replaced record takes the total of the counts as public.
+    Privacy: values and counts are private data, like the records. A guarantee for one record holds where a record
+    changes one count by 1. Counts that their source has rounded, such as float32 beyond 2**24, may change by more. Of
+    more than 2**52 records, one that is added may displace another: two changes for "add-remove". How many distinct
+    values there are may influence run time and memory only. A mechanism for one replaced record takes the total of the
+    counts as public.
     Cost: O(m) per pass of the mechanism (`State.passes`). `MEstimator`, `SmoothedHistogram`, `KolmogorovSmirnov` and
     Huber's location keep every record: their memory is O(n). Mechanisms of rows and of blocks take no counts.
 
