@@ -55,6 +55,7 @@ ON_THE_WAY = {
     "dask.state",
     "densities.Cells.count",
     "densities.Cells.locate",
+    "keys.read",
     "robust.Plan.slack",
     "spark.counting.summaries",
     "spark.counting.summary",
