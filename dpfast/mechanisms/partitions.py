@@ -88,8 +88,9 @@ class PartitionSelection(Mechanism):
         is for units: add-remove only.
     per_key : int, optional
         1 promises that all records of a unit have different keys, as `dpfast.bound_contributions` with ``per_unit=k,
-        per_key=1`` makes them; the guarantee holds only then. Fewer records release a key, and counts have less noise
-        from about k = 10 on. A `domain` does not use it. Default: records of a unit may have the same key.
+        per_key=1`` makes them; the guarantee holds only then. Fewer records are needed to release a key, about sqrt(k)
+        times those of k = 1 instead of k times. It has no effect with a `domain`. Default: records of a unit may have
+        the same key.
     neighbors : {"add-remove", "replace-one"}
     domain : int or sequence of keys, optional
         The possible keys, public: 0..domain - 1 for a number, at most 2**63, or a list. The guarantee is then pure:
@@ -106,8 +107,8 @@ class PartitionSelection(Mechanism):
     (epsilon, delta) allows for a key of any number of records, up to 2**-60 of delta; the noisy counts cost nothing.
     Under replacement one count falls and another one rises: 5/8 of epsilon bound the rise and 3/8 the fall, which
     releases keys of about a tenth fewer records than equal parts, with a tenth more noise. For k contributions each
-    record has epsilon / k. With ``per_key=1`` there is a second way, rounded Gaussian noise of a scale proportional to
-    sqrt(k), and a threshold: it is taken if it releases keys of fewer records with probability 0.9.
+    record has epsilon / k. With ``per_key=1`` the alternative is rounded Gaussian noise, of a scale proportional to
+    sqrt(k), and a threshold; it is used if fewer records then release a key with probability 0.9, from about k = 4 on.
     With a number as domain, the noise is discrete Laplace, and keys without records are released as well: about one on
     average. With a list, all its keys are released.
     Cost: `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
@@ -164,7 +165,13 @@ class PartitionSelection(Mechanism):
 
     def __repr__(self) -> str:
         among = "" if self.domain is None else f" among {self._size} possible ones"
-        return f"<PartitionSelection of keys{among}: {self.privacy}>"
+        promise = ", different ones within a unit" if self._different else ""
+        return f"<PartitionSelection of keys{among}{promise}: {self.privacy}>"
+
+    @property
+    def _different(self) -> bool:
+        """Whether the guarantee uses the promise of different keys."""
+        return self.per_key is not None and self.contributions > 1 and self.domain is None
 
     @property
     def _size(self) -> int:
@@ -179,7 +186,7 @@ class PartitionSelection(Mechanism):
 
     def _noise(self) -> KeyNoise:
         if self.domain is None:
-            if self.per_key and self.contributions > 1:
+            if self._different:
                 return _of_different_keys(self.epsilon, self.delta, self.contributions)
             return _truncated(self.epsilon, self.delta, self.contributions, self.neighbors)
         center = 0

@@ -189,6 +189,8 @@ class TestChoice:
         assert one.probability(0) == 0
         assert one.privacy == same.privacy
         assert one.privacy.per_unit == 10
+        assert "different ones within a unit" in repr(one)
+        assert "different" not in repr(same)
 
     def test_a_single_record_and_a_domain_do_not_use_it(self):
         for options in ({"delta": 1e-6}, {"delta": 1e-6, "neighbors": "replace-one"}, {"domain": 9}):
