@@ -11,6 +11,7 @@ SECTIONS = {
     "choice": regression_texts.choice,
     "lines": line_accuracy.lines,
     "linear": linear_accuracy.section,
+    "outliers": linear_accuracy.outliers,
     "pay": line_accuracy.pay,
     "logistic": regression_texts.logistic,
     "multinomial": regression_texts.multinomial,

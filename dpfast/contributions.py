@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels._bounding import Reservoirs, thin
-from dpfast.keys import Table, column_of
+from dpfast.keys import Column, Table, column_of
+from dpfast.keys.columns import Numbers
 from dpfast.random import RandomSource, bit_generator
 
 __all__ = ["BoundedContributions", "bound_contributions"]
 
-_MOST = 2**32  # records of one call, and a limit on the numbers of units and of keys, which memory reaches before
+_MOST = 2**30  # records of one call, and a limit on the numbers of units and of keys, which memory reaches before
 _LIMIT = 2**62  # larger limits on records have no effect
 
 Codes = NDArray[np.int64]
@@ -95,12 +96,14 @@ def bound_contributions(
         stream = BoundedContributions(per_unit=per_unit, per_key=per_key, rng=rng)
         stream.update(unit, *arrays, keys=keys)
         return stream.kept()
-    groups = _Groups()
-    units, pairs = groups.add(unit, keys)
+    units, count = _numbered(unit)
     keep = np.ones(n, np.uint8)
-    if pairs is not None:
-        thin(source, pairs, len(groups.pairs), limits[1], keep)
-    thin(source, units, len(groups.units), limits[0], keep)
+    if keys is not None:
+        codes, key_count = _numbered(keys)
+        missing = (units < 0) | (codes < 0)
+        pairs, pair_count = _numbered(np.ma.MaskedArray(units * key_count + codes, missing))
+        thin(source, pairs, pair_count, limits[1], keep)
+    thin(source, units, count, limits[0], keep)
     return _results([_taken(x, keep.view(np.bool_)) for x in arrays])
 
 
@@ -207,12 +210,30 @@ class _Groups:
         if keys is None:
             return units, None
         codes = self._keys.add(keys)
-        if max(len(self.units), len(self._keys)) >= _MOST // 2:
+        if max(len(self.units), len(self._keys)) >= 2 * _MOST:
             raise MemoryError("too many units or keys")
         missing = (units < 0) | (codes < 0)
         pairs = self.pairs.add(np.ma.MaskedArray((units << 32) | codes, missing))
         units[missing] = -1
         return units, pairs
+
+
+def _numbered(keys: Any) -> tuple[Codes, int]:
+    """The code of the key of each record, -1 without a key, and a number above all codes, at most 2**31.
+
+    Integers in a range of at most twice their number are numbered without a table.
+    """
+    column = column_of(keys)
+    if isinstance(column, Column) and column.kind == "integers" and len(column.parts) == 1 and len(column):
+        [part] = column.parts
+        assert isinstance(part, Numbers)
+        least, most = int(part.values.min()), int(part.values.max())
+        if most - least < 2 * len(column):
+            codes = part.values - least
+            return (codes if part.missing is None else np.where(part.missing, -1, codes)), most - least + 1
+    table = Table()
+    codes = table.add(keys)
+    return codes, max(len(table), 1)
 
 
 def _limits(per_unit: SupportsIndex, per_key: SupportsIndex | None) -> tuple[int, int]:

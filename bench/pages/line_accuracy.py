@@ -7,7 +7,7 @@ import numpy as np
 
 import dpfast as dpf
 from bench import pages
-from bench.pages.linear_accuracy import peer
+from bench.pages.linear_accuracy import ERRORS, peer
 from bench.pages.populations import DATA
 from bench.pages.tables import digits, paragraph, size, table
 from dpfast.regression.slopes import slopes_of_pairs
@@ -24,13 +24,10 @@ SLOPE, INTERCEPT, DELTA = 1.7, 1.0, 1e-6
 X_BOUND, Y_BOUND = 3.0, 9.0  # public, for methods that need them
 CUTS, CANDIDATES, RUNS = (-3.0, 3.0), 1000, 30  # OpenDP's: the best of several in the first setting
 SEED = 20261122
-ERRORS = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "t, 2 degrees of freedom": lambda rng, n: rng.standard_t(2, n),
-    "normal, 5 % of 20 times the size": lambda rng, n: rng.normal(size=n) * np.where(rng.random(n) < 0.05, 20, 1),
-}
 TESTED = 20_000  # rows of the pay, not in the fits
 PAY = DATA / "uc_pay_2010_2023.csv.gz"
+PAY_BOUNDS = np.array([0, 0, -1, 0, 0, 0]), np.array([3, 0.6, 1, 1, 1, 1])  # of columns
+PAY_RESIDUAL = 0.2  # the bound of residuals in Huber's loss
 
 
 def _released(fit):
@@ -156,20 +153,26 @@ def pay(quick):
     text = f"""Gross pay at the University of California on base pay, overtime, year and campus (six columns;
         `theil_sen`: base pay alone), from random rows: the mean distance in dollars of the prediction for
         {TESTED:,} other rows from their pay, mean of 20 fits. In units of 100,000 dollars, with the year from -1 to 1
-        and a column of 0 and 1 for each of three campuses, rows are within 2.5 of 0; gross pay is up to 300,000, and
-        for diffprivlib base pay too, and overtime up to 60,000 dollars. For most people gross pay is base pay, the line
-        that a median finds."""
+        and a column of 0 and 1 for each of three campuses. Public: base and gross pay are up to 300,000 and overtime up
+        to 60,000 dollars; rows are clamped to these bounds, which diffprivlib takes, and the center and the radius are
+        those of the box. Huber's loss: residuals are moved into +-{1e5 * PAY_RESIDUAL:,.0f} dollars. For most people
+        gross pay is base pay, the line that a median finds."""
     return "\n".join(["## Pay", "", paragraph(text), table(["n", "epsilon", *found], rows)])
 
 
 def _pay_fits(X, y, epsilon, seed):
     """The coefficients and the intercept of each method."""
-    public = {"radius": 2.5, "label_bound": 1.5, "label_center": 1.5, "epsilon": epsilon}
-    found = {}
-    for name, delta in (("`linear_regression`", 0.0), ("`linear_regression`, delta", DELTA)):
-        found[name] = _coefficients(dpf.linear_regression(X, y, delta=delta, rng=np.random.PCG64(seed), **public))
+    (lower, upper), found = PAY_BOUNDS, {}
+    middle = (lower + upper) / 2
+    rows, gross = np.clip(X, lower, upper), y - 1.5
+    public = {"radius": np.linalg.norm(upper - middle), "center": middle, "label_bound": 1.5, "epsilon": epsilon}
+    huber = {"model": "huber", "bound": PAY_RESIDUAL, **public}
+    for ending, delta in (("", 0.0), (", delta", DELTA)):
+        options = {"delta": delta, "rng": np.random.PCG64(seed)}
+        found[f"`linear_regression`{ending}"] = _coefficients(dpf.linear_regression(rows, gross, **public, **options))
+        found[f"`glm`, Huber{ending}"] = _coefficients(dpf.glm(rows, gross, **huber, **options))
     if peer is not None:
-        bounds = {"bounds_X": ([0, 0, -1, 0, 0, 0], [3, 0.6, 1, 1, 1, 1]), "bounds_y": (0.0, 3.0)}
+        bounds = {"bounds_X": (lower.tolist(), upper.tolist()), "bounds_y": (0.0, 3.0)}
         model = peer.LinearRegression(epsilon=epsilon, random_state=seed, **bounds).fit(X, y)
         found["diffprivlib"] = model.coef_, model.intercept_
     exact = np.linalg.lstsq(np.column_stack([X, np.ones(len(y))]), y, rcond=None)[0]
@@ -181,7 +184,8 @@ def _pay_fits(X, y, epsilon, seed):
 
 
 def _coefficients(fit):
-    return fit.coefficients, fit.intercept
+    """The coefficients, and the intercept for labels that are not centered at 1.5."""
+    return fit.coefficients, fit.intercept + 1.5
 
 
 def figure(quick, path):

@@ -279,7 +279,9 @@ def linear_regression(
         numbers, chosen without knowledge of the data. Columns are clamped to them and scaled to [-1, 1], so that their
         units do not matter. Within 2**100 in magnitude, and at least 2**-99 apart.
     label_bound : float
-        Public bound on the distance of a label from the label center; labels farther away are moved to it.
+        Public bound on the distance of a label from the label center; labels farther away are moved to it. The noise
+        grows with it, and outliers move the fit: for heavy tails, or where only a loose bound is public, `dpfast.glm`
+        with ``model="huber"`` is several times closer (docs/results/regressions.md).
     epsilon : float
         Positive.
     delta : float

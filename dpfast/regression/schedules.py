@@ -54,13 +54,13 @@ def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
     """
     if privacy.mu is not None:
         noise, growth, more, moments = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 3, 0.2
-        clip, middle = 1.0, 0.0005
+        clip, little, much = 1.0, 0.0005, 0.0005
     else:
         noise, growth, more, moments = 2 * p / (n * privacy.amount), 0.65, 0, 0.3
-        clip, middle = 0.8, 0.001
+        clip, little, much = 0.8, 0.0005, 0.001
     noise = max(noise, _LEAST_NOISE)
     steps = round(growth * math.log(1 / noise)) if noise < 1 else 1
     steps = max(steps, min(steps + more, _MANY_STEPS))
-    clip *= (middle / noise) ** (0.25 if noise < middle else 0.2)
+    clip *= max(little / noise, 1.0) ** 0.25 * min(much / noise, 1.0) ** 0.2
     steps, clip = min(max(steps, 1), _MOST_STEPS), max(clip, _LEAST_CLIP)
     return Schedule(labels=0.02, moments=moments, steps=steps, clip=clip, ridge=0.3)

@@ -275,7 +275,7 @@ def test_wrong_arguments_cost_nothing(classic):
                 dpfast.spark.release(mechanism, frame, "a", **options)
         with pytest.raises(TypeError, match="column 'd' must hold text, binary or integers, not date"):
             dpfast.spark.by_group(mechanism, frame, "a", labels="d", keys=[1])
-        with pytest.raises(ValueError, match="each key must have one entry for each column of labels"):
+        with pytest.raises(ValueError, match="a key must have an entry for each column of labels"):
             dpfast.spark.by_group(mechanism, frame, "a", labels="t", keys=[("x", "y")])
         with pytest.raises(TypeError, match="does not release numbers"):
             dpfast.spark.by_group(PerturbedHistogram(5, grid=GRID, epsilon=1.0), frame, "a", labels="t", keys=["x"])

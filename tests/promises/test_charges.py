@@ -57,11 +57,13 @@ ON_THE_WAY = {
     "densities.Cells.locate",
     "keys.read",
     "robust.Plan.slack",
-    "spark.counting.summaries",
-    "spark.counting.summary",
-    "spark.keys._summary",
-    "spark.states.groups",
-    "spark.states.read",
+    "spark._summary",
+    "spark.groups",
+    "spark.partitions",
+    "spark.read",
+    "spark.release",
+    "spark.summaries",
+    "spark.summary",
     "streaming.State.to_bytes",
 }
 

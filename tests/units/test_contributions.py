@@ -236,6 +236,19 @@ class TestChoice:
         np.testing.assert_array_equal(kept[0], kept[1])
         np.testing.assert_array_equal(kept[0], kept[2])
 
+    @pytest.mark.parametrize("form", [lambda u: u * 1000003, lambda u: u.astype(str), lambda u: u - 5, list])
+    @pytest.mark.parametrize("per_key", [None, 2])
+    def test_does_not_depend_on_how_units_are_named(self, form, per_key):
+        drawn = np.random.default_rng(2)
+        unit, keys, number = drawn.integers(0, 90, 1000), drawn.integers(0, 4, 1000), np.arange(1000)
+        missing = np.ma.MaskedArray(unit, unit % 7 == 0)
+        asked = {"per_unit": 3, "per_key": per_key, "keys": keys if per_key else None}
+        expected = dpf.bound_contributions(unit, number, rng=PCG64(5), **asked)
+        found = dpf.bound_contributions(form(unit), number, rng=PCG64(5), **asked)
+        np.testing.assert_array_equal(found, expected)
+        without = dpf.bound_contributions(missing, number, rng=PCG64(5), **asked)
+        np.testing.assert_array_equal(without, expected[unit[expected] % 7 > 0])
+
     def test_the_default_source_is_secret(self):
         unit, number = np.zeros(1000, np.int64), np.arange(1000)
         drawn = [dpf.bound_contributions(unit, number, per_unit=500).tolist() for _ in range(2)]

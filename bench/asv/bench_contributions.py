@@ -1,0 +1,36 @@
+"""``dpfast.contributions``: at most three records of each unit, against a sort of the units."""
+
+import numpy as np
+
+import dpfast as dpf
+
+RECORDS = 1_000_000
+
+
+class BoundedUnits:
+    """`dpf.bound_contributions` of units by number, by sparse number and by text, in one call and in chunks."""
+
+    params = (["dense", "sparse", "text", "chunks", "np.sort"], [10_000, 100_000])
+    param_names = ("line", "units")
+
+    def setup(self, line, units):
+        drawn = np.random.default_rng(1)
+        dense, x = drawn.integers(0, units, RECORDS), drawn.normal(size=RECORDS)
+        sparse, text = dense * 1_000_003, dense.astype("S8")
+
+        def chunks():
+            bounded = dpf.BoundedContributions(per_unit=3)
+            for start in range(0, RECORDS, 100_000):
+                bounded.update(sparse[start : start + 100_000], x[start : start + 100_000])
+            return bounded.kept()
+
+        self.run = {
+            "dense": lambda: dpf.bound_contributions(dense, x, per_unit=3),
+            "sparse": lambda: dpf.bound_contributions(sparse, x, per_unit=3),
+            "text": lambda: dpf.bound_contributions(text, x, per_unit=3),
+            "chunks": chunks,
+            "np.sort": lambda: np.sort(dense),
+        }[line]
+
+    def time_bound(self, line, units):
+        self.run()
