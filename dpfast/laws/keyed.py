@@ -21,20 +21,16 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._divergences import gaussian_mu_down, new_keys_delta_up
 from dpfast._kernels import _keyed_balls, _samplers
 from dpfast.laws.law import Law
-from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise, RoundedGaussian
+from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise
 from dpfast.random import RandomSource, bit_generator, blocks
-from dpfast.rounding import root_up, up
 
 MOST_STEPS = 2**17  # of a table
 MOST_NOISE = 2**56
 _MOST_BITS = 2**24  # of a table
 MOST_LOSS = 2**11  # epsilon beyond which tables gain nothing for any delta in doubles
-_LIMIT = 2**62  # of counts, above `center`
-_MOST_SCALE = 2**50  # of Gaussian noise; a threshold is below 64 scales
-_MOST_CHECKS = 2**9  # of blocks that are split to prove a threshold
+_LIMIT = 2**61
 
 
 class KeyNoise(ABC):
@@ -230,8 +226,8 @@ class UnboundedNoise(KeyNoise):
 
     def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         self.noise.fill(source, out)
-        np.subtract(self.center, np.maximum(out, -_LIMIT), out=out)
-        np.maximum(out, counts - _LIMIT, out=out)  # saturates the count, not the noise
+        np.clip(out, -_LIMIT, _LIMIT, out=out)
+        np.subtract(self.center, out, out=out)
 
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.exp(self.noise.logpmf((self.center - j).astype(np.float64)))
@@ -240,54 +236,6 @@ class UnboundedNoise(KeyNoise):
         x = self.center + 1 - np.asarray(n, np.float64)
         tail = np.exp(self.noise.log_tail(np.where(x >= 1, x, 1 - x)))
         return np.where(x >= 1, tail, 1 - tail)
-
-
-class GaussianNoise(UnboundedNoise):
-    """Rounded Gaussian noise X = center - J, for keys that have records. `thresholded` makes it."""
-
-    def __init__(self, scale: float, center: int) -> None:
-        self.noise, self.center = RoundedGaussian(scale), center
-
-    def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.where(n > 0, super().below(n), 0.0)
-
-
-def thresholded(epsilon: float, delta: float, k: int) -> GaussianNoise | None:
-    """Gaussian noise for k records of different keys: the least scale, and the least threshold to one part in 2**20.
-
-    None for a scale beyond 2**50.
-    """
-    whole, mu = Fraction(epsilon), gaussian_mu_down(epsilon, delta)
-    if k.bit_length() > 100 or (scale := up(Fraction(root_up(Fraction(k))) / Fraction(mu))) > _MOST_SCALE:
-        return None
-    low, high = 1, 2
-    while not _fits(whole, delta, k, scale, high):
-        low, high = high, 2 * high
-        if high > MOST_NOISE:
-            return None
-    while high - low > 1 + (high >> 20):
-        middle = (low + high) // 2
-        low, high = (low, middle) if _fits(whole, delta, k, scale, middle) else (middle, high)
-    return GaussianNoise(scale, high - 1)
-
-
-def _fits(epsilon: Fraction, delta: float, k: int, scale: float, threshold: int) -> bool:
-    """Whether Gaussian noise with a threshold is proved to be (epsilon, delta)-private for k records of different keys.
-
-    For every number of new keys among the k: a block of numbers by its largest one, and the Gaussian of its least.
-    """
-    square, reach = Fraction(scale) ** 2, (threshold - Fraction(3, 2)) / Fraction(scale)
-    blocks, checks = [(0, k), (k, k)], 0
-    while blocks:
-        first, last = blocks.pop()
-        if new_keys_delta_up((k - first) / square, last, reach, epsilon) <= delta:
-            continue
-        checks += 1
-        if first == last or checks > _MOST_CHECKS:
-            return False
-        middle = (first + last) // 2
-        blocks += [(first, middle), (middle + 1, last)]
-    return True
 
 
 class KeyedCounts(Law):
@@ -425,7 +373,7 @@ class DomainCounts(Law):
             word = _samplers.next_word(source)
             if _keyed_balls.passes(word, lambda: _samplers.next_word(source), least, scale, gap):
                 _samplers.fill_geometric(source, scale, step)
-                found.append((place, least + min(int(step[0]), _LIMIT - 1)))
+                found.append((place, least + min(int(step[0]), _LIMIT)))
         return np.array(found, np.int64).reshape(-1, 2)
 
     def value(self, k: ArrayLike) -> Any:

@@ -26,8 +26,8 @@ from dpfast.laws.keyed import (
     TruncatedNoise,
     UnboundedNoise,
     steps,
-    thresholded,
 )
+from dpfast.laws.thresholds import thresholded
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy
