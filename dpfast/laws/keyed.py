@@ -7,6 +7,7 @@ center - J: its noise is X = center - J, and the least released count is center 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _keyed_balls, _samplers
 from dpfast.laws.law import Law
-from dpfast.laws.rounded import DiscreteLaplace
+from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise
 from dpfast.random import RandomSource, bit_generator, blocks
 
 MOST_STEPS = 2**17  # of a table
@@ -135,10 +136,10 @@ def steps(
 
 def _growth(epsilon: Fraction, delta: Fraction) -> float:
     """About the number of weights in which they rise from delta to a sum of 1 / 2."""
-    ratio = epsilon / (2 * delta)
-    return (
-        math.log1p(float(min(ratio, Fraction(10**300)))) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
-    )
+    ratio, most = epsilon / (2 * delta), Fraction(10**300)
+    if ratio <= 1e-12:
+        return float(min(1 / (2 * delta), most))
+    return math.log1p(float(min(ratio, most))) / max(float(epsilon), sys.float_info.min)
 
 
 def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
@@ -217,6 +218,8 @@ def _series(rate: float, first: Any, last: Any) -> Any:
 
 class UnboundedNoise(KeyNoise):
     """Discrete Laplace noise X = center - J, which may release a key without records."""
+
+    noise: IntegerNoise
 
     def __init__(self, scale: Fraction, center: int) -> None:
         self.noise, self.center = DiscreteLaplace(scale), center
