@@ -16,7 +16,7 @@ from dpfast.random import RandomSource, bit_generator
 
 __all__ = ["BoundedContributions", "bound_contributions"]
 
-_MOST = 2**30  # records of one call, and a limit on the numbers of units and of keys, which memory reaches before
+_MOST = 2**30  # records of one array; there may be twice as many units, and as many keys
 _LIMIT = 2**62  # larger limits on records have no effect
 
 Codes = NDArray[np.int64]
@@ -56,13 +56,13 @@ def bound_contributions(
     Returns
     -------
     array_like, or tuple of them
-        The kept records of each array in their order, in the same type of container with the same dtype. Private, like
-        the records: their number is, too.
+        The kept records of each array in their order, in the same type of container with the same dtype. Private, and
+        so is their number.
 
     Raises
     ------
     TypeError, ValueError
-        For parameters out of range, columns that are no keys, or different numbers of records.
+        For parameters out of range, columns that are not keys, or different numbers of records.
 
     Notes
     -----

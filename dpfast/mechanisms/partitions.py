@@ -132,8 +132,7 @@ class PartitionSelection(Mechanism):
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
         object.__setattr__(self, "contributions", _checks.whole("contributions", self.contributions, least=1))
-        if self.neighbors not in ("add-remove", "replace-one"):
-            raise ValueError(f"neighbors must be 'add-remove' or 'replace-one', not {self.neighbors!r}")
+        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
         if self.contributions > 1 and self.neighbors != "add-remove":
             raise ValueError("contributions above 1 need neighbors='add-remove': a unit is added or removed")
         object.__setattr__(self, "domain", _domain(self.domain))

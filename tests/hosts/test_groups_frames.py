@@ -346,7 +346,7 @@ class TestOtherContainers:
 class TestGroupbysOfOthers:
     """A mechanism in a groupby is charged for each group; the refusal names by_group."""
 
-    HINT = r"does not fit: epsilon = 0\.\d+ is left\. It is called for each group by a group_?by of {}, .*by_group"
+    HINT = r"does not fit: epsilon = 0\.\d+ is left\. Here a group_?by of {} calls it for each group, .*by_group"
 
     @pytest.mark.parametrize("way", ["agg", "apply", "transform"])
     def test_pandas(self, way):

@@ -159,6 +159,8 @@ def law_of_the_first_records(units, keys, per_unit, per_key):
 
 
 class TestOneUnit:
+    """T27: the kept records of neighbours differ in at most k records of one unit."""
+
     @LAWS
     @LIMITS
     def test_changes_its_own_kept_records_only(self, law, per_unit, per_key):

@@ -142,6 +142,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_small_multisets_of_two_keys(case):
+    """T26: the released keys and counts of neighbours are within epsilon and delta of each other."""
     options, k, replaced = CASES[case]
     mechanism = dpf.PartitionSelection(1.5, 0.05, **options)
     noise = mechanism._noise()
@@ -361,7 +362,7 @@ def test_guarantees():
         ({"delta": 0.1, "domain": 5}, "delta must be 0 with domain"),
         ({"delta": 0.1, "contributions": 0}, "contributions must be at least 1"),
         ({"delta": 0.1, "contributions": 2, "neighbors": "replace-one"}, "contributions above 1 need"),
-        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be 'add-remove' or 'replace-one'"),
+        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be one of 'replace-one', 'add-remove'"),
         ({"domain": 0}, "domain must be at least 1"),
         ({"domain": 2**63 + 1}, "domain must be at most"),
         ({"domain": []}, "at least one key"),
