@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _containers
-from dpfast.keys.cells import cell_bytes, text_bytes
+from dpfast.keys.cells import cell_bytes, text_bytes, text_of
 
 Mask = NDArray[np.uint8]
 _SIGN = np.uint64(2**63)
@@ -326,6 +326,11 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
     if kind in _ARROW_VIEWS:
         x = x.cast(_ARROW_VIEWS[kind])
         kind = str(x.type)
+    if kind in _ARROW_SPANS and kind.endswith("string") and not _is_utf8(x):  # different bytes may be the same text
+        cells = [
+            None if cell is None else text_of(cell) for cell in x.cast(kind.replace("string", "binary")).to_pylist()
+        ]
+        return _from_cells(cells, text_bytes)
     if kind in _ARROW_SPANS:
         what, width = _ARROW_SPANS[kind]
         _, offsets, data = x.buffers()
@@ -338,3 +343,11 @@ def _from_arrow_chunk(x: Any, name: str) -> Column:
     if kind.startswith("fixed_size_binary"):
         return _from_arrow_chunk(x.cast("binary"), name)
     raise _refused(name, f"Arrow's {kind}")
+
+
+def _is_utf8(x: Any) -> bool:
+    try:
+        x.validate(full=True)
+    except ValueError:
+        return False
+    return True

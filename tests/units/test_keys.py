@@ -99,6 +99,11 @@ def test_fixed_width():
 def test_bytes_that_are_not_text():
     column = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xffa"))
     assert keys.read(column)[1].keys.tolist() == ["\udcff", "a"]
+    same = pa.StringArray.from_buffers(
+        2, pa.py_buffer(np.array([0, 1, 4], np.int32)), pa.py_buffer(b"\xff\xed\xb3\xbf")
+    )
+    codes, table = keys.read(same)
+    assert (codes.tolist(), table.keys.tolist()) == ([0, 0], ["\udcff"])
     assert keys.read(pa.array([b"\xff", None, b"a"]))[1].keys.tolist() == [b"\xff", b"a"]
     assert keys.read(pa.array([b"ab", b"cd"], pa.binary(2)))[1].keys.tolist() == [b"ab", b"cd"]
 
