@@ -402,8 +402,8 @@ def labels(x: ArrayLike, *, private: bool) -> NDArray[np.int64]:
     labels must be `integers`.
     """
     if not (private or declares_integers(x)):
-        return integers("labels", x)
-    array = numbers("labels", x, dimensions=1)
+        return integers("labels without keys", x)
+    array = numbers("labels without keys", x, dimensions=1)
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # a signalling NaN
             array = array.astype(np.float64)

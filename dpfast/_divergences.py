@@ -206,12 +206,35 @@ def gaussian_delta_up(mu_squared: Fraction, epsilon: Fraction) -> float:
         return 0.0
     square, e = _rational(mu_squared), _rational(min(epsilon, _MOST_EPSILON))
 
-    def delta() -> arb:
-        mu = arb(square).sqrt()
-        near, far = ((e / mu + sign * mu / 2) / arb(2).sqrt() for sign in (-1, 1))
-        return (near.erfc() - arb(e).exp() * far.erfc()) / 2
+    return min(1.0, _balls.upper(lambda: _gaussian_delta(arb(square).sqrt(), arb(e))))
 
-    return min(1.0, _balls.upper(delta))
+
+def _gaussian_delta(mu: arb, e: arb) -> arb:
+    near, far = ((e / mu + sign * mu / 2) / arb(2).sqrt() for sign in (-1, 1))
+    return (near.erfc() - e.exp() * far.erfc()) / 2
+
+
+def new_keys_delta_up(mu_squared: Fraction, new: int, reach: Fraction, epsilon: Fraction) -> float:
+    """The delta of a Gaussian and `new` keys, each seen with p = P(Z > reach) in one data set, never in the other.
+
+    The larger one of both directions, rounded up; it increases in mu_squared and in `new`. docs/proofs/partitions.md
+    """
+    square, e, r = _rational(mu_squared), _rational(min(epsilon, _MOST_EPSILON)), _rational(reach)
+
+    def hidden() -> arb:
+        """-log of the probability that all new keys stay unseen."""
+        return -new * (-(arb(r) / arb(2).sqrt()).erfc() / 2).log1p()
+
+    def appear() -> arb:
+        s = hidden()
+        rest = _gaussian_delta(arb(square).sqrt(), e + s) if mu_squared else arb(0)
+        return -(-s).expm1() + (-s).exp() * rest
+
+    def vanish() -> arb:
+        return _gaussian_delta(arb(square).sqrt(), e - hidden())
+
+    found = _balls.upper(appear)
+    return min(1.0, max(found, _balls.upper(vanish)) if mu_squared else found)
 
 
 def concentrated_delta_up(rho: Fraction, epsilon: Fraction) -> float:

@@ -16,7 +16,7 @@ from dpfast.random import RandomSource, bit_generator
 
 __all__ = ["BoundedContributions", "bound_contributions"]
 
-_MOST = 2**30  # records of one call, and a limit on the numbers of units and of keys, which memory reaches before
+_MOST = 2**30  # records of one array; there may be twice as many units, and as many keys
 _LIMIT = 2**62  # larger limits on records have no effect
 
 Codes = NDArray[np.int64]
@@ -56,13 +56,13 @@ def bound_contributions(
     Returns
     -------
     array_like, or tuple of them
-        The kept records of each array in their order, in the same type of container with the same dtype. Private, like
-        the records: their number is, too.
+        The kept records of each array in their order, in the same type of container with the same dtype. Private, and
+        so is their number.
 
     Raises
     ------
     TypeError, ValueError
-        For parameters out of range, columns that are no keys, or different numbers of records.
+        For parameters out of range, columns that are not keys, or different numbers of records.
 
     Notes
     -----
@@ -178,7 +178,10 @@ class BoundedContributions:
             self._settle()
 
     def kept(self) -> Any:
-        """The kept records of each array, in their order: an array, or a tuple if the chunks had several."""
+        """The kept records of each array, in their order: an array, or a tuple if the chunks had several.
+
+        Each has the type of its chunks, but Arrow's arrays become a chunked array, and record batches a table.
+        """
         if not self._pieces:
             raise ValueError("no chunk was read")
         self._settle()
@@ -286,17 +289,18 @@ def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:
 
 
 def _joined(pieces: list[Any]) -> Any:
-    """The records of pieces, in a container of the same type."""
+    """The records of pieces. The type depends on theirs, and not on their number, which is private."""
     first = pieces[0]
-    if len(pieces) == 1:
-        return first
     if isinstance(first, (list, tuple)):
         return type(first)(chain.from_iterable(pieces))
     library = type(first).__module__.partition(".")[0]
     if library == "pandas":
         import pandas
 
-        return pandas.concat(pieces) if hasattr(first, "iloc") else first.append(pieces[1:])
+        if isinstance(first, pandas.Index):
+            return first.append(pieces[1:])
+        together = pandas.concat(pieces if hasattr(first, "iloc") else [pandas.Series(piece) for piece in pieces])
+        return together if hasattr(first, "iloc") else together.array
     if library == "polars":
         import polars
 
@@ -307,6 +311,7 @@ def _joined(pieces: list[Any]) -> Any:
         if hasattr(first, "schema"):
             return pyarrow.concat_tables([pyarrow.table(piece) for piece in pieces])
         return pyarrow.chunked_array([chunk for piece in pieces for chunk in getattr(piece, "chunks", [piece])])
+    pieces = [*pieces, first[:0]]  # two or more, because a single array of records keeps another dtype
     return (np.ma if isinstance(first, np.ma.MaskedArray) else np).concatenate(pieces)
 
 

@@ -77,7 +77,7 @@ def release(
     many = _checks.whole("branches", branches, least=2)
     if isinstance(mechanism, Descent):
         if size is not None or mechanism.done:
-            raise ValueError("a Descent makes all its releases once: size must be None, and none be made before")
+            raise ValueError("a Descent makes all its releases at once: size must be None, and no release made before")
         return _descended(mechanism, _chunks(x), many, rng)
     if isinstance(mechanism, SampleAndAggregate):
         least = 2 * mechanism.family.least_block if mechanism.blocks == "auto" else int(mechanism.blocks)

@@ -145,7 +145,13 @@ class MechanismCombiner(CustomCombiner):
         self._spec = budget_accountant.request_budget(MechanismType.LAPLACE, weight=self._weight)
 
     def set_aggregate_params(self, aggregate_params: Any) -> None:
-        """Take the number of records of a privacy id; PipelineDP calls it."""
+        """Take the number of records of a privacy id; PipelineDP calls it.
+
+        Raises a ValueError at a second call: PipelineDP computes aggregations after all of them are declared, so that
+        the first one would be released with the budget and bounds of the second.
+        """
+        if self._per_unit:
+            raise ValueError("a combiner serves one aggregation: make another one for each call of aggregate")
         super().set_aggregate_params(aggregate_params)
         total = aggregate_params.max_contributions
         if total is None:
@@ -204,6 +210,14 @@ def sum(*, grid: Grid, weight: float = 1.0) -> MechanismCombiner:
 def count(*, weight: float = 1.0) -> MechanismCombiner:
     """The number of records of each partition, values of any kind."""
     records = Grid(0, 1, step=1)
-    return MechanismCombiner(
+    return _Counter(
         partial(GlobalSensitivity, Count(), grid=records, neighbors="add-remove"), name="count", weight=weight
     )
+
+
+class _Counter(MechanismCombiner):
+    """Counts records without reading them."""
+
+    def create_accumulator(self, values: Iterable[Any]) -> Accumulator:
+        """As many records."""
+        return super().create_accumulator([0.0] * len(list(values)))

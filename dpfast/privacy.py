@@ -187,7 +187,7 @@ class Privacy:
             return replace(self.group_up(k), records=1, per_unit=k)
         if self.per_unit < k:
             raise ValueError(
-                f"per_unit must be at most {self.per_unit} for this guarantee, which is for units, not {k}"
+                f"per_unit must be at most {self.per_unit}, the records of a unit in this guarantee, not {k}"
             )
         return self
 

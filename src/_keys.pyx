@@ -224,7 +224,7 @@ cdef class Spans(_Keys):
     cdef int64_t _code(self, const uint8_t *start, Py_ssize_t length, bint insert) except -2:
         """The code of a byte string; -1 for a new one unless `insert`."""
         cdef int64_t code
-        if dpfast_keys_reserve(&self.table, 1):
+        if insert and dpfast_keys_reserve(&self.table, 1):
             raise MemoryError
         code = dpfast_span_code(&self.table, dpfast_span_hash(self.table.seed, start, length), start, length, insert)
         if code == -2:

@@ -162,7 +162,8 @@ static inline int64_t dpfast_span_code(dpfast_keys *table, uint64_t hash, const 
         if (table->slots[place].hash != hash)
             continue;
         int64_t code = table->slots[place].code, start = code ? table->numbers[code - 1] : 0;
-        if (table->numbers[code] - start == length && memcmp(table->bytes + start, bytes, (size_t)length) == 0)
+        if (table->numbers[code] - start == length
+            && (length == 0 || memcmp(table->bytes + start, bytes, (size_t)length) == 0))
             return code;
     }
     if (!insert)
@@ -188,7 +189,7 @@ static int dpfast_group_integers(dpfast_keys *table, const int64_t *keys, const 
     uint64_t hashes[DPFAST_KEY_BLOCK];
     for (ptrdiff_t start = 0; start < n; start += DPFAST_KEY_BLOCK) {
         ptrdiff_t m = n - start < DPFAST_KEY_BLOCK ? n - start : DPFAST_KEY_BLOCK;
-        if (dpfast_keys_reserve(table, DPFAST_KEY_BLOCK))
+        if (insert && dpfast_keys_reserve(table, DPFAST_KEY_BLOCK))
             return -1;
         for (ptrdiff_t i = 0; i < m; i++) {
             hashes[i] = dpfast_integer_hash(table->seed, keys[start + i]);
@@ -270,7 +271,7 @@ static int dpfast_group_spans(dpfast_keys *table, const dpfast_spans *column, pt
     int64_t lengths[DPFAST_KEY_BLOCK];
     for (ptrdiff_t start = 0; start < n; start += DPFAST_KEY_BLOCK) {
         ptrdiff_t m = n - start < DPFAST_KEY_BLOCK ? n - start : DPFAST_KEY_BLOCK;
-        if (dpfast_keys_reserve(table, DPFAST_KEY_BLOCK))
+        if (insert && dpfast_keys_reserve(table, DPFAST_KEY_BLOCK))
             return -1;
         for (ptrdiff_t i = 0; i < m; i++) {
             lengths[i] = dpfast_span(column, start + i, column->scratch + i * column->width, bytes + i);

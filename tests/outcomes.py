@@ -169,6 +169,7 @@ PARAMETERS = {
     "clip": lambda rng: pick(rng, [1e-100, 0.3, 1.0, 1e6, 1e100]),
     "bound": lambda rng: pick(rng, [None, 1e-9, 1.0, 1e9]),
     "contributions": lambda rng: pick(rng, [None, 1, 3, 1000]),
+    "per_key": lambda rng: pick(rng, [None, 1]),
     "matchings": lambda rng: pick(rng, [None, 1, 3, 1000]),
     "standard_error": lambda rng: pick(rng, [True, False]),
     "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),

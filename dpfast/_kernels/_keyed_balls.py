@@ -32,6 +32,15 @@ def share_down(epsilon: float | Fraction, k: int, delta: Fraction) -> Fraction:
         return delta * Fraction(int((inverse * 2**shift).lower().floor().unique_fmpz()), 2**shift)
 
 
+def part_down(k: int, delta: Fraction) -> Fraction:
+    """At most 1 - (1 - delta)**(1 / k), with a relative error below 2**-64."""
+    if k == 1:
+        return delta
+    with working_bits(256):
+        mantissa, exponent = (-((-arb(rational(delta))).log1p() / k).expm1()).lower().man_exp()
+        return int(mantissa) * Fraction(2) ** int(exponent)
+
+
 def truncation_up(epsilon: float | Fraction, delta: Fraction) -> int:
     """The least k, or one more, with e**(-epsilon k) / (1 + 2 sum of e**(-epsilon x) for x = 1..k) <= delta."""
     with working_bits(2600):

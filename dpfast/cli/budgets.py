@@ -48,7 +48,7 @@ def check_budget(ledger: Ledger | None, mechanism: Mechanism) -> None:
 
 
 def budget_report(path: str, ledger: Ledger) -> dict[str, Any]:
-    """What a report says of the ledger that its release was charged to."""
+    """The fields of a report about the ledger that was charged."""
     return {"ledger": path, "remaining": _amounts(ledger.remaining)}
 
 

@@ -28,7 +28,7 @@ Make = Callable[[Any, Any], Mechanism]  # from epsilon and delta
 def check_groups(arguments: argparse.Namespace) -> None:
     """Reject options of groups that do not fit together."""
     if (arguments.group_by is None) != (arguments.keys is None):
-        raise ValueError("--group-by needs --keys, a file of public keys or private, and the other way round")
+        raise ValueError("--group-by and --keys (a file of public keys, or private) must be given together")
     if arguments.group_by and arguments.column is None:
         raise ValueError("--group-by needs --column")
     if arguments.group_by and getattr(arguments, "interval", None) is not None:
@@ -36,7 +36,7 @@ def check_groups(arguments: argparse.Namespace) -> None:
     if arguments.keys == "private" and not hides_n(arguments):
         raise ValueError("--keys private needs --neighbors add-remove, which median, mean, sum and iqr take")
     if arguments.keys == "private" and not arguments.delta:
-        raise ValueError("--keys private needs a positive --delta, as 1e-6")
+        raise ValueError("--keys private needs a positive --delta, such as 1e-6")
 
 
 def release_groups(
@@ -79,7 +79,7 @@ def release_partitions(arguments: argparse.Namespace) -> dict[str, Any]:
     """Release the keys that enough records have, with noisy counts."""
     rng, names = rng_of(arguments), arguments.column
     if (arguments.keys is None) == (not arguments.delta):
-        raise ValueError("give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE")
+        raise ValueError("give either a positive --delta, such as 1e-6, or the possible keys in a file: --keys FILE")
     domain = None if arguments.keys is None else tuple(public_keys(arguments, names))
     mechanism = PartitionSelection(
         arguments.epsilon,

@@ -37,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if sys.stdout is None:
             raise TableError("standard output is closed: nothing is released")
         path = getattr(arguments, "ledger", None)
-        arguments.ledger = open_ledger(path) if path else None
+        arguments.ledger = None if path is None else open_ledger(path)
         report: dict[str, Any] = arguments.run(arguments)
         lines = [report.pop("text")]
         if "reading" in report:

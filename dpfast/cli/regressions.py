@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         else:
             fit = glm(rows, model=arguments.model, bound=arguments.bound, progress=True, **options)
     n = rows.records() if fit.n is None else fit.n
-    lines = str(fit)[1:-1].splitlines()
-    width = max(map(len, [*names, "intercept"]))
-    table = [f"{name:<{width}} {line[9:]}" for name, line in zip(["", *names, "intercept"], lines[1:], strict=True)]
+    _, _, table = str(replace(fit, names=tuple(names)))[1:-1].partition("\n")
     privacy = fit.privacy
     become = "counts as one at both centers" if linear else "has its features at the center; one without a label adds 0"
     return {
@@ -64,7 +63,7 @@ def release_regression(arguments: argparse.Namespace) -> dict[str, Any]:
         "neighbors": privacy.neighbors,
         "reading": f"read as type number; a record with {UNREAD} {become}",
         "private": arguments.seed is None,
-        "text": "\n".join([*table, f"({arguments.model} regression; {n:,} records; {privacy})"]),
+        "text": f"{table}\n({arguments.model} regression; {n:,} records; {privacy})",
     }
 
 

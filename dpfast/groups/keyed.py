@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast.groups.labels import GroupKeys, library_of, name_of
+from dpfast.groups.labels import GroupKeys, kind_of, library_of, name_of
 
 _SHOWN = 10  # keys in a repr
 _RELEASE = "release"  # the name of a column of releases without a name, in tables that need one
@@ -89,14 +90,23 @@ def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
     if library == "pandas":
         return _pandas(keys, columns, name_of(x))
     if library in ("polars", "pyarrow"):
-        taken, default = keys.column_names(), str(name_of(x) or _RELEASE)
-        numbers = _numbers(columns, _RELEASE if default in taken else default)
-        if both := sorted(set(taken) & set(numbers)):
-            raise ValueError(f"{both[0]!r} names both a column of keys and a release: rename one")
-        return (_polars if library == "polars" else _arrow)(keys, numbers)
+        levels = _levels(keys, _polars_level if library == "polars" else _arrow_level)
+        if levels is not None:
+            default = str(name_of(x) or _RELEASE)
+            numbers = _numbers(columns, _RELEASE if default in levels else default)
+            if both := sorted(set(levels) & set(numbers)):
+                raise ValueError(f"{both[0]!r} names both a column of keys and a release: rename one")
+            return (_polars if library == "polars" else _arrow)(levels, numbers)
     if columns[0].name is None:
         return KeyedReleases(keys.listed, columns[0].array)
     return {column.name: KeyedReleases(keys.listed, column.array) for column in columns}
+
+
+def _levels(keys: GroupKeys, level: Callable[[str, list[Any], Any], Any]) -> dict[str, Any] | None:
+    """The columns of keys by name; None if the library cannot hold one of them."""
+    names = keys.column_names()
+    made = dict(zip(names, map(level, names, keys.cells(), keys.columns), strict=True))
+    return None if any(column is None for column in made.values()) else made
 
 
 def _numbers(columns: Sequence[Column], default: Any) -> dict[Any, NDArray[np.float64]]:
@@ -118,44 +128,59 @@ def _pandas(keys: GroupKeys, columns: Sequence[Column], name: Any) -> Any:
 
 
 def _pandas_level(cells: list[Any], column: Any, name: Any) -> Any:
-    """Keys with the dtype of their column of labels, unless that is categorical, of floats or of booleans."""
+    """Keys with the dtype of their column of labels or, if that is not one of keys, by its kind.
+
+    Those of a categorical column have a dtype by themselves, because categories may come from private data.
+    """
     import pandas
 
     dtype = column.dtype if library_of(column) == "pandas" else None
-    if hasattr(dtype, "categories") or getattr(dtype, "kind", "O") in "fb":
+    if hasattr(dtype, "categories"):
         dtype = None
-    try:
-        return pandas.Index(cells, dtype=dtype, name=name)
-    except (TypeError, ValueError, OverflowError):  # public keys of another type
-        return pandas.Index(cells, name=name)
+    elif dtype is None or getattr(dtype, "kind", "O") in "fb":
+        dtype = {"integers": "int64", "unsigned": "uint64", "text": "str"}.get(kind_of(column))
+    for wanted in (dtype, None):
+        with suppress(TypeError, ValueError, OverflowError):  # keys of another type, or surrogates in text
+            return pandas.Index(cells, dtype=wanted, name=name)
+    return pandas.Index(cells, dtype=object, name=name)
 
 
-def _polars(keys: GroupKeys, numbers: dict[str, NDArray[np.float64]]) -> Any:
+def _polars_level(name: str, cells: list[Any], column: Any) -> Any:
     import polars
 
-    def series(name: str, cells: list[Any], column: Any) -> Any:
-        dtype = column.dtype if library_of(column) == "polars" else None
-        if dtype is not None and not (dtype.is_integer() or dtype == polars.Binary):
-            dtype = None if dtype.is_float() or dtype in (polars.Boolean, polars.Null, polars.Object) else polars.String
-        try:
-            return polars.Series(name, cells, dtype=dtype)
-        except (TypeError, OverflowError, polars.exceptions.PolarsError):  # public keys of another type
-            return polars.Series(name, cells)
-
-    made = map(series, keys.column_names(), keys.cells(), keys.columns)
-    return polars.DataFrame([*made, *(polars.Series(name, array) for name, array in numbers.items())])
+    kinds = {"integers": polars.Int64, "unsigned": polars.UInt64, "text": polars.String, "bytes": polars.Binary}
+    dtype: Any = kinds.get(kind_of(column))
+    if library_of(column) == "polars" and column.dtype.is_integer():
+        dtype = column.dtype
+    for wanted in (dtype, None):
+        with suppress(TypeError, ValueError, OverflowError, polars.exceptions.PolarsError):
+            return polars.Series(name, cells, dtype=wanted)
+    return polars.Series(name, cells, dtype=polars.Object)
 
 
-def _arrow(keys: GroupKeys, numbers: dict[str, NDArray[np.float64]]) -> Any:
+def _polars(levels: dict[str, Any], numbers: dict[str, NDArray[np.float64]]) -> Any:
+    import polars
+
+    return polars.DataFrame([*levels.values(), *(polars.Series(name, array) for name, array in numbers.items())])
+
+
+def _arrow_level(name: str, cells: list[Any], column: Any) -> Any:
     import pyarrow
 
-    def array(cells: list[Any], column: Any) -> Any:
-        kind = getattr(column, "type", None)
-        kind = getattr(kind, "value_type", kind)
-        try:
-            return pyarrow.array(cells, kind)
-        except (TypeError, OverflowError, pyarrow.ArrowException):  # public keys of another type
-            return pyarrow.array(cells)
+    kinds = {"integers": "int64", "unsigned": "uint64", "text": "string", "bytes": "binary"}
+    dtype: Any = kinds.get(kind_of(column))
+    if library_of(column) == "pyarrow":
+        own = getattr(column.type, "value_type", column.type)
+        dtype = own if not (pyarrow.types.is_floating(own) or pyarrow.types.is_boolean(own)) else dtype
+    if dtype is None and len(set(map(type, cells))) > 1:  # Arrow would make bytes of text
+        return None
+    for wanted in (dtype, None):
+        with suppress(TypeError, ValueError, OverflowError, pyarrow.ArrowException):
+            return pyarrow.array(cells, wanted)
+    return None
 
-    made = dict(zip(keys.column_names(), map(array, keys.cells(), keys.columns), strict=True))
-    return pyarrow.table({**made, **{name: pyarrow.array(values) for name, values in numbers.items()}})
+
+def _arrow(levels: dict[str, Any], numbers: dict[str, NDArray[np.float64]]) -> Any:
+    import pyarrow
+
+    return pyarrow.table({**levels, **{name: pyarrow.array(values) for name, values in numbers.items()}})

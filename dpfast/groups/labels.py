@@ -46,8 +46,8 @@ class GroupKeys:
         ----------
         labels : list of (name, column)
             See `label_columns`.
-        given : sequence, column, index or table
-            The keys.
+        given : sequence, column, index, table or tuple of ndarrays
+            The keys; columns of them as a table, or as the tuple of a `Partitions`.
 
         Raises
         ------
@@ -61,6 +61,9 @@ class GroupKeys:
         if (table := table_columns(given)) is not None:
             rows = list(zip(*(_cells(column) for _, column in table), strict=True))
             names = [name for name, _ in table]
+        elif isinstance(given, tuple) and given and all(isinstance(column, np.ndarray) for column in given):
+            rows = list(zip(*(column.tolist() for column in given), strict=True))
+            names = [None] * len(given)
         else:
             rows = _cells(given)
             names = [name_of(given)] if index is None else list(index.names)
@@ -104,6 +107,8 @@ def label_columns(labels: Any) -> list[tuple[Any, Any]]:
     """The columns of labels with their names, which may be None."""
     if (table := table_columns(labels)) is not None:
         return table
+    if library_of(labels) == "pandas" and hasattr(labels, "levels"):
+        return [(name, labels.get_level_values(j)) for j, name in enumerate(labels.names)]
     if isinstance(labels, tuple):
         return [(name_of(column), column) for column in labels]
     if isinstance(labels, np.ndarray) and labels.ndim == 2:
@@ -134,6 +139,13 @@ def library_of(x: Any) -> str | None:
     return library if library in ("pandas", "polars", "pyarrow") else None
 
 
+def kind_of(column: Any) -> str:
+    """The kind of the keys of a column of labels, by its type."""
+    empty = _empty(column)
+    read = None if empty is None else keys.column_of(empty, "labels")
+    return read.kind if isinstance(read, keys.Column) else "objects"
+
+
 def name_of(x: Any) -> Any:
     """The name of a column, or None."""
     name = getattr(x, "name", None)
@@ -141,7 +153,7 @@ def name_of(x: Any) -> Any:
 
 
 def _empty(column: Any) -> Any:
-    """A column of the same type without records; None if that cannot be had without reading the records."""
+    """A column of the same type without records; None if making one would require reading the records."""
     if _containers.is_sequence(column):
         return []
     if hasattr(column, "dtype") or library_of(column):
@@ -160,7 +172,10 @@ def _listed(rows: list[Any], width: int) -> list[Any]:
     """Keys as plain objects, or tuples of them."""
     tuples = [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows]
     if any(len(row) != width for row in tuples):
-        raise ValueError(f"a key must have an entry for each column of labels ({width}), as a tuple")
+        raise ValueError(
+            f"a key must have an entry for each column of labels ({width}), as a tuple; several columns are a frame or "
+            f"a tuple of columns"
+        )
     return [tuple(map(_key, row)) if width > 1 else _key(row[0]) for row in tuples]
 
 

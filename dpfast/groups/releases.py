@@ -68,9 +68,9 @@ def by_group(
     Parameters
     ----------
     mechanism : Mechanism, mapping of str to Mechanism, or list of Mechanism
-        The release for each group: floats, or arrays of one shape. Of several, with one kind of neighbours, each one is
-        charged; a list is named by statistics. A mapping may also have pairs (mechanism, column), for the records
-        ``x[column]``.
+        The release for each group: floats, or arrays of one shape. Several mechanisms must have the same neighbours,
+        and each one is charged; those of a list are named by their statistics. A mapping may also have pairs
+        (mechanism, column), for the records ``x[column]``.
     x : array_like of shape (n,), or (n, d) for a mechanism of rows; with columns, a data frame or mapping
         Private data, of the kind that the mechanism requires; never modified. NaN counts as the lower bound unless the
         mechanism's grid says otherwise; for ``missing="half"`` by its position in its group. Also `dpfast.Counted`,
@@ -84,7 +84,8 @@ def by_group(
         that is a whole number is a valid label.
     keys : sequence, or "private", optional
         Public keys of the groups, in the order of the result: a list, a column, an index or a frame, or tuples for
-        several columns of labels, like ``itertools.product(regions, years)``. They must not come from private data, as
+        several columns of labels, like ``itertools.product(regions, years)``. Also released ones, ``partitions.keys``
+        of a `dpfast.Partitions`. They must not come from private data, as
         the categories of a column often do. "private": the keys that `partitions` releases; needs
         ``neighbors="add-remove"``.
     partitions : PartitionSelection, optional
@@ -164,10 +165,10 @@ def by_group(
         records = [job.records(x) for job in jobs]
         n, *others = (len(values.values if isinstance(values, Counted) else values) for values in records)
         if any(other != n for other in others):
-            raise ValueError("the columns of x must have equal lengths")
+            raise ValueError("the columns of x must be equally long")
         if columns is not None and partitions is not None:
             released = partitions(together([column for _, column in columns]), rng=rng, workers=threads)
-            named = GroupKeys.of(columns, rows(released.keys))
+            named = GroupKeys.of(columns, released.keys)
         if named is not None:
             groups = Groups(len(named), _for_each(named.places(), n), sparse=not hides_n)
         elif offsets is not None:
@@ -261,11 +262,6 @@ def selects(keys: Any, partitions: Any, hides_n: bool) -> bool:
     if not (hides_n and partitions.hides_n):
         raise ValueError("keys='private' needs neighbors='add-remove', of the mechanism and of partitions")
     return True
-
-
-def rows(released: Any) -> Any:
-    """Released keys, as tuples for several columns."""
-    return list(zip(*(cells.tolist() for cells in released), strict=True)) if isinstance(released, tuple) else released
 
 
 def _for_each(codes: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -123,9 +123,9 @@ def column_of(x: Any, name: str = "keys") -> Column | Several:
     ----------
     x : array_like of shape (n,), or (n, k), frame, or tuple of k columns
         Integers, booleans, text or bytes: a list, a NumPy array (also masked, of fixed-width text or objects), a column
-        of pandas, polars or Arrow (also dictionary-encoded). Floats are keys where they are whole numbers in the range
-        of int64. In lists and columns of objects integers, text and bytes are different keys, and an integral float is
-        an integer; anything else is missing.
+        of pandas (a MultiIndex has several), polars or Arrow (also dictionary-encoded). Floats are keys where they are
+        whole numbers in the range of int64. In lists and columns of objects integers, text and bytes are different
+        keys, and an integral float is an integer; anything else is missing. Categories of pandas are objects.
 
     Notes
     -----
@@ -161,6 +161,8 @@ def _columns(x: Any, name: str) -> list[Column] | None:
         return [_column(column, name) for column in x.get_columns()]
     if library == "pyarrow" and hasattr(x, "schema"):
         return [_column(column, name) for column in x.columns]
+    if library == "pandas" and hasattr(x, "levels"):
+        return [_column(x.get_level_values(j), name) for j in range(x.nlevels)]
     if library == "pandas" and getattr(x, "ndim", 1) == 2:
         return [_column(x.iloc[:, j], name) for j in range(x.shape[1])]
     return None
@@ -183,6 +185,8 @@ def _column(x: Any, name: str) -> Column:
     if library == "pandas":
         return _from_pandas(x, name)
     if library == "polars" and hasattr(x, "to_arrow"):
+        if str(x.dtype) == "Object":  # Arrow has the addresses of the objects
+            return _from_cells(x.to_list())
         x = x.to_arrow()
     x = _containers.imported(x)
     if _containers.is_arrow(x):
@@ -251,15 +255,16 @@ def _from_pandas(x: Any, name: str) -> Column:
     if isinstance(dtype, np.dtype):
         return _from_numpy(x.to_numpy(), name)
     if hasattr(array, "categories"):
-        if not len(array.categories):  # then their dtype is a guess of pandas
-            return _unknown(len(array))
-        return _coded(np.asarray(array.codes, dtype=np.int64), _column(array.categories, name))
+        categories = _from_cells(array.categories.tolist())  # their dtype may be a guess of pandas from the records
+        return _coded(np.asarray(array.codes, dtype=np.int64), categories)
     if hasattr(dtype, "storage"):  # text
         if dtype.storage == "pyarrow":
             return _from_arrow(array.__arrow_array__(), name)
         return _from_cells(list(array), text_bytes)
     if hasattr(dtype, "pyarrow_dtype"):
         return _from_arrow(array.__arrow_array__(), name)
+    if not hasattr(dtype, "numpy_dtype"):
+        raise _refused(name, f"dtype {dtype.name}")
     missing = _mask(array.isna())
     if dtype.kind in "iub":
         wide = dtype.numpy_dtype
@@ -305,8 +310,10 @@ def _empty(kind: Any) -> Any:
 def _from_arrow_chunk(x: Any, name: str) -> Column:
     kind = str(x.type)
     if hasattr(x, "dictionary"):
-        places = x.indices.cast("int64").fill_null(-1)
-        return _coded(np.asarray(places), _from_arrow(x.dictionary, name))
+        values = x.dictionary
+        while hasattr(values, "dictionary"):
+            values = values.dictionary_decode()
+        return _coded(np.asarray(x.indices.cast("int64").fill_null(-1)), _from_arrow(values, name))
     missing = _mask(x.is_null().to_numpy(zero_copy_only=False)) if x.null_count else None
     if kind == "null":
         return _unknown(len(x))

@@ -16,7 +16,7 @@ from dpfast.keys.columns import OBJECT, Cells, Coded, Column, Fixed, Numbers, Of
 Codes = NDArray[np.int64]
 Keys = NDArray[Any] | tuple[NDArray[Any], ...]
 
-_SEED = int.from_bytes(os.urandom(8), "little")  # so that nobody can choose keys that collide
+_SEED = int.from_bytes(os.urandom(8), "little")  # so that keys that collide cannot be chosen
 _SIGN = np.uint64(2**63)
 INTEGERS = ("integers", "unsigned")
 KINDS = ("", "integers", "unsigned", "text", "bytes", "objects")
@@ -427,11 +427,12 @@ def _of_kind(column: Column, kind: str, name: str) -> Column:
         return Column(kind, OBJECT, (Cells(cells, cell_bytes),))
     types = {"text": str, "bytes": bytes}.get(kind, int)
     if not all(isinstance(cell, types) for cell in cells):
-        raise TypeError(f"the public {name} must be {kind}, like the column")
+        what = kind if kind in ("text", "bytes") else "integers"
+        raise TypeError(f"public keys must be {what}, like the {name} of the records")
     dtype: Any = {"integers": np.int64, "unsigned": np.uint64}.get(kind, object)
     limits = np.iinfo(dtype) if dtype is not object else None
     if limits is not None and not all(limits.min <= cell <= limits.max for cell in cells):
-        raise ValueError(f"the public {name} must be in the range of the column's integers")
+        raise ValueError(f"public keys must be in the range of the integers of the {name}")
     if limits is not None:
         return column_of(np.array(cells, dtype), name)  # type: ignore[return-value]
     return Column(kind, OBJECT, (Cells(cells, lambda cell: (cell_bytes(cell) or b"")[1:]),))

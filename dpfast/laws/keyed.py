@@ -7,6 +7,7 @@ center - J: its noise is X = center - J, and the least released count is center 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
@@ -22,14 +23,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _keyed_balls, _samplers
 from dpfast.laws.law import Law
-from dpfast.laws.rounded import DiscreteLaplace
+from dpfast.laws.rounded import DiscreteLaplace, IntegerNoise
 from dpfast.random import RandomSource, bit_generator, blocks
 
 MOST_STEPS = 2**17  # of a table
 MOST_NOISE = 2**56
 _MOST_BITS = 2**24  # of a table
 MOST_LOSS = 2**11  # epsilon beyond which tables gain nothing for any delta in doubles
-_LIMIT = 2**61
+_MOST_COUNT = 2**62  # released; larger ones become it
 
 
 class KeyNoise(ABC):
@@ -135,10 +136,10 @@ def steps(
 
 def _growth(epsilon: Fraction, delta: Fraction) -> float:
     """About the number of weights in which they rise from delta to a sum of 1 / 2."""
-    ratio = epsilon / (2 * delta)
-    return (
-        math.log1p(float(min(ratio, Fraction(10**300)))) / float(epsilon) if ratio > 1e-12 else float(1 / (2 * delta))
-    )
+    ratio, most = epsilon / (2 * delta), Fraction(10**300)
+    if ratio <= 1e-12:
+        return float(min(1 / (2 * delta), most))
+    return math.log1p(float(min(ratio, most))) / max(float(epsilon), sys.float_info.min)
 
 
 def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
@@ -218,12 +219,14 @@ def _series(rate: float, first: Any, last: Any) -> Any:
 class UnboundedNoise(KeyNoise):
     """Discrete Laplace noise X = center - J, which may release a key without records."""
 
+    noise: IntegerNoise
+
     def __init__(self, scale: Fraction, center: int) -> None:
         self.noise, self.center = DiscreteLaplace(scale), center
 
     def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         self.noise.fill(source, out)
-        np.clip(out, -_LIMIT, _LIMIT, out=out)
+        np.clip(out, -(2**61), _MOST_COUNT + 2**61 - 1, out=out)  # what it changes is not released, or _MOST_COUNT
         np.subtract(self.center, out, out=out)
 
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -233,6 +236,12 @@ class UnboundedNoise(KeyNoise):
         x = self.center + 1 - np.asarray(n, np.float64)
         tail = np.exp(self.noise.log_tail(np.where(x >= 1, x, 1 - x)))
         return np.where(x >= 1, tail, 1 - tail)
+
+
+def _released(counts: NDArray[np.int64], noise: KeyNoise, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The noisy counts of keys that are released."""
+    released: NDArray[np.int64] = np.minimum(counts + (noise.center - drawn), _MOST_COUNT)
+    return released
 
 
 class KeyedCounts(Law):
@@ -277,7 +286,7 @@ class KeyedCounts(Law):
             self.noise.fill(source, block, counts[start : start + block.size])
             start += block.size
         drawn = out.reshape(shape)
-        return np.where(drawn < self.counts, self.counts + (self.noise.center - drawn), 0)
+        return np.where(drawn < self.counts, _released(self.counts, self.noise, drawn), 0)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_containers.integers("k", k))
@@ -348,7 +357,7 @@ class DomainCounts(Law):
         drawn = np.empty(len(self.keys), np.int64)
         self.noise.fill(source, drawn, self.counts)
         seen = drawn < self.counts
-        present = np.stack([self.keys[seen], (self.counts + self.noise.center - drawn)[seen]], axis=1)
+        present = np.stack([self.keys, _released(self.counts, self.noise, drawn)], axis=1)[seen]
         empty = self._empty(source)
         places = np.searchsorted(self.keys, empty[:, 0])
         taken = places < len(self.keys)
@@ -370,7 +379,7 @@ class DomainCounts(Law):
             word = _samplers.next_word(source)
             if _keyed_balls.passes(word, lambda: _samplers.next_word(source), least, scale, gap):
                 _samplers.fill_geometric(source, scale, step)
-                found.append((place, least + min(int(step[0]), _LIMIT)))
+                found.append((place, min(least + int(step[0]), _MOST_COUNT)))
         return np.array(found, np.int64).reshape(-1, 2)
 
     def value(self, k: ArrayLike) -> Any:

@@ -1,4 +1,4 @@
-"""Advice for releases that another library calls for one group of records after the other."""
+"""Advice for releases that another library calls for one group of records after another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OUTER = 64  # calls above the release: those of the other libraries are next to
 
 
 def advice_for_callers() -> str:
-    """What to do instead, for a release called for each group; "" for other callers. It reads the names of callers."""
+    """A hint for a release that is called for each group, else "". It reads the module names of the callers."""
     frame = inspect.currentframe()
     for _ in range(_OUTER):
         if frame is None or frame.f_back is None:
@@ -24,7 +24,7 @@ def advice_for_callers() -> str:
         for module, what in _GROUPING.items():
             if name == module or name.startswith(module + "."):
                 return (
-                    f". It is called for each group by {what}, which is charged for each group: "
+                    f". Here {what} calls it for each group, and each call is charged: "
                     "dpfast.by_group(mechanism, values, labels=..., keys=...) releases all groups for one charge"
                 )
     return ""

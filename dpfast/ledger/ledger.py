@@ -82,10 +82,10 @@ class Ledger:
         (needs ``dp-accounting``). Mostly the tightest, but valid only for the plan: releases must follow its order,
         each with the declared profile. Raises a BudgetError if the plan does not fit.
     per_unit : int, optional
-        The budget is for a unit, such as a person, with at most this many records in the data of each release, as
-        `dpfast.bound_contributions` makes sure. Every release is charged its guarantee for that many records, by
-        `PrivacyProfile.for_units`; that of a release which is already for such units is charged as it is. Needs
-        ``neighbors="add-remove"``, and so does every release.
+        The budget is for a unit, such as a person, with at most this many records in the data of each release: see
+        `dpfast.bound_contributions`. Every release is charged its guarantee for that many records, by
+        `PrivacyProfile.for_units`; a guarantee that is already for such units is charged as it is. The ledger and
+        every release need ``neighbors="add-remove"``.
     path : path-like, optional
         A file that outlives the process: created if it does not exist, otherwise continued, with the same parameters
         (`open` takes them from the file). Several processes may share it; every charge is on disk before the release.

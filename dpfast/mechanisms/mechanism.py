@@ -187,7 +187,7 @@ class Mechanism(Predicted, Carrier, ABC):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
     ) -> Any:
-        """Release from counts by grid code, such as a histogram that an SQL engine made; spends the budget once.
+        """Release from counts by grid code, such as a histogram that an SQL engine made: EACH ONE spends the budget.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Mechanism(Predicted, Carrier, ABC):
         Returns
         -------
         Any
-            As `release`, whose law it has for the records that are counted.
+            Like `release` of the records that are counted, with the same law.
 
         Raises
         ------

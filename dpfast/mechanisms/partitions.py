@@ -27,6 +27,7 @@ from dpfast.laws.keyed import (
     UnboundedNoise,
     steps,
 )
+from dpfast.laws.thresholds import thresholded
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy
@@ -35,6 +36,7 @@ from dpfast.streaming import Counts, KeyReading, Reading
 
 _DENSE = 2**16  # keys of a domain up to which each one draws its noise
 _MOST_KEYS = 2**63
+_LIKELY = 0.9  # the probability of release by which two kinds of noise are compared
 _RISE = Fraction(5, 8)  # of epsilon, for the key with one record more after a replacement; the rest for the other
 
 
@@ -84,6 +86,11 @@ class PartitionSelection(Mechanism):
     contributions : int
         k, the number of records that one unit (a person) may have, with the same key or different ones. The guarantee
         is for units: add-remove only.
+    per_key : int, optional
+        1 promises that all records of a unit have different keys, as `dpfast.bound_contributions` with ``per_unit=k,
+        per_key=1`` makes them; the guarantee holds only then. Fewer records are needed to release a key, about sqrt(k)
+        times those of k = 1 instead of k times. It has no effect with a `domain`. Default: records of a unit may have
+        the same key.
     neighbors : {"add-remove", "replace-one"}
     domain : int or sequence of keys, optional
         The possible keys, public: 0..domain - 1 for a number, at most 2**63, or a list. The guarantee is then pure:
@@ -100,7 +107,8 @@ class PartitionSelection(Mechanism):
     (epsilon, delta) allows for a key of any number of records, up to 2**-60 of delta; the noisy counts cost nothing.
     Under replacement one count falls and another one rises: 5/8 of epsilon bound the rise and 3/8 the fall, which
     releases keys of about a tenth fewer records than equal parts, with a tenth more noise. For k contributions each
-    record has epsilon / k.
+    record has epsilon / k. With ``per_key=1`` the alternative is rounded Gaussian noise, of a scale proportional to
+    sqrt(k), and a threshold; it is used if fewer records then release a key with probability 0.9, from about k = 4 on.
     With a number as domain, the noise is discrete Laplace, and keys without records are released as well: about one on
     average. With a list, all its keys are released.
     Cost: `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
@@ -125,6 +133,7 @@ class PartitionSelection(Mechanism):
     epsilon: float
     delta: float = 0.0
     contributions: int = field(kw_only=True, default=1)
+    per_key: int | None = field(kw_only=True, default=None)
     neighbors: str = field(kw_only=True, default="add-remove")
     domain: int | tuple[Any, ...] | None = field(kw_only=True, default=None)
 
@@ -132,8 +141,9 @@ class PartitionSelection(Mechanism):
         object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _checks.delta_down(self.delta))
         object.__setattr__(self, "contributions", _checks.whole("contributions", self.contributions, least=1))
-        if self.neighbors not in ("add-remove", "replace-one"):
-            raise ValueError(f"neighbors must be 'add-remove' or 'replace-one', not {self.neighbors!r}")
+        _checks.choice("neighbors", self.neighbors, ("replace-one", "add-remove"))
+        if self.per_key is not None and _checks.whole("per_key", self.per_key, least=1) != 1:
+            raise ValueError(f"per_key must be 1 or None, not {self.per_key}")
         if self.contributions > 1 and self.neighbors != "add-remove":
             raise ValueError("contributions above 1 need neighbors='add-remove': a unit is added or removed")
         object.__setattr__(self, "domain", _domain(self.domain))
@@ -154,7 +164,13 @@ class PartitionSelection(Mechanism):
 
     def __repr__(self) -> str:
         among = "" if self.domain is None else f" among {self._size} possible ones"
-        return f"<PartitionSelection of keys{among}: {self.privacy}>"
+        promise = ", different ones within a unit" if self._different else ""
+        return f"<PartitionSelection of keys{among}{promise}: {self.privacy}>"
+
+    @property
+    def _different(self) -> bool:
+        """Whether the guarantee uses the promise of different keys."""
+        return self.per_key is not None and self.contributions > 1 and self.domain is None
 
     @property
     def _size(self) -> int:
@@ -169,6 +185,8 @@ class PartitionSelection(Mechanism):
 
     def _noise(self) -> KeyNoise:
         if self.domain is None:
+            if self._different:
+                return _of_different_keys(self.epsilon, self.delta, self.contributions)
             return _truncated(self.epsilon, self.delta, self.contributions, self.neighbors)
         center = 0
         if isinstance(self.domain, int):
@@ -316,9 +334,35 @@ def _truncated(epsilon: float, delta: float, contributions: int, neighbors: str)
         half = part / 2
         made = steps((whole * _RISE, half), (whole * (1 - _RISE), half))
         return TruncatedNoise(whole / 2, half) if made is None else StepNoise(*made)
-    each = whole / contributions, _keyed_balls.share_down(whole, contributions, part)
-    made = steps(each, each)
-    return TruncatedNoise(*each) if made is None else StepNoise(*made)
+    return _of_one_record(whole / contributions, _keyed_balls.share_down(whole, contributions, part))
+
+
+def _of_one_record(epsilon: Fraction, delta: Fraction) -> KeyNoise:
+    made = steps((epsilon, delta), (epsilon, delta))
+    return TruncatedNoise(epsilon, delta) if made is None else StepNoise(*made)
+
+
+@lru_cache(maxsize=64)
+def _of_different_keys(epsilon: float, delta: float, contributions: int) -> KeyNoise:
+    """The noise of (epsilon, delta) for records of different keys: in equal parts, or Gaussian, see `_needed`."""
+    most = min(epsilon, float(MOST_LOSS))
+    gaussian = thresholded(most, delta, contributions)
+    try:
+        parts = _of_one_record(Fraction(most) / contributions, _keyed_balls.part_down(contributions, Fraction(delta)))
+    except ValueError:
+        if gaussian is None:
+            raise
+        return gaussian
+    return parts if gaussian is None or _needed(parts) <= _needed(gaussian) else gaussian
+
+
+def _needed(noise: KeyNoise) -> int:
+    """The least number of records that releases a key with probability 0.9."""
+    low, high = 0, 2**60
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if noise.below(np.array(middle)) >= _LIKELY else (middle, high)
+    return high
 
 
 def partitions(
@@ -327,6 +371,7 @@ def partitions(
     epsilon: float,
     delta: float = 0.0,
     contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     neighbors: str = "add-remove",
     domain: SupportsIndex | Sequence[Any] | None = None,
     rng: RandomSource = None,
@@ -340,7 +385,7 @@ def partitions(
     keys : array_like of shape (n,) or (n, k), frame, tuple of columns, or Chunks
         The key of each record: integers, text or bytes. `dpfast.keys.column_of` lists the containers. Missing keys are
         left out.
-    epsilon, delta, contributions, neighbors, domain
+    epsilon, delta, contributions, per_key, neighbors, domain
         See `dpfast.PartitionSelection`.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
@@ -371,6 +416,7 @@ def partitions(
         epsilon,
         delta,
         contributions=contributions,  # type: ignore[arg-type]
+        per_key=per_key,  # type: ignore[arg-type]
         neighbors=neighbors,
         domain=domain,  # type: ignore[arg-type]
     )

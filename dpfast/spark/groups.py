@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys
-from dpfast.groups.releases import rows, selects
+from dpfast.groups.releases import selects
 from dpfast.mechanisms import Mechanism, PartitionSelection, Quantiles
 from dpfast.random import RandomSource, bit_generator, streams
 from dpfast.spark import counting, states
@@ -112,7 +112,7 @@ def by_group(
     with spending_together(costs, of=releasing):
         if named is None:
             assert partitions is not None
-            named = GroupKeys.of(made, rows(select(partitions, frame, names, rng).keys))
+            named = GroupKeys.of(made, select(partitions, frame, names, rng).keys)
         array = _draw(mechanism, _located(chosen, names, kinds, named.listed), len(named), rng)
     parts = [f"q={q}" for q in mechanism.qs] if isinstance(mechanism, Quantiles) else _parts(chosen, array)
     records = pandas.Series([], dtype=np.float64, name=columns if isinstance(columns, str) else None)

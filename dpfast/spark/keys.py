@@ -24,6 +24,7 @@ def partitions(
     epsilon: float,
     delta: float = 0.0,
     contributions: SupportsIndex = 1,
+    per_key: SupportsIndex | None = None,
     neighbors: str = "add-remove",
     domain: SupportsIndex | Sequence[Any] | None = None,
     rng: RandomSource = None,
@@ -37,7 +38,7 @@ def partitions(
     columns : str or sequence of str
         The column of the keys, or several, whose values together are a key: text, binary, integers or booleans, which
         are 0 and 1. A row with a null is left out.
-    epsilon, delta, contributions, neighbors, domain
+    epsilon, delta, contributions, per_key, neighbors, domain
         See `dpfast.PartitionSelection`.
     rng
         See `Mechanism.release`.
@@ -71,6 +72,7 @@ def partitions(
         epsilon,
         delta,
         contributions=contributions,  # type: ignore[arg-type]
+        per_key=per_key,  # type: ignore[arg-type]
         neighbors=neighbors,
         domain=domain,  # type: ignore[arg-type]
     )

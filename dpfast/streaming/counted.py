@@ -41,8 +41,11 @@ class Counted(Chunks):
 
     Notes
     -----
-    Privacy: values and counts are private data, like the records. How many distinct values there are may influence run
-    time and memory only. A mechanism for one replaced record takes the total of the counts as public.
+    Privacy: values and counts are private data, like the records. A guarantee for one record holds where a record
+    changes one count by 1. Counts that their source has rounded, such as float32 beyond 2**24, may change by more. Of
+    more than 2**52 records, one that is added may displace another: two changes for "add-remove". How many distinct
+    values there are may influence run time and memory only. A mechanism for one replaced record takes the total of the
+    counts as public.
     Cost: O(m) per pass of the mechanism (`State.passes`). `MEstimator`, `SmoothedHistogram`, `KolmogorovSmirnov` and
     Huber's location keep every record: their memory is O(n). Mechanisms of rows and of blocks take no counts.
 
@@ -109,9 +112,12 @@ class Counted(Chunks):
         if len(ends) < 2 or not (ends[:-1] < ends[1:]).all() or np.isinf(ends).all():
             raise ValueError("edges must be at least two numbers in ascending order, at least one of them finite")
         low, high = ends[:-1], ends[1:]
+        numbers = _containers.counts("counts", counts)
+        if len(numbers) != len(low):
+            raise ValueError("counts must have one entry for each bin, one less than edges")
         middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, low / 2 + high / 2))
         chosen = {"lower": low, "middle": middle, "upper": high}[at]
-        return cls(np.where(np.isinf(chosen), middle, chosen), counts)
+        return cls(np.where(np.isinf(chosen), middle, chosen), numbers)
 
     def resolved(self, grids: tuple[Points, ...]) -> tuple[Array, Integers]:
         """The values and counts after "half" and "drop" of a grid for missing records; NaN stays for a number."""

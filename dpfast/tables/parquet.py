@@ -37,8 +37,17 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _objects(column: Any) -> NDArray[np.object_]:
+    """Integers, or texts as UTF-8 with replaced errors: a file may hold other bytes."""
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     out = np.empty(len(column), object)
-    out[:] = column.to_pylist()
+    if types.is_integer(column.type):
+        out[:] = column.to_pylist()
+    else:
+        cells = column.cast("large_binary").to_pylist()
+        out[:] = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
     return out
 
 

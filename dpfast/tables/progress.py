@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def progress_bar(total: int, unit: str, wanted: bool) -> Iterator[Callable[[int], None]]:
     """Show the progress on a terminal, with a bar by tqdm if it is installed, else as a percentage.
 
-    The function that it gives takes how much has been read in all.
+    Yields a function to call with the total that has been read.
     """
     if not wanted or sys.stderr is None or not sys.stderr.isatty():
         yield lambda done: None

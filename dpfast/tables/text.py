@@ -25,13 +25,15 @@ def text_blocks(
     """The columns of these names, in blocks of rows: str, or None where empty, if `texts` says so, else float64."""
     rows = _Rows(file, delimiter)
     first = rows.first()
-    if first is None:
-        raise TableError("the file is empty")
     if header:
+        if first is None:
+            raise TableError("the file is empty: it has no header")
         rows.drop()
-    else:
-        first = first or [""]
+    elif first == []:
+        first = [""]
     indices = [_index(first, name, header) for name in names]
+    if first is None:
+        return
     wanted, places = np.unique(np.array(indices, np.int64), return_inverse=True)
     # In a file of one column, a blank line is a record with a missing cell: n does not depend on missing cells.
     for found in rows.blocks(wanted, blank=len(first) == 1):
@@ -56,7 +58,7 @@ class _Rows:
             self.start = len(_MARK)
 
     def _fill(self) -> bool:
-        """Read on, behind what is left of the buffer; whether the stream had more."""
+        """Append to what is left of the buffer; return whether the stream had more."""
         left = self.stop - self.start
         larger = np.empty(2 * len(self.bytes), np.uint8) if left == len(self.bytes) else self.bytes
         larger[:left] = self.bytes[self.start : self.stop]
@@ -80,7 +82,7 @@ class _Rows:
             self._fill()
 
     def first(self) -> list[str] | None:
-        """The cells of the first row, which stays to be read; None if there is no row."""
+        """The cells of the first row, which is not consumed; None if there is no row."""
         place = np.empty((1, 1, 2), np.int64)
         count, after = self._find(np.zeros(1, np.int64), True, place)
         if not count:
@@ -146,17 +148,19 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def _index(first: list[str], column: str | None, header: bool) -> int:
+def _index(first: list[str] | None, column: str | None, header: bool) -> int:
+    """The index of a column; without a row and a header, each number is one."""
     if column is None:
-        if len(first) != 1:
+        if first is not None and len(first) != 1:
             raise TableError(f"the file has {len(first)} columns: name one with --column")
         return 0
-    if header:
+    if first is not None and header:
         if column not in first:
             raise TableError(f"no column {column!r} in the header")
         if first.count(column) > 1:
             raise TableError(f"several columns in the header are named {column!r}: rename all but one")
         return first.index(column)
-    if not column.isdecimal() or not 1 <= int(column) <= len(first):
-        raise TableError(f"without a header the column is a number from 1 to {len(first)}, not {column!r}")
+    if not column.isdecimal() or int(column) < 1 or (first is not None and int(column) > len(first)):
+        last = "" if first is None else f" to {len(first)}"
+        raise TableError(f"without a header the column is a number from 1{last}, not {column!r}")
     return int(column) - 1

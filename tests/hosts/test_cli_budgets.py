@@ -117,6 +117,13 @@ def test_files_that_are_not_ledgers(capsys, file, tmp_path):
     assert run(capsys, "ledger", tmp_path / "new", "--epsilon", 1, "--rho", 1)[0] == 2
 
 
+def test_an_empty_name_of_a_ledger_is_refused(capsys, file):
+    """As of a shell variable that is not set: the release would not be charged."""
+    code, out, err = run(capsys, "median", file, "--epsilon", "1", "--ledger", "")
+    assert (code, out) == (2, "")
+    assert err == "dpfast: error: Is a directory: .\n"
+
+
 def test_budgets_of_other_units(capsys, file, tmp_path):
     for name, options in (
         ("rho", ["--rho", 0.5]),

@@ -1,4 +1,4 @@
-"""The commands in docs/guides/command-line.md run as they stand, in their order."""
+"""The commands in docs/guides/command-line.md run as they stand."""
 
 import re
 import shlex
@@ -11,7 +11,9 @@ from dpfast.cli import main
 from dpfast.cli.commands import make_parser
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "command-line.md").read_text()
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
+BLOCKS = [block.splitlines() for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)]
+[BUDGET] = [block for block in BLOCKS if block[0].startswith("dpfast ledger")]
+COMMANDS = [line for block in BLOCKS if block is not BUDGET for line in block]
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +33,18 @@ def test_commands_run(command, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     program, *arguments = shlex.split(command)
     assert program == "dpfast"
-    if arguments[0] == "ledger" and len(arguments) == 2:
-        assert len(Path(arguments[1]).read_text().splitlines()) == 3  # the budget, and both charges
     assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert out
     assert not err or "--explain" in arguments or arguments[0] == "demo"
+
+
+def test_the_commands_of_a_budget_run_in_their_order(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    for command in BUDGET:
+        assert main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out.endswith("left: epsilon = 0\n")
+    assert len(Path("pay.ledger").read_text().splitlines()) == 3  # the budget, and both charges
 
 
 def test_every_command_and_exit_code_is_in_the_guide():

@@ -192,8 +192,8 @@ def test_the_type_of_the_outcome_does_not_depend_on_cells(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--group-by", "city"], "--group-by needs --keys"),
-        (["--keys", "KEYS"], "--group-by needs --keys"),
+        (["--group-by", "city"], "--group-by and --keys"),
+        (["--keys", "KEYS"], "--group-by and --keys"),
         (["--group-by", "city", "--keys", "private"], "--keys private needs --neighbors add-remove"),
         (["--group-by", "city", "--keys", "nowhere.csv"], "cannot read nowhere.csv: No such file or directory"),
         (["--group-by", "town", "--keys", "KEYS"], "no column 'town' in the header"),
@@ -211,7 +211,7 @@ def test_errors(capsys, data, options, message):
 def test_partitions_need_a_delta_or_keys(capsys):
     code, _, err = run(capsys, "partitions", "nowhere.csv", "--column", "city", "--epsilon", 1)
     assert code == 2
-    assert "give either a positive --delta, as 1e-6, or the possible keys in a file: --keys FILE" in err
+    assert "give either a positive --delta, such as 1e-6, or the possible keys in a file: --keys FILE" in err
 
 
 @pytest.mark.parametrize("text", ["", "\n", "Rome\nRome\n"])

@@ -166,7 +166,7 @@ class TestDescents:
             with pytest.raises(dpf.BudgetError):
                 dpf.dask.release(self.descent(), chunks)
             for descent, wrong in ((self.descent(), {"size": 2}), (started, {})):
-                with pytest.raises(ValueError, match="all its releases once"):
+                with pytest.raises(ValueError, match="all its releases at once"):
                     dpf.dask.release(descent, chunks, **wrong)
         assert ledger.charges == ()
 

@@ -271,6 +271,59 @@ class TestNeighbours:
         assert found[0] != found[1]
 
 
+class TestReleasedKeys:
+    """With private keys the result is made of any keys, and its types do not depend on those that are released."""
+
+    SELECTION = dpf.PartitionSelection(50.0, 0.4)
+    CELLS = (["a", 1], ["a", b"a"], ["a", "\ud800"], [2**70, -(2**70)], ["a", "a"], [None, None])
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @pytest.mark.parametrize("cells", CELLS, ids=ascii)
+    def test_any_objects(self, library, cells):
+        made = pytest.importorskip(library)
+        x = made.array(np.zeros(200)) if library == "pyarrow" else made.Series(np.zeros(200))
+        for labels in (100 * cells, (100 * cells, np.zeros(200, int))):
+            found = by_group(PRIVATE, x, labels=labels, keys="private", partitions=self.SELECTION, rng=PCG64(1))
+            assert len(found) == len({cell for cell in cells if cell is not None})
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            np.array(["a", "b"]),
+            np.array([3, 4]),
+            np.array([3, 2**64 - 1], np.uint64),
+            np.array([True, False]),
+            np.array([1.0, np.nan]),
+        ],
+        ids=lambda labels: str(labels.dtype),
+    )
+    def test_dtypes(self, library, labels):
+        made = pytest.importorskip(library)
+        wrap = made.array if library == "pyarrow" else made.Series
+        for column in (np.tile(labels, 100), wrap(np.tile(labels, 100))):
+            found = [
+                kind(
+                    lambda n=n, column=column: by_group(
+                        PRIVATE,
+                        wrap(np.zeros(n)),
+                        labels=column[:n],
+                        keys="private",
+                        partitions=self.SELECTION,
+                        rng=PCG64(1),
+                    )
+                )
+                for n in (0, 200)
+            ]
+            assert found[0][:2] == found[1][:2]
+
+    def test_levels_of_an_index(self):
+        pandas = pytest.importorskip("pandas")
+        labels = pandas.MultiIndex.from_product([["x", "y"], [1, 2]], names=["letter", "number"]).repeat(100)
+        found = by_group(PRIVATE, np.zeros(400), labels=labels, keys="private", partitions=self.SELECTION)
+        assert (found.index.tolist(), found.index.names) == (labels.unique().tolist(), ["letter", "number"])
+
+
 class TestOtherContainers:
     def test_arrays_by_protocol(self):
         pyarrow = pytest.importorskip("pyarrow")
@@ -293,7 +346,7 @@ class TestOtherContainers:
 class TestGroupbysOfOthers:
     """A mechanism in a groupby is charged for each group; the refusal names by_group."""
 
-    HINT = r"does not fit: epsilon = 0\.\d+ is left\. It is called for each group by a group_?by of {}, .*by_group"
+    HINT = r"does not fit: epsilon = 0\.\d+ is left\. Here a group_?by of {} calls it for each group, .*by_group"
 
     @pytest.mark.parametrize("way", ["agg", "apply", "transform"])
     def test_pandas(self, way):

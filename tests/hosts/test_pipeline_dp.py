@@ -87,6 +87,10 @@ class TestReleases:
         released = aggregate(rows, [dpf_pipeline.sum(grid=GRID), dpf_pipeline.count()], **ALL, places="a")
         assert released == {"a": (100.0, 5.0)}
 
+    def test_a_count_does_not_read_values(self):
+        rows = [(0, "a", (1, 2)), (0, "a", (3,)), (1, "a", {}), (2, "a", "text"), (3, "a", [[]])]
+        assert aggregate(rows, [dpf_pipeline.count()], **ALL, places="a") == {"a": (5.0,)}
+
     def test_any_mechanism(self):
         make = partial(dpf.InverseSensitivity, Median(), grid=GRID, neighbors="add-remove", radius=1.0)
         combiner = dpf_pipeline.MechanismCombiner(make, name="median", weight=3)
@@ -129,6 +133,15 @@ class TestGuarantee:
             made = combiner.mechanism.privacy
             assert share * (1 - 1e-15) <= made.for_units(k).epsilon <= share
             assert made.neighbors == "add-remove"
+
+    def test_a_combiner_serves_one_aggregation(self):
+        """Otherwise the second one's bounds would decide the noise of the first."""
+        combiner = dpf_pipeline.count()
+        aggregate(ROWS, [combiner], **ALL)
+        before = combiner.mechanism
+        with pytest.raises(ValueError, match="serves one aggregation"):
+            aggregate(ROWS, [combiner], max_contributions=1)
+        assert combiner.mechanism == before
 
     def test_of_the_releases_of_all_partitions(self):
         """A privacy id with as many records as the bounds allow: the losses of its partitions add up to epsilon."""

@@ -313,6 +313,7 @@ def test_partitions_are_those_in_memory(classic):
         ("raw", raw, {"delta": 1e-3}),
         ("number", numbers.astype(np.int32), {"delta": 1e-3, "neighbors": "replace-one"}),
         (["word", "flag"], (words, flags.astype(np.int32)), {"delta": 1e-2, "contributions": 2}),
+        ("word", words, {"delta": 1e-3, "contributions": 9, "per_key": 1}),
         ("number", numbers.astype(np.int32), {"domain": 1000}),
         ("word", words, {"domain": ["x", "absent", "z"]}),
     ):

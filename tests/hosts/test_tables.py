@@ -196,6 +196,26 @@ def test_a_folder(tmp_path):
         read_column(str(tmp_path), "pay")
 
 
+def test_an_empty_file_without_a_header_has_no_records(tmp_path):
+    """As a file whose only record was removed."""
+    path = write(tmp_path, "")
+    for column in (None, "1", "7"):
+        assert read_column(path, column, header=False).shape == (0,)
+    for column in ("0", "pay"):
+        with pytest.raises(TableError, match=f"a number from 1, not '{column}'"):
+            read_column(path, column, header=False)
+
+
+@pytest.mark.parametrize("encode", [lambda cells: cells, lambda cells: cells.dictionary_encode()])
+def test_texts_of_parquet_that_are_not_utf8(tmp_path, encode):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    ends = arrow.py_buffer(np.array([0, 1, 2, 3, 3], np.int32).tobytes())
+    cells = arrow.Array.from_buffers(arrow.string(), 4, [None, ends, arrow.py_buffer(b"a\xffb")])
+    parquet.write_table(arrow.table({"name": encode(cells)}), tmp_path / "x.parquet")
+    [(found,)] = blocks(str(tmp_path / "x.parquet"), [Column("name", text=True)], True, ",", False)
+    assert found.tolist() == ["a", "\ufffd", "b", ""]
+
+
 def test_several_columns_need_a_name(tmp_path):
     with pytest.raises(TableError, match="2 columns: name one with --column"):
         read_column(write(tmp_path, "a,b\n1,2\n"), None)

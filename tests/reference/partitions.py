@@ -1,7 +1,7 @@
 """Partition selection by its definition, in rational numbers."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import mpmath
 
@@ -50,3 +50,23 @@ def together(laws):
 def excess(one, other, ratio):
     """The least delta for `ratio` = e^epsilon, in this direction."""
     return sum((max(chance - ratio * other.get(value, 0), 0) for value, chance in one.items()), Fraction())
+
+
+def gaussian_law(scale, threshold, n, top):
+    """Probabilities that a key with n records is not released, or with threshold, ..., top - 1, or >= top records.
+
+    Rounded Gaussian noise; a key without records is not released.
+    """
+    edges = [mpmath.ncdf((mpmath.mpf(t) - n - 0.5) / scale) for t in range(threshold, top + 1)]
+    cells = [edges[0], *(b - a for a, b in pairwise(edges)), 1 - edges[-1]]
+    return [float(cell) for cell in (cells if n else [1, *[0] * (len(cells) - 1)])]
+
+
+def gaussian_delta(epsilon, mu, hidden=1):
+    """The least delta, in both directions, of a Gaussian and of keys that stay unseen with probability `hidden`."""
+
+    def plain(x):
+        return mpmath.ncdf(mu / 2 - x / mu) - mpmath.exp(x) * mpmath.ncdf(-mu / 2 - x / mu) if mu else mpmath.mpf(0)
+
+    s = -mpmath.log(hidden)
+    return max(1 - hidden + hidden * plain(epsilon + s), plain(epsilon - s))

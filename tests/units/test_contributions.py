@@ -6,6 +6,9 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,6 +159,8 @@ def law_of_the_first_records(units, keys, per_unit, per_key):
 
 
 class TestOneUnit:
+    """T27: the kept records of neighbours differ in at most k records of one unit."""
+
     @LAWS
     @LIMITS
     def test_changes_its_own_kept_records_only(self, law, per_unit, per_key):
@@ -402,3 +407,33 @@ class TestStream:
 def test_bad_arguments(given, options, error, message):
     with pytest.raises(error, match=f"^{message}"):
         dpf.bound_contributions(*given, **options)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [1, 2, 3],
+        (1, 2, 3),
+        np.ma.array([1, 2, 3], mask=[0, 1, 0]),
+        np.rec.array([(1,), (2,), (3,)], dtype=[("a", int)]),
+        pd.Series([1, 2, 3]),
+        pd.Index([1, 2, 3]),
+        pd.Categorical(["a", "b", "a"]),
+        pd.array([1, None, 2], dtype="Int64"),
+        pl.Series([1, 2, 3]),
+        pa.array([1, 2, 3]),
+        pa.chunked_array([[1], [2, 3]]),
+        pa.record_batch({"a": [1, 2, 3]}),
+        pa.table({"a": [1, 2, 3]}),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_the_type_does_not_depend_on_where_the_kept_records_are(x):
+    found = []
+    for second in ([None, None, None], [1, 2, 2], [3, 4, 5]):
+        bounded = dpf.BoundedContributions(per_unit=1, rng=PCG64(1))
+        bounded.update([1, 2, 1], x)
+        bounded.update(second, x)
+        found.append(bounded.kept())
+    assert len({(type(kept), str(getattr(kept, "dtype", ""))) for kept in found}) == 1
+    assert len(found[2]) == 5

@@ -283,6 +283,11 @@ class TestBins:
         with pytest.raises(ValueError, match="at must be one of"):
             dpf.Counted.of_bins(edges, [1] * (len(edges) - 1), at="mean")
 
+    @pytest.mark.parametrize("counts", [[1], [1, 2, 3]])
+    def test_one_count_for_each_bin(self, counts):
+        with pytest.raises(ValueError, match="counts must have one entry for each bin"):
+            dpf.Counted.of_bins([0, 1, 2], counts)
+
     def test_the_median_is_within_half_a_bin(self):
         x = np.random.default_rng(0).normal(50, 9, 20_000)
         counts, edges = np.histogram(x, np.linspace(0, 100, 41))

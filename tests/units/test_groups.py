@@ -297,7 +297,7 @@ class TestPrivateLabels:
 
     @pytest.mark.parametrize("labels", [np.array(list("001101")), np.array([0, 1, 0, 1, 0, None]), "001101", b"001101"])
     def test_a_dtype_without_numbers_is_an_error_for_all_values(self, labels):
-        with pytest.raises(TypeError, match="labels must hold numbers, not dtype"):
+        with pytest.raises(TypeError, match="labels without keys must hold numbers, not dtype"):
             by_group(median(neighbors="add-remove"), self.X, labels=labels, num_groups=2)
 
     def test_messages_do_not_tell_how_many_records_there_are(self):
@@ -331,7 +331,7 @@ class TestPublicLabels:
 
     @pytest.mark.parametrize("labels", [[0.0, 1.0], [0, None], [0, "1"], np.array([0.0, 1.0]), np.array([0, None])])
     def test_labels_without_a_declared_integer_type_are_an_error(self, labels):
-        with pytest.raises(TypeError, match="labels must be integers, not dtype"):
+        with pytest.raises(TypeError, match="labels without keys must be integers, not dtype"):
             by_group(median(), [1.0, 2.0], labels=labels)
 
 
@@ -342,7 +342,7 @@ class TestArguments:
             ({}, TypeError, "either labels= or offsets="),
             ({"labels": [0, 1, 1], "offsets": [0, 3]}, TypeError, "either labels= or offsets="),
             ({"labels": [0, 1]}, ValueError, "one entry for each record of x"),
-            ({"labels": [0.0, 1.0, 1.0]}, TypeError, "labels must be integers"),
+            ({"labels": [0.0, 1.0, 1.0]}, TypeError, "labels without keys must be integers"),
             ({"labels": [[0], [1], [2]]}, ValueError, "one entry for each"),
             ({"labels": [0, 1, 1], "num_groups": -1}, ValueError, "num_groups must be at least 0"),
             ({"offsets": [0, 2]}, ValueError, "rise from 0 to the number of records of x"),

@@ -174,7 +174,7 @@ KEYS = st.lists(st.sampled_from([*NAMES, *NONE, "", 0, 1, 5, b"east"]), unique=T
 
 
 class TestNeighbours:
-    """Neighbouring data have the same type of outcome, keys, order, dtype and absent groups, and close laws."""
+    """T26: neighbours have the same type of outcome, keys, order, dtype and absent groups, and close laws."""
 
     @settings(max_examples=150, deadline=None)
     @given(
@@ -246,7 +246,7 @@ class TestSeveralMechanisms:
         for (name, column), mechanism in zip(data.items(), (MEDIAN, MEAN), strict=True):
             expected = by_group(mechanism, column, labels=labels, keys=NAMES, rng=source)
             np.testing.assert_array_equal(values_of(found[name]), values_of(expected))
-        with pytest.raises(ValueError, match="equal lengths"):
+        with pytest.raises(ValueError, match="equally long"):
             by_group({"a": (MEDIAN, "a"), "b": (MEAN, "b")}, {"a": x, "b": x[1:]}, labels=labels, keys=NAMES)
 
     def test_codes_without_keys(self):
@@ -314,6 +314,11 @@ class TestPrivateKeys:
         years = np.where(np.arange(len(x)) % 2, 2001, 2002)
         found = by_group(PRIVATE, x, labels=(cells, years), keys="private", partitions=SELECTION, rng=PCG64(3))
         assert list(found) == list(itertools.product(sorted(NAMES[:3]), [2001, 2002]))
+        source = Generator(PCG64(3))
+        keys = SELECTION((cells, years), rng=source).keys
+        np.testing.assert_array_equal(
+            found.array, by_group(PRIVATE, x, labels=(cells, years), keys=keys, rng=source).array
+        )
         found = by_group(PRIVATE, x, labels=years, keys="private", partitions=SELECTION, rng=PCG64(3))
         assert list(found) == [2001, 2002]
         listed = dpf.PartitionSelection(0.5, domain=("south", "east"))

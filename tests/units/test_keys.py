@@ -70,6 +70,18 @@ def test_categories_without_records():
     assert counts.sorted().keys().tolist() == ["a", "b"]
 
 
+@pytest.mark.parametrize("cell", ["a", 5, 2.5, b"a", pd.Timestamp("2020"), pd.Interval(0, 1), (1, 2)], ids=repr)
+def test_categories_that_pandas_guesses_from_records(cell):
+    """Neither the dtype of the keys nor which public keys are accepted depends on the categories."""
+    for cells in ([None], [cell]):
+        column = pd.Series(pd.Categorical(cells))
+        counts = keys.KeyCounts()
+        counts.add(column)
+        assert counts.sorted().keys().dtype == object
+        for public in (["z"], [7], [b"z"]):
+            assert keys.lookup(column, public).tolist() == [-1]
+
+
 def test_fixed_width():
     text = np.array([key or "" for key in TEXT[:6]])
     codes, table = keys.read(text[::2])
@@ -235,6 +247,35 @@ def test_several_columns():
     assert [part.tolist() for part in table.keys] == [["x", "y", "x", "q"], [1, 2, 2, 9]]
 
 
+def test_the_levels_of_an_index():
+    codes, table = keys.read(pd.MultiIndex.from_tuples([("x", 1), ("y", 2), ("x", 1)]))
+    assert codes.tolist() == [0, 1, 0]
+    assert [part.tolist() for part in table.keys] == [["x", "y"], [1, 2]]
+
+
+def test_objects_of_polars():
+    """Equal texts at different addresses are one key."""
+    column = pl.Series(["ab", "".join(["a", "b"]), 1, None, "1"], dtype=pl.Object)
+    codes, table = keys.read(column)
+    assert (codes.tolist(), table.keys.tolist()) == ([0, 0, 1, -1, 2], ["ab", 1, "1"])
+
+
+@pytest.mark.parametrize("cells", [[5, 7], ["x", "y"]])
+def test_dictionaries_of_dictionaries(cells):
+    inner = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(cells))
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), inner)
+    counts = keys.KeyCounts()
+    counts.add(column)
+    assert (counts.sorted().keys().tolist(), counts.sorted().counts.tolist()) == (cells, [2, 1])
+
+
+def test_empty_bytes_without_a_buffer():
+    spans = _keys.Spans(0)
+    codes = np.empty(2, np.int64)
+    spans.group_offsets(np.zeros(3, np.int32), np.zeros(0, np.uint8), None, codes, True, False)
+    assert codes.tolist() == [0, 0]
+
+
 def test_columns_of_several_kinds():
     table = keys.Table()
     assert table.add(np.array([1, 2])).tolist() == [0, 1]
@@ -306,6 +347,7 @@ class TestLookup:
         (np.array(["2020"], "datetime64[Y]"), TypeError, "integers, text or bytes, not datetime64"),
         (np.array([1j]), TypeError, "not complex128"),
         (pa.array([1.5]).cast(pa.decimal128(5, 2)), TypeError, "not Arrow's decimal"),
+        (pd.Series(pd.arrays.SparseArray([1, 2, 0])), TypeError, "not dtype Sparse"),
         ("text", TypeError, "a column of keys, not str"),
         ({"a"}, TypeError, "a column of keys, not set"),
         (np.zeros((2, 2, 2)), ValueError, "one or two dimensions"),

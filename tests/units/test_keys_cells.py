@@ -95,7 +95,7 @@ def test_public_keys_are_found_like_those_of_a_lookup(width):
     ("column", "wrong"), [(np.array(["a"]), [1]), (np.array([1]), ["a"]), (np.array([b"a"]), ["a"])]
 )
 def test_public_keys_of_another_kind(column, wrong):
-    with pytest.raises(TypeError, match="like the column"):
+    with pytest.raises(TypeError, match=r"public keys must be [a-z]*, like the keys of the records"):
         keys.lookup(column, wrong)
 
 

@@ -11,7 +11,7 @@ from numpy.random import PCG64, Generator
 from scipy import stats
 
 import dpfast as dpf
-from dpfast.laws.keyed import DomainCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
+from dpfast.laws.keyed import DomainCounts, KeyedCounts, StepNoise, TruncatedNoise, UnboundedNoise, loss, steps
 from dpfast.streaming import State
 from tests.reference.partitions import excess, law, optimal, ratio_down, ratio_up, together
 from tests.scripted import ScriptedBits
@@ -142,6 +142,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_small_multisets_of_two_keys(case):
+    """T26: the released keys and counts of neighbours are within epsilon and delta of each other."""
     options, k, replaced = CASES[case]
     mechanism = dpf.PartitionSelection(1.5, 0.05, **options)
     noise = mechanism._noise()
@@ -285,6 +286,21 @@ def test_the_release_depends_on_the_multiset_only(options):
     assert equal(first, State.from_bytes(merged.to_bytes(), mechanism).release(rng=PCG64(3)))
 
 
+def test_wide_noise_is_not_cut_off():
+    """Counts are limited, not the noise: a threshold above 2**61 is reached, and no count is the last of its key."""
+    mechanism = dpf.PartitionSelection(2.0**-56, domain=2**63)
+    center = mechanism.threshold - 1
+    assert center > 2**61
+    law = DomainCounts(np.array([5]), np.array([1]), last=2**63 - 1, noise=mechanism._noise(), decode=list)
+    drawn = np.empty(2, np.int64)
+    law.noise.noise.fill = lambda source, out: out.__setitem__(slice(None), [2**63 - 1, -(2**63) + 1])
+    law.noise.fill(PCG64(1), drawn, np.array([1, 1]))
+    assert (drawn < 1).tolist() == [True, False]
+    law = KeyedCounts(np.array([1, 10, 1]), noise=law.noise, decode=list)
+    law.noise.noise.fill = lambda source, out: out.__setitem__(slice(None), [2**62 - 1, 2**62 - 1, 2**62])
+    assert law.sample(rng=PCG64(1)).tolist() == [2**62] * 3
+
+
 def test_frames():
     frame = pd.DataFrame({"city": np.repeat(["Rome", "Oslo"], 40), "year": np.tile([2, 1], 40)})
     mechanism = dpf.PartitionSelection(5.0, 1e-3)
@@ -346,7 +362,7 @@ def test_guarantees():
         ({"delta": 0.1, "domain": 5}, "delta must be 0 with domain"),
         ({"delta": 0.1, "contributions": 0}, "contributions must be at least 1"),
         ({"delta": 0.1, "contributions": 2, "neighbors": "replace-one"}, "contributions above 1 need"),
-        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be 'add-remove' or 'replace-one'"),
+        ({"delta": 0.1, "neighbors": "local"}, "neighbors must be one of 'replace-one', 'add-remove'"),
         ({"domain": 0}, "domain must be at least 1"),
         ({"domain": 2**63 + 1}, "domain must be at most"),
         ({"domain": []}, "at least one key"),

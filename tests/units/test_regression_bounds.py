@@ -159,7 +159,7 @@ def test_a_start_is_in_the_units_of_the_data():
     fresh = dpf.glm(X, y > 0, steps=1, **options)
     distances = [np.abs((fit.coefficients - first.coefficients) * HALF).max() for fit in (again, fresh)]
     assert distances[0] < 0.1 < 0.5 < distances[1]
-    with pytest.raises(TypeError, match=r"start must be a dpfast.regression.Fit of coefficients of shape \(3,\)"):
+    with pytest.raises(TypeError, match=r"start must be a dpfast\.regression\.Fit of 3 columns"):
         dpf.glm(X, y > 0, start=linear_regression(X[:, :2], y, radius=3.0, label_bound=1.0, epsilon=1.0), **options)
 
 

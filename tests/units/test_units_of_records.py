@@ -1,4 +1,4 @@
-"""Guarantees for units of several records: `Privacy.for_units`, `PrivacyProfile.for_units`, `Ledger(per_unit=)`."""
+"""T27, guarantees for units of several records: `Privacy.for_units`, that of profiles, `Ledger(per_unit=)`."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ class TestPrivacy:
             with pytest.raises(ValueError, match=advice):
                 make(2)
         with pytest.raises(
-            ValueError, match="per_unit must be at most 2 for this guarantee, which is for units, not 3"
+            ValueError, match="per_unit must be at most 2, the records of a unit in this guarantee, not 3"
         ):
             Privacy(1.0, neighbors=ADD, per_unit=2).for_units(3)
         with pytest.raises(ValueError, match="records must be 1 for a guarantee of units, not 2"):
