@@ -41,6 +41,7 @@ RECORDS[::9] = np.nan
 LABELS = np.random.default_rng(1).choice(["a", "b", "c"], 500).tolist()
 LABELS[::7] = [None] * len(LABELS[::7])
 NUMBERS = np.random.default_rng(2).integers(0, 3, 500)
+COLUMNS = {"a": RECORDS, "b": RECORDS[::-1], "label": LABELS, "number": NUMBERS}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,8 @@ def classic():
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         settings = {
             "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "3",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compile quickly: the queries are short
             "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.port": str(port),
@@ -66,24 +68,22 @@ def classic():
         started.stop()
 
 
-@pytest.fixture(scope="module", params=["classic", "connect"])
-def session(request, classic):
-    if request.param == "classic":
-        yield classic
-        return
+@pytest.fixture
+def remote(classic):
+    """A session of Spark Connect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        remote = connect.SparkSession.builder.remote(f"sc://localhost:{classic.connect_port}").create()
-        yield remote
-        remote.stop()
+        started = connect.SparkSession.builder.remote(f"sc://localhost:{classic.connect_port}").create()
+        yield started
+        started.stop()
 
 
 @pytest.fixture(scope="module")
-def frame(session):
-    return framed(session, a=RECORDS, b=RECORDS[::-1], label=pa.array(LABELS), number=NUMBERS)
+def frame(classic):
+    return framed(classic, **COLUMNS)
 
 
-def framed(session, partitions=3, **columns):
+def framed(session, partitions=2, **columns):
     return session.createDataFrame(pa.table(columns)).repartition(partitions)
 
 
@@ -150,6 +150,21 @@ def test_sums_of_large_codes_are_exact(classic):
     assert counting.summary(mechanism, Chosen.of(framed(classic, a=values), "a")) == (307, total, squares)
 
 
+def test_releases_of_spark_connect(remote):
+    """By sums, counts, refined counts and states; by group, counted and by states; of keys."""
+    frame = framed(remote, **COLUMNS)
+    for mechanism in (MECHANISMS[0][0], MECHANISMS[5][0], MECHANISMS[6][0], MECHANISMS[11][0]):
+        assert dpfast.spark.release(mechanism, frame, "a", rng=PCG(1)) == mechanism(RECORDS, rng=PCG(1))
+    for mechanism in (MECHANISMS[0][0], MECHANISMS[3][0]):
+        released = dpfast.spark.by_group(mechanism, frame, "a", labels="number", keys=[2, 0, 9], rng=PCG(1))
+        expected = dpf.by_group(mechanism, RECORDS, labels=NUMBERS, keys=[2, 0, 9], rng=PCG(1))
+        np.testing.assert_array_equal(released, [expected[key] for key in (2, 0, 9)])
+    options = {"epsilon": 1.0, "delta": 1e-3, "rng": PCG(1)}
+    released = dpfast.spark.partitions(frame, "number", **options)
+    assert released.keys.tolist() == [0, 1, 2]
+    assert np.array_equal(released.counts, dpf.partitions(NUMBERS, **options | {"rng": PCG(1)}).counts)
+
+
 def test_rows_and_labels(frame):
     X = np.stack([RECORDS[::-1], RECORDS], axis=1)
     boxes = dpf.NestedBoxes(grid=GRID, epsilon=2.0)
@@ -161,11 +176,11 @@ def test_rows_and_labels(frame):
         assert np.array_equal(dpfast.spark.release(moments, frame, **given, rng=PCG(1)), expected)
 
 
-def test_a_logistic_regression(session):
+def test_a_logistic_regression(classic):
     rng = np.random.default_rng(7)
     X = rng.uniform(-1, 1, (2000, 2))
     y = (rng.random(2000) < 1 / (1 + np.exp(-X @ [3.0, -1.0]))).astype(float)
-    frame = framed(session, u=X[:, 0], v=X[:, 1], y=y).persist()
+    frame = framed(classic, u=X[:, 0], v=X[:, 1], y=y).persist()
     options = {"n": 2000, "d": 2, "domain": dpf.domains.Ball(1.5), "privacy": dpf.Privacy(2.0, 1e-6), "steps": 3}
     here, there = Descent("logistic", **options), Descent("logistic", **options)
     while there.mechanism is not None:
@@ -286,13 +301,13 @@ COUNTS = {"x": 300, "y": 200, "rare": 3, "z": 40}
 WORDS = [word for word, count in COUNTS.items() for _ in range(count)]
 
 
-def test_partitions_are_those_in_memory(session):
+def test_partitions_are_those_in_memory(classic):
     """Of text, integers and binary in one column or two, with nulls, over domains, and of no keys at all."""
     rng = np.random.default_rng(8)
     words = [None if rng.random() < 0.1 else word for word in rng.permutation(WORDS)]
     numbers, flags = rng.integers(-3, 3, len(words)), rng.random(len(words)) < 0.5
     raw = [str(word).encode() for word in words]
-    frame = framed(session, word=pa.array(words), number=pa.array(numbers, pa.int32()), flag=flags, raw=raw)
+    frame = framed(classic, word=pa.array(words), number=pa.array(numbers, pa.int32()), flag=flags, raw=raw)
     for columns, keys, options in (
         ("word", words, {"delta": 1e-3}),
         ("raw", raw, {"delta": 1e-3}),
@@ -311,10 +326,10 @@ def test_partitions_are_those_in_memory(session):
     assert len(dpfast.spark.partitions(frame.where("false"), "word", epsilon=1.0, delta=1e-6)) == 0
 
 
-def test_groups_of_private_keys(session):
+def test_groups_of_private_keys(classic):
     words = pa.array([*WORDS, None])
     values = np.random.default_rng(9).normal(30, 8, len(words))
-    frame = framed(session, word=words, a=values)
+    frame = framed(classic, word=words, a=values)
     selection = dpf.PartitionSelection(1.0, 1e-3)
     mean = dpf.GlobalSensitivity(Mean(), grid=GRID, epsilon=1.0, neighbors="add-remove")
     with dpf.Ledger(2.0, 1e-3, neighbors="add-remove") as ledger:
