@@ -1,7 +1,4 @@
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +8,9 @@ from dpfast import keys
 from dpfast._kernels import _keys
 from dpfast.keys.cells import cell_bytes, cell_of
 
-pytestmark = pytest.mark.kernel
+pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+
+pytestmark = [pytest.mark.kernel, pytest.mark.host]
 
 TEXT = ["b", "a", None, "b", "ç漢😀", "", "a\0b", "abcdefgh", "abcdefghi", "abcdefgh\0", "\ud800"]
 PLAIN = [key for key in TEXT if key != "\ud800"]
