@@ -9,7 +9,7 @@ import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
@@ -102,6 +102,7 @@ OPTIONS = {
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
+    TukeyDepth: [{}],
 }
 ROWS = (
     dpf.Covariance,
@@ -115,6 +116,7 @@ ROWS = (
     IndependentColumns,
     LabelShares,
     RangeFreeBoxes,
+    TukeyDepth,
 )  # a record is a row
 
 

@@ -21,7 +21,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
 from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
@@ -205,7 +205,7 @@ def mechanism(kind, rng):
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
 LARGEST |= {dpf.TheilSen: 500}
-LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097, TukeyDepth: 4097}
 
 
 def central_jobs(kind, rng, n=None):
