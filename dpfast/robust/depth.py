@@ -79,9 +79,8 @@ coordinates: epsilon = 1 (pure differential privacy) for one record replaced (th
         dimension = _checks.whole("dimension", self.dimension)
         if dimension not in _SIZES:
             raise ValueError(f"dimension must be 2 or 3, not {dimension}")
-        grids = (
-            (self.grid,) if isinstance(self.grid, Grid) else tuple(self.grid) if isinstance(self.grid, Sequence) else ()
-        )
+        given = [self.grid] if isinstance(self.grid, Grid) else self.grid
+        grids = tuple(given) if isinstance(given, Sequence) else ()
         if not grids or not all(isinstance(grid, Grid) for grid in grids):
             raise TypeError("grid must be a dpfast.Grid, or one for each column")
         if not isinstance(self.grid, Grid) and len(grids) != dimension:

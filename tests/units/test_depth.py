@@ -327,7 +327,9 @@ class TestMechanism:
             TukeyDepth(grid=Grid(0, 3, step=1, missing="drop"), epsilon=1.0)
         for shape in ((257, 2), (3, 3)):
             with pytest.raises(ValueError, match="at most 2\\*\\*20 points"):
-                TukeyDepth(grid=Grid(0, 2000), dimension=shape[1], epsilon=1.0).law(np.zeros(shape)).logpmf([[0] * 3])
+                TukeyDepth(grid=Grid(0, 2000), dimension=shape[1], epsilon=1.0).law(np.zeros(shape)).logpmf(
+                    [[0] * shape[1]]
+                )
 
     def test_checks_come_before_records(self):
         with pytest.raises(TypeError, match="rng"):
