@@ -379,6 +379,7 @@ def by_options(name, *arguments, **options):
 LEFT_OUT = {"neighbors": "add-remove", "missing": "drop"}
 FUNCTIONS |= {
     "mean, half of missing": by_options("mean", missing="half"),
+    "mean, bounds inside bounds": by_options("mean", bounds=(-1.0, 1e6), method="private-bounds"),
     "mean, private bounds, half of missing": by_options("mean", bounds="private", missing="half"),
     "density, half of missing": by_options("density", missing="half"),
     "robust_mean, half of missing": by_options("robust_mean", missing="half"),

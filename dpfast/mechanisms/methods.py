@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
-from dpfast.mechanisms.bounds import within_private_bounds
+from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -43,6 +43,8 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
         methods["smooth-sensitivity"] = SmoothSensitivity
     if issubclass(statistic, MomentStatistic):
         methods["global-sensitivity"] = GlobalSensitivity
+    if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):
+        methods["private-bounds"] = clamped_privately
     return methods
 
 
@@ -116,6 +118,8 @@ def _privately_bounded(
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if mechanism is clamped_privately:
+        raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
     if "neighbors" in dict(options):
         raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
