@@ -15,9 +15,11 @@ from scipy.special import ndtri
 from dpfast import _checks, _containers
 from dpfast.grid import FloatGrid, Grid, Points, integers_within
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
+from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
@@ -37,6 +39,7 @@ _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 _NATS, _NATS_WITHIN = 30.0, 18.0
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
+_FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
 _DIGITS = 12  # of the floats among which bounds are found inside given ones
 
 
@@ -288,6 +291,13 @@ class _PrivatelyBounded(StatisticMechanism):
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
         raise TypeError("a deviation does not determine the error within private bounds: give distribution=")
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        """Of a noise with the law of Laplace noise, ``E|b + Z| = |b| + scale exp(-|b| / scale)``."""
+        bias, noise, deviation = self._imagined(n, assumed, *_FEW)
+        bias = np.abs(bias)
+        within = bias + noise * np.exp(-bias / noise)
+        return Expected(float(np.mean(within)), mean_magnitude(float(np.mean(deviation))))
 
     def _imagined(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
         """The bias, the mean magnitude of the noise and the sampling deviation, for draws of the bounds.
