@@ -22,7 +22,12 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
     dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
-    dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic", "selection": "permute-and-flip"}],
+    dpf.InverseSensitivity: [
+        {},
+        {"radius": 0.5},
+        {"measure": "dyadic", "selection": "permute-and-flip"},
+        {"interpolate": True},
+    ],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
     dpf.NoisySums: [

@@ -4,7 +4,16 @@ from dpfast.laws.clamped import ClampedBox
 from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
-from dpfast.laws.nested import TAIL, BehindTest, Boxes, FlippedIntervals, NestedIntervals, anywhere, score_cap
+from dpfast.laws.nested import (
+    TAIL,
+    BehindTest,
+    Boxes,
+    FlippedIntervals,
+    InterpolatedIntervals,
+    NestedIntervals,
+    anywhere,
+    score_cap,
+)
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
     DiscreteLaplace,
@@ -35,6 +44,7 @@ __all__ = [
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "InterpolatedIntervals",
     "LatticeBox",
     "Law",
     "NestedIntervals",

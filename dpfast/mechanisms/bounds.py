@@ -36,10 +36,11 @@ _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 
 # The records beyond a bound have this log-weight against each point beyond all records: the tails of the grid then have
 # a probability below 1e-6, without bounds and on a `FloatGrid` inside bounds.
-_NATS, _NATS_WITHIN = 30.0, 18.0
+_NATS, _NATS_WITHIN = 30.0, 24.0
 _MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
 _MOST_STRETCH = 16.0
 _FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
+_PARTS = 64  # rounding widens bounds that are used once by at most two of these
 _DIGITS = 12  # of the floats among which bounds are found inside given ones
 
 
@@ -114,17 +115,17 @@ def _grid_for(x: Any) -> Points:
     return _INTEGERS if _containers.declares_integers(x) else _FLOATS
 
 
-def rounded_outward(low: float, high: float) -> tuple[float, float]:
+def rounded_outward(low: float, high: float, parts: int = 4) -> tuple[float, float]:
     """The multiples of a round step around low <= high: lower <= low, upper >= high, lower < upper.
 
-    The step is the greatest 1, 2 or 5 times a power of ten that is at most a quarter of the distance, or a quarter of
-    a millionth of the larger magnitude, or of 1 for two zeros, if these are greater.
+    The step is the greatest 1, 2 or 5 times a power of ten that is at most a part of the distance, or of a millionth of
+    the larger magnitude, or of 1 for two zeros, if these are greater.
     """
     start, stop = Fraction(low), Fraction(high)
-    quarter = max(stop - start, max(abs(start), abs(stop)) / 10**6) / 4 or Fraction(1, 4)
-    power = math.floor(math.log10(quarter.numerator) - math.log10(quarter.denominator))
+    part = max(stop - start, max(abs(start), abs(stop)) / 10**6) / parts or Fraction(1, parts)
+    power = math.floor(math.log10(part.numerator) - math.log10(part.denominator))
     steps = (m * Fraction(10) ** k for k in (power - 1, power, power + 1) for m in (1, 2, 5))
-    step = max(step for step in steps if step <= quarter)
+    step = max(step for step in steps if step <= part)
     first, last = math.floor(start / step), math.ceil(stop / step)
     if first == last:
         first, last = first - 1, last + 1
@@ -271,7 +272,7 @@ class _PrivatelyBounded(StatisticMechanism):
         low, high = low - plan.stretch * (inner_low - low), high + plan.stretch * (high - inner_high)
         if self.within is not None:
             return _inside(self.within, low, high)
-        lower, upper = rounded_outward(low, high)
+        lower, upper = rounded_outward(low, high, _PARTS)
         fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
         return Grid(lower, upper, step=self.step if fits else None, missing=self.missing)
 

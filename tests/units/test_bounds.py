@@ -170,7 +170,8 @@ class TestPrivateBounds:
             levels = [plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond]
             floats = dpf.FloatGrid(resolution=2.0**-900, lower=-1e100, upper=1e100)
             low, inner, above, high = dpf.Quantiles(levels, grid=floats, epsilon=plan.finding)(x, rng=rng).tolist()
-            grid = dpf.Grid(*rounded_outward(low - plan.stretch * (inner - low), high + plan.stretch * (high - above)))
+            ends = low - plan.stretch * (inner - low), high + plan.stretch * (high - above)
+            grid = dpf.Grid(*rounded_outward(*ends, 64))
             expected = dpf.GlobalSensitivity(Mean(), grid=grid, epsilon=plan.releasing)(x, rng=rng)
             assert dpf.mean(x, bounds="private", epsilon=epsilon, rng=PCG64(5)) == pytest.approx(expected, rel=1e-9)
 
@@ -258,7 +259,7 @@ class TestInsideBounds:
         mechanism = mechanism_for(Mean(), [0.5], None, grid, 1.0, 0.0, "private-bounds", missing=missing)
         for value in (grid.lower, grid.upper, np.nan, np.inf, -np.inf):
             for seed in range(4):
-                assert grid.lower <= mechanism(np.full(300, value), rng=PCG64(seed)) <= grid.upper
+                assert grid.lower <= mechanism(np.full(400, value), rng=PCG64(seed)) <= grid.upper
 
     def test_the_error_is_predicted(self):
         """The frequency of errors below the prediction in 300 releases: 4.5 standard deviations of it are 0.1."""
@@ -279,7 +280,7 @@ class TestInsideBounds:
             (lambda x: dpf.mean(x, **WIDE, neighbors="add-remove"), ValueError, "neighbors must be 'replace-one'"),
             (lambda x: dpf.mean(x, **WIDE, delta=0.1), ValueError, "delta must be 0"),
             (lambda x: dpf.mean(x, **{**WIDE, "epsilon": 0.0}), ValueError, "epsilon must be positive"),
-            (lambda x: dpf.mean(np.zeros(287), **WIDE), ValueError, "'private-bounds' needs 288 records"),
+            (lambda x: dpf.mean(np.zeros(383), **WIDE), ValueError, "'private-bounds' needs 384 records"),
         ],
     )
     def test_refused(self, call, error, message):
