@@ -106,7 +106,7 @@ def choice_among(
 
     limit = build(names[0]).privacy_profile.rho
     candidates = [Candidate(name, partial(build, name)) for name in names]
-    return Choice(candidates, n, (grid.lower, grid.upper), distribution)
+    return Choice(candidates, n, grid, distribution)
 
 
 @lru_cache(maxsize=1024)
