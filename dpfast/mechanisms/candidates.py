@@ -250,10 +250,15 @@ class Choice:
             f"bounds; greatest ratio to {self.default} over {len(self._references)} reference distributions.\n"
         )
 
-    def __str__(self) -> str:
+    @property
+    def comparison(self) -> str:
+        """The table, what its numbers are, and the reason, as text."""
         columns = [max(map(len, column)) for column in zip(*self.table, strict=True)]
         lines = ("  ".join(map(str.ljust, row, columns)).rstrip() for row in self.table)
-        return "\n".join(lines) + f"\n{self._legend()}Taken: {self.method}, because {self.reason}.\n{self.mechanism!r}"
+        return "\n".join(lines) + f"\n{self._legend()}Taken: {self.method}, because {self.reason}."
+
+    def __str__(self) -> str:
+        return f"{self.comparison}\n{self.mechanism!r}"
 
     def __repr__(self) -> str:
         return str(self)

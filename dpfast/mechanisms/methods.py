@@ -200,7 +200,8 @@ def release_of(
     if explain is not False:
         comparison = None
         if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            comparison = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
     return mechanism(x, rng=rng, workers=workers)
 
