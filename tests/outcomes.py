@@ -130,6 +130,7 @@ PARAMETERS = {
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
     ),
+    "interpolate": lambda rng: pick(rng, [None, True, False]),
     "selection": lambda rng: pick(rng, [None, "exponential", "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(
