@@ -3,10 +3,12 @@
 from dpfast.aggregate.mechanism import SampleAndAggregate, mle
 from dpfast.aggregate.plan import COMBINE
 from dpfast.aggregate.state import BlockState
+from dpfast.aggregate.sufficient import SufficientStatistics
 
 __all__ = [
     "COMBINE",
     "BlockState",
     "SampleAndAggregate",
+    "SufficientStatistics",
     "mle",
 ]
