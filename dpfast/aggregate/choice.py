@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from dpfast.aggregate.clamping import assumed
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
-from dpfast.families.family import Family
 from dpfast.families.summed import summed
 from dpfast.spending import sums_epsilons
 
@@ -76,7 +74,7 @@ def rounded_down(n: int) -> int:
     return n >> shift << shift
 
 
-def choice_between(blocks: SampleAndAggregate, n: int, options: tuple[tuple[str, Any], ...]) -> LikelihoodChoice:
+def choice_between(blocks: SampleAndAggregate, n: int, missing: float | None) -> LikelihoodChoice:
     """The choice for about n records.
 
     Parameters
@@ -84,23 +82,21 @@ def choice_between(blocks: SampleAndAggregate, n: int, options: tuple[tuple[str,
     blocks : SampleAndAggregate
     n : int
         At least 1.
-    options : tuple of pairs
-        The parameters of `SufficientStatistics` besides family and bounds.
+    missing : float or None
+        See `SufficientStatistics`.
     """
-    return _chosen(blocks, rounded_down(n), options, sums_epsilons())
+    return _chosen(blocks, rounded_down(n), missing, sums_epsilons())
 
 
 @lru_cache(maxsize=256)
-def _chosen(
-    blocks: SampleAndAggregate, n: int, options: tuple[tuple[str, Any], ...], by_epsilon: bool
-) -> LikelihoodChoice:
+def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilon: bool) -> LikelihoodChoice:
     names, nothing = tuple(name for name, _ in blocks.bounds), np.empty((0, len(blocks.bounds)))
     if summed(blocks.family, names) is None:
         reason = "sums need an exponential family with bounds for all of its parameters, each once"
         return LikelihoodChoice("blocks", blocks, reason, {}, nothing)
-    sums = sums_for(blocks, n, options)
+    sums = sums_for(blocks, n, missing)
     if not by_epsilon and sums.privacy_profile.rho > blocks.privacy_profile.rho:
-        sums = sums_for(blocks, n, (*options, ("noise", "k-norm")))
+        sums = replace(sums, noise="k-norm")
         if sums.privacy_profile.rho > blocks.privacy_profile.rho:
             reason = "sums cost more of the active ledger, which composes by more than epsilon"
             return LikelihoodChoice("blocks", blocks, reason, {}, nothing)
@@ -120,10 +116,16 @@ def _chosen(
     return LikelihoodChoice("blocks", blocks, f"the error of sums is {ratio:.3g} times its {where}", errors, theta)
 
 
-def sums_for(blocks: SampleAndAggregate, n: int, options: tuple[tuple[str, Any], ...]) -> SufficientStatistics:
+def sums_for(blocks: SampleAndAggregate, n: int, missing: float | None) -> SufficientStatistics:
     """The mechanism of sums with the parameters of one of blocks, planned for n records."""
-    given = {"noise": blocks.noise, "epsilon": blocks.epsilon, "delta": blocks.delta} | dict(options)
-    guess = blocks.guess if isinstance(blocks.guess, tuple) else None
     return SufficientStatistics(
-        blocks.family, bounds=blocks.bounds, bias_correction=blocks.bias_correction, guess=guess, planned_n=n, **given
+        blocks.family,
+        bounds=blocks.bounds,
+        epsilon=blocks.epsilon,
+        delta=blocks.delta,
+        noise=blocks.noise,
+        bias_correction=blocks.bias_correction,
+        guess=blocks.guess if isinstance(blocks.guess, tuple) else None,
+        planned_n=n,
+        missing=missing,
     )

@@ -44,10 +44,10 @@ class Clamping(NamedTuple):
     losses: Values
 
 
-def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Values | None) -> Values:
+def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequence[float] | None) -> Values:
     """The assumed values of the parameters, of shape (m, p): the guess, or points that cover the bounds evenly."""
     if guess is not None:
-        return guess[None]
+        return np.array([guess])
     axes = []
     for (low, high), logs in zip(bounds, positive(model), strict=True):
         start, stop = scaled_range(max(low, high * _WIDEST) if logs else low, high, logs=bool(logs))
@@ -74,7 +74,7 @@ def clamping(
     """
     model = summed(family, names)
     assert model is not None
-    theta = assumed(model, bounds, None if guess is None else np.array(guess))
+    theta = assumed(model, bounds, guess)
     variances = np.full(len(names), noise / n**2)
     with np.errstate(all="ignore"):
         pairs = [(low, high) for low, high in itertools.product(*_candidates(model, theta)) if low < high]

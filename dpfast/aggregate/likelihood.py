@@ -28,6 +28,7 @@ def mle(
     epsilon: float,
     delta: float = 0.0,
     bounds: Bounds,
+    method: str = "auto",
     noise: str = "auto",
     blocks: int | str = "auto",
     bias_correction: bool = True,
@@ -35,11 +36,12 @@ def mle(
     guess: Any = None,
     margin: float | str = "auto",
     shuffle: int | None = None,
+    missing: float | None = None,
     rng: RandomSource = None,
     workers: SupportsIndex = 1,
     explain: Explain = False,
 ) -> Any:
-    """Release the maximum-likelihood estimate of the parameters of a family by sample and aggregate.
+    """Release the maximum-likelihood estimate of the parameters of a family, from noisy sums or from blocks of records.
 
     Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record; the number of
     records is public.
@@ -47,13 +49,21 @@ def mle(
     Parameters
     ----------
     x : array_like of shape (n,), or pair of arrays
-        Private records; NaN and records outside the support of the family are left out. For a regression ``(X, y)``, of
-        shapes (n, d) and (n,).
+        Private records. For a regression ``(X, y)``, of shapes (n, d) and (n,). Blocks leave out NaN and records
+        outside the support of the family; for sums, NaN counts as `missing`, other records as the nearest possible one.
     family : str, Family, scipy.stats distribution or callable
         See `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" mean a regression on an
         intercept and the columns of X.
     epsilon, delta, bounds, noise, blocks, bias_correction, combine, guess, margin, shuffle
         See `SampleAndAggregate`.
+    method : {"auto", "blocks", "sums"}
+        "blocks": `SampleAndAggregate`. "sums": `SufficientStatistics`, for Bernoulli, Poisson, geometric, exponential,
+        Pareto, normal, lognormal, gamma and beta records with bounds on all parameters. "auto": the one of less
+        expected error at `guess`, or on average over the bounds, by n, epsilon, delta and the bounds only; blocks if
+        `blocks`, `combine`, `margin` or `shuffle` is given. ``explain=True`` prints the comparison.
+    missing : float, optional
+        The value of missing records for sums, public; see `SufficientStatistics`. If some records may be missing, give
+        one that is plausible for them, or ``method="blocks"``.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -69,11 +79,13 @@ def mle(
     Raises
     ------
     TypeError, ValueError
-        See `SampleAndAggregate`.
+        See `SampleAndAggregate` and `SufficientStatistics`.
 
     Notes
     -----
-    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md).
+    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md) or `SufficientStatistics`
+    (docs/proofs/sufficient-statistics.md). docs/results/efficiency.md compares their errors. The choice takes up to
+    half a second for the first call with some public parameters, and is then cached.
 
     References
     ----------
@@ -101,9 +113,11 @@ def mle(
         shuffle=shuffle,
     )
     choice = _choice(by_blocks, _checks.choice("method", method, METHODS), missing, _records_of(x))
-    mechanism = choice if isinstance(choice, Mechanism) else choice.mechanism
-    comparison = choice if isinstance(choice, LikelihoodChoice) else None
-    return explained(mechanism, explain, x, comparison)(x, rng=rng, workers=workers)  # type: ignore[arg-type]
+    if isinstance(choice, LikelihoodChoice):
+        mechanism = explained(choice.mechanism, explain, x, choice)
+    else:
+        mechanism = explained(choice, explain, x)
+    return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]
 
 
 def _choice(
@@ -114,12 +128,12 @@ def _choice(
     if method == "sums":
         if given:
             raise ValueError(f"{given[0]} is a parameter of blocks: leave it out for method='sums'")
-        return sums_for(blocks, n or PLANNED_N, (("missing", missing),))
+        return sums_for(blocks, n or PLANNED_N, missing)
     if missing is not None and (method == "blocks" or given):
         raise ValueError("missing is a parameter of sums: blocks leave missing records out")
     if method == "blocks" or given or not n:
         return blocks
-    return choice_between(blocks, n, (("missing", missing),))
+    return choice_between(blocks, n, missing)
 
 
 def _records_of(x: Any) -> int | None:

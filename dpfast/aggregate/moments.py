@@ -108,7 +108,7 @@ class Moments:
             bent = np.einsum("mkij,mij->mk", curvature, covariance)
             of_phi = -np.einsum("mij,mj->mi", inverses(slopes), bent) / 2
             own = np.einsum("mii->mi", covariance)
-            return np.where(self._logs, self.theta(phi) * (of_phi + own / 2), of_phi)
+            return np.asarray(np.where(self._logs, self.theta(phi) * (of_phi + own / 2), of_phi))
 
     def deviations(self, phi: Values, covariance: Values) -> Values:
         """The standard deviations of the estimates, to first order; at most the distance to the farther bound."""
@@ -117,7 +117,7 @@ class Moments:
         lower, upper = np.array(self.bounds).T
         farther = np.maximum(theta - lower, upper - theta)
         with np.errstate(all="ignore"):
-            return np.fmin(scale * np.sqrt(np.einsum("mii->mi", covariance)), farther)
+            return np.asarray(np.fmin(scale * np.sqrt(np.einsum("mii->mi", covariance)), farther))
 
     def estimates(self, averages: Values, n: int, noise: Values, *, corrected: bool) -> Values:
         """The parameters within the bounds whose moments are nearest to the averages, of shape (m, p).
@@ -125,14 +125,21 @@ class Moments:
         With several parameters, "nearest" is in units of the covariance of the averages at the middle of the bounds.
         """
         p = averages.shape[1]
-        phi = self._monotone(averages[:, 0])[:, None] if p == 1 else self._nearest(averages, n, noise)
-        theta = self.theta(phi)
-        if corrected:
-            covariance = self.covariance(phi, n, noise)
-            most = self.deviations(phi, covariance) / 2
-            theta = theta - np.clip(np.nan_to_num(self.bias(phi, covariance)), -most, most)
         lower, upper = np.array(self.bounds).T
-        return np.clip(theta, lower, upper)
+        with np.errstate(all="ignore"):
+            phi = self._monotone(averages[:, 0])[:, None] if p == 1 else self._nearest(averages, n, noise)
+            theta = self.theta(phi)
+            if corrected:
+                covariance = self.covariance(phi, n, noise)
+                trust, most = self._trust(covariance), self.deviations(phi, covariance) / 2
+                correction = np.where(trust > 0, trust * self.bias(phi, covariance), 0.0)
+                theta = theta - np.nan_to_num(np.clip(correction, -most, most))
+        return np.clip(np.where(np.isnan(theta), (lower + upper) / 2, theta), lower, upper)
+
+    def _trust(self, covariance: Values) -> Values:
+        """How far expansions of second order hold, of shape (m, 1): 1 for small relative variances, 0 from 1 on."""
+        relative = np.where(self._logs, np.einsum("mii->mi", covariance), 0.0).max(axis=1, keepdims=True)
+        return np.asarray(np.where(relative < 1, 1 - relative, 0.0))
 
     def _monotone(self, averages: Values) -> Values:
         """The root of a monotone function of one parameter, by the secant in a bracket, or its middle."""
@@ -151,8 +158,8 @@ class Moments:
             lower, below = np.where(left, at, lower), np.where(left, value, below)
             upper, above = np.where(left, upper, at), np.where(left, above, value)
             if np.all(upper - lower <= _CLOSE * (1 + np.abs(upper))) or np.all(np.abs(value) < 1e-16):
-                return at
-        return (lower + upper) / 2
+                return np.asarray(at)
+        return np.asarray((lower + upper) / 2)
 
     def _nearest(self, averages: Values, n: int, noise: Values) -> Values:
         """Weighted least squares in the range, by Newton's method with steps that do not increase the distance."""
@@ -164,7 +171,7 @@ class Moments:
 
         def distance(points: Values, of: Values) -> Values:
             left = of - self.at(points)[0]
-            return np.einsum("mi,ij,mj->m", left, weight, left)
+            return np.asarray(np.einsum("mi,ij,mj->m", left, weight, left))
 
         best = distance(phi, averages)
         longest = np.where(self._logs, _LONGEST, upper - lower)

@@ -152,7 +152,7 @@ class _Poisson(Summed):
         """By the gamma distribution of the time of the next event, to about 1."""
         mean = theta[:, 0]
         z = ndtri(u)
-        return np.maximum(np.round(mean + np.sqrt(mean) * z + (z * z - 1) / 6), 0.0)
+        return np.asarray(np.maximum(np.round(mean + np.sqrt(mean) * z + (z * z - 1) / 6), 0.0))
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mean, width = theta[:, 0], high - low
@@ -207,7 +207,7 @@ class _Normal(Summed):
 
     def quantile(self, theta: Values, u: Values) -> Values:
         mean, deviation = self._mean_and_deviation(theta)
-        return mean + deviation * ndtri(u)
+        return np.asarray(mean + deviation * ndtri(u))
 
     def moments(self, theta: Values, low: Values, high: Values) -> tuple[Values, Values]:
         mean, deviation = self._mean_and_deviation(theta)
@@ -282,7 +282,7 @@ class _Gamma(_ByQuadrature):
         shape, log_scale = self._shape_and_log_scale(theta)
         x = gammaincinv(shape, u)
         small = (np.log(np.maximum(u, _TINY)) + gammaln(shape + 1)) / shape  # where x would underflow
-        return log_scale + np.where(x > 1e-200, np.log(np.maximum(x, _TINY)), small)
+        return np.asarray(log_scale + np.where(x > 1e-200, np.log(np.maximum(x, _TINY)), small))
 
     def _density(self, theta: Values) -> tuple[Values, Values, Values, Any, Any]:
         shape, log_scale = self._shape_and_log_scale(theta)
@@ -293,7 +293,7 @@ class _Gamma(_ByQuadrature):
 
         def log_density(y: Values) -> Values:
             at = y - log_scale[:, None]
-            return shape[:, None] * at - np.exp(np.minimum(at, _FARTHEST)) - gammaln(shape)[:, None]
+            return np.asarray(shape[:, None] * at - np.exp(np.minimum(at, _FARTHEST)) - gammaln(shape)[:, None])
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
             x = [np.exp(np.clip(end - log_scale, -_FARTHEST, _FARTHEST)) for end in (low, high)]
@@ -323,7 +323,7 @@ class _Beta(_ByQuadrature):
     def quantile(self, theta: Values, u: Values) -> Values:
         a, b = self._shapes(theta)
         x, rest = np.maximum(betaincinv(a, b, u), _TINY), np.maximum(betaincinv(b, a, 1 - u), _TINY)
-        return np.log(x) - np.log(rest)
+        return np.asarray(np.log(x) - np.log(rest))
 
     def _density(self, theta: Values) -> tuple[Values, Values, Values, Any, Any]:
         a, b = self._shapes(theta)
@@ -334,7 +334,7 @@ class _Beta(_ByQuadrature):
 
         def log_density(y: Values) -> Values:
             both = (a + b)[:, None] * np.logaddexp(0.0, y)
-            return a[:, None] * y - both - constant[:, None]
+            return np.asarray(a[:, None] * y - both - constant[:, None])
 
         def masses(low: Values, high: Values) -> tuple[Values, Values]:
             x, rest = (1 / (1 + np.exp(np.clip(end, -_FARTHEST, _FARTHEST))) for end in (-low, high))

@@ -32,7 +32,8 @@ def transformed(kind: str, values: Array) -> Array:
     if kind == "value":
         return values
     x = np.ascontiguousarray(values, dtype=np.float64)
-    logs: NDArray[np.float64] = _blocks.logs(x if kind == "log" else 1 - x)
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        logs: NDArray[np.float64] = _blocks.logs(x if kind == "log" else 1 - x)
     return logs
 
 
