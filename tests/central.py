@@ -65,6 +65,12 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.SufficientStatistics: [
+        {"family": "poisson", "bounds": (1.0, 90.0)},
+        {"family": "exponential", "bounds": (0.01, 1.0), "noise": "gaussian", "delta": 1e-3},
+        {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}},
+        {"family": "gamma", "bounds": {"shape": (0.5, 20.0), "scale": (0.5, 20.0)}, "noise": "gaussian", "delta": 1e-3},
+    ],
     dpf.TheilSen: [
         {"matchings": 3},
         {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},

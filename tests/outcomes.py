@@ -74,7 +74,7 @@ def statistic(rng):
 
 
 def family(rng):
-    """A family with bounds, as options of `SampleAndAggregate`."""
+    """A family with bounds, as options of `SampleAndAggregate` and `SufficientStatistics`."""
     return pick(
         rng,
         [
@@ -85,7 +85,10 @@ def family(rng):
             {"family": "gamma", "bounds": {"shape": (0.1, 10.0), "scale": (0.1, 50.0)}},
             {"family": "weibull", "bounds": {"shape": (0.5, 3.0)}},
             {"family": "lognormal", "bounds": {"mu": (-3.0, 3.0)}},
+            {"family": "lognormal", "bounds": {"mu": (-3.0, 3.0), "sigma": (0.0, 1e3)}},
             {"family": "beta", "bounds": {"a": (0.5, 9.0)}},
+            {"family": "beta", "bounds": {"a": (0.01, 9.0), "b": (0.0, 1e4)}},
+            {"family": "pareto", "bounds": (0.0, 10.0)},
             {"family": "poisson", "bounds": (0.1, 1e3)},
             {"family": "geometric", "bounds": (0.01, 0.99)},
             {"family": "bernoulli", "bounds": (0.01, 0.99)},
@@ -157,6 +160,8 @@ PARAMETERS = {
     "bias_correction": lambda rng: pick(rng, [True, False]),
     "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
     "guess": lambda rng: pick(rng, [None, None, "worst"]),
+    "planned_n": lambda rng: pick(rng, [None, 1, 10**9]),
+    "record_bounds": lambda rng: pick(rng, [None, None, (0.25, 0.75), (0.0, 99.0), (-1e9, 1e300)]),
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
