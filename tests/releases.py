@@ -39,7 +39,8 @@ RELEASES = {
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
-        dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
+        *(dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")),
+        dpf.synthesize(X, 5, **E),
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
     "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
@@ -75,7 +76,7 @@ TIMES = {
     "dpf.mean": 2,
     "dpf.sum": 2,
     "dpf.quantile": 2,
-    "dpf.synthesize": 4,
+    "dpf.synthesize": 5,
 }
 NEIGHBORS = {
     "dpf.count": "add-remove",
