@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -11,12 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
-from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table
+from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
+from dpfast.densities.cells import MOST_COLUMNS
+from dpfast.densities.columns import Bins, columns_of
+from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
+from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.series import density
-from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with
+from dpfast.densities.trees import forest
+from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted
@@ -153,38 +158,77 @@ METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {
 }
 
 
+def _check_table(method: str, *others: Any) -> None:
+    """Raise an error if the arguments of other methods are given with `columns`."""
+    if method not in ("auto", "tree"):
+        raise ValueError(f"method must be 'tree' or 'auto' with columns, not {method!r}")
+    if others != (None, None, None, "auto"):
+        raise TypeError("columns has the domains: leave out bounds, grid, missing and bins")
+
+
+def _is_wide(X: Any) -> bool:
+    """Whether X has rows of more than four numbers."""
+    shape: Any = getattr(X, "shape", ())
+    return len(shape) == 2 and bool(shape[1] > MOST_COLUMNS)
+
+
+def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[Any, Bins]:
+    """The domains of the columns of rows of numbers."""
+    d = _containers.matrix("X", X).shape[1]
+    _checks.bounds_or_grid(bounds, grid)
+    given = grid_with(grids_within(bounds, natural_step(X)) if grid is None else grid, missing)
+    grids = (given,) * d if isinstance(given, Points) else tuple(given)
+    if len(grids) != d:
+        raise ValueError(f"bounds and grid must be for one column or for each of {d}, not for {len(grids)}")
+    numbers = (None,) * d if isinstance(bins, str) and bins == "auto" else whole_bins(bins, d)
+    if len(numbers) != d:
+        raise ValueError(f"bins must be one number or one for each of {d} columns, not {bins!r}")
+    names = _containers.column_names(X) or range(d)
+    return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
+
+
 def synthesize(
     X: ArrayLike | Chunks,
     k: SupportsIndex,
     *,
     epsilon: float,
+    delta: float = 0.0,
     bounds: Any = None,
     grid: Points | Sequence[Grid] | None = None,
+    columns: Mapping[Any, Any] | None = None,
+    pairs: str | Sequence[Sequence[Any]] = "tree",
     method: str = "auto",
     bins: int | Sequence[int] | str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
-) -> NDArray[np.float64]:
+) -> Any:
     """Release k synthetic records that resemble those of X, epsilon-differentially private for one replaced record.
 
     Parameters
     ----------
-    X : array_like of shape (n,) or (n, r)
-        Private data, with r at most 4, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless
-        `missing` says otherwise.
+    X : array_like of shape (n,) or (n, r), or a table
+        Private data, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless `missing` says
+        otherwise. With `columns`, a frame or another table, as in `marginals`.
     k : int
         Number of synthetic records, at least 1.
     epsilon, bounds, grid
         See `histogram`. A single column needs no bounds with "quantiles", and `grid` may be a `FloatGrid`.
-    method : {"auto", "quantiles", "perturbed", "smoothed", "ks", "series"}
+    delta : float
+        In [0, 1). Only for "tree": with Gaussian noise where that is less.
+    columns : mapping from names to domains, optional
+        Public domains of the columns of a table, as in `marginals`, instead of bounds and grid. For "tree" alone.
+    pairs : "tree", or sequence of pairs of names
+        The pairs of columns that the records follow, as in `marginals`, without circles. For "tree" alone.
+    method : {"auto", "quantiles", "tree", "perturbed", "smoothed", "ks", "series"}
         "quantiles" draws any number of records of one column between about ``sqrt(n epsilon) / 2`` jointly released
         quantiles, at most 127: close where the data are, for any width of the bounds. "perturbed" draws any number of
         records from one `PerturbedHistogram`. "smoothed" draws from the `SmoothedHistogram`, where every draw spends
         its share of the budget: for few records from large data. "ks" is the exponential mechanism
         `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records from `density`; both
-        support one column only. "auto" is "quantiles" for one column, without `bins`, if n epsilon is at least 200 or
-        if there are no bounds, else "perturbed".
+        support one column only. "tree" draws any number of records with any number of columns from `marginals`: single
+        columns and a tree of pairs. "auto" is "tree" for a table or for more than four columns; "quantiles" for one
+        column, without `bins`, if n epsilon is at least 200 or if there are no bounds; else "perturbed".
     bins : int, sequence of ints, or "auto"
         See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
@@ -194,8 +238,9 @@ def synthesize(
 
     Returns
     -------
-    ndarray of float64, shape (k,) or (k, r), like X
-        Grid points, inside the bounds, independent given the release; integers if the step is 1.
+    ndarray of float64, shape (k,) or (k, r), like X; or a table of the kind of X
+        Grid points, inside the bounds; integers if the step is 1. A table is of pandas, polars or Arrow, a dict or a
+        structured array.
 
     Raises
     ------
@@ -205,8 +250,8 @@ def synthesize(
     Notes
     -----
     Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md,
-    joint-quantiles.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see `KolmogorovSmirnov`, for "quantiles"
-    `Quantiles`.
+    joint-quantiles.md, marginals.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
+    `KolmogorovSmirnov`, for "quantiles" `Quantiles`.
 
     References
     ----------
@@ -223,11 +268,22 @@ def synthesize(
     >>> bool(abs(np.median(dpf.synthesize(pay, 5000, epsilon=1.0)) - np.exp(10)) < 2000)
     True
     """
-    if method not in ("auto", *METHODS):
-        raise ValueError(f"method must be {' or '.join(map(repr, ('auto', *METHODS)))}, not {method!r}")
+    _checks.choice("method", method, ("auto", *METHODS, "tree"))
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
+    delta = _checks.delta_down(delta)
+    if columns is not None:
+        _check_table(method, bounds, grid, missing, bins)
+    elif method == "tree" or (method == "auto" and _is_wide(X)):
+        columns = _domains(X, bounds, grid, missing, bins)
+    if columns is not None:
+        names = [name for name, _ in columns_of(columns)]
+        forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
+        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=workers)
+        return like(X, released.sample(k, rng))
+    if delta or pairs != "tree":
+        raise ValueError("delta must be 0, and pairs 'tree', unless the method is 'tree'")
     values: NDArray[Any] | Chunks
     grids: tuple[Points, ...]
     unbounded = bounds is None and (grid is None or isinstance(grid, FloatGrid))

@@ -21,6 +21,7 @@ from dpfast.laws.vectors import (
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
+    Runs,
     VectorNoise,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
+    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",
