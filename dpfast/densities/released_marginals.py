@@ -16,7 +16,6 @@ from dpfast.densities.trees import draw_bins, forest
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
-
 _LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
 
 
