@@ -82,10 +82,10 @@ class NoisyMarginals(Mechanism):
     >>> import numpy as np, dpfast as dpf
     >>> from dpfast.densities import NoisyMarginals
     >>> columns = {"age": dpf.Bins(5, bounds=(0, 100)), "member": [0, 1]}
-    >>> mechanism = NoisyMarginals(columns, [("age", "member")], epsilon=1.0, delta=1e-6)
+    >>> mechanism = NoisyMarginals(columns, [("age", "member")], epsilon=1.0)
     >>> mechanism
-    <NoisyMarginals of 15 cells in 1 marginal of 2 columns: epsilon = 1, delta = 1e-06 for one record replaced (the \
-number of records is public)>
+    <NoisyMarginals of 15 cells in 1 marginal of 2 columns: epsilon = 1 (pure differential privacy) for one record \
+replaced (the number of records is public)>
     >>> mechanism({"age": np.arange(100), "member": np.arange(100) % 2}).counts["age", "member"].shape
     (5, 3)
     """

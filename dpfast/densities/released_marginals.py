@@ -34,6 +34,17 @@ class Marginals:
     n : int or None
         The number of records, if it is public.
     privacy : Privacy
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> table = {"a": np.arange(1000) % 3, "b": np.arange(1000) % 2}
+    >>> released = dpf.marginals(table, {"a": [0, 1, 2], "b": [0, 1]}, epsilon=1.0)
+    >>> released
+    <Marginals: 1 of 2 columns, 12 cells; epsilon = 1 (pure differential privacy) for one record replaced (the number \
+of records is public)>
+    >>> round(released.consistent()["a", "b"].sum())
+    1000
     """
 
     columns: Mapping[Any, Column]

@@ -210,5 +210,5 @@ class TestSynthesize:
             assert abs(draws.mean() - x.mean()) < close
 
     def test_unknown_methods(self):
-        with pytest.raises(ValueError, match=r"method must be 'auto' or .*, not 'magic'"):
+        with pytest.raises(ValueError, match=r"method must be one of 'auto', .*, not 'magic'"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method="magic")
