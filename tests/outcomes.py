@@ -22,7 +22,7 @@ from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
-from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
+from tests.central import KINDS, LEVELS, ROWS, STATISTIC_CLASSES, defined
 from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
@@ -119,6 +119,7 @@ def label_ball(rng):
             return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
 
 
+COLUMNS = {0: (-1.0, 99.0), 1: dpf.Bins(), 2: [3, 99]}
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
@@ -180,6 +181,9 @@ PARAMETERS = {
     "standard_error": lambda rng: pick(rng, [True, False]),
     "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
+    "columns": lambda rng: pick(rng, [LEVELS, {"a": (0, 1), "b": dpf.Bins([0, 3], grid=dpf.FloatGrid())}]),
+    "marginals": lambda rng: pick(rng, [[("a", "b")], [("b",), ("a", "b"), ("a",)]]),
+    "weights": lambda rng: pick(rng, [None, None, (1.0,), (1.0, 1e-9, 1e9)]),
 }
 
 
@@ -349,6 +353,14 @@ FUNCTIONS = {
         x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
+    "synthesize a table": lambda x, source, epsilon: dpf.synthesize(
+        x, 7, bounds=(-1.0, 99.0), bins=3, method="tree", epsilon=epsilon, rng=source
+    ),
+    "marginals": lambda x, source, epsilon: dpf.marginals(x, COLUMNS, epsilon=epsilon, delta=1e-6, rng=source),
+    "marginals, add-remove": lambda x, source, epsilon: dpf.marginals(
+        x, {0: (-1.0, 99.0), 1: [0, 1], 2: [3, 99]}, "all", epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "synthesize, no bounds": lambda x, source, epsilon: dpf.synthesize(x, 7, epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
 BY_NAME |= {"quantile of several": ([0.1, 0.9],), "histogram": (7,), "density": ()}
@@ -418,6 +430,7 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}
 # A regression takes pairs.
