@@ -12,6 +12,7 @@ from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.series import LocalDensity, SeriesReports, density
+from dpfast.local.simplex import project
 from dpfast.local.sparse import sparse_mean
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "mean",
     "median",
     "median_naive",
+    "project",
     "sparse_mean",
 ]

@@ -433,6 +433,7 @@ def mean(
     moment: float | None = None,
     scale: float = 1.0,
     method: str = "auto",
+    objective: str = "worst",
     truncation: str = "optimal",
     rng: RandomSource = None,
     workers: int = 1,
@@ -454,8 +455,9 @@ def mean(
         [-scale, scale]. The numbers are clipped to [-T, T]; T follows from n, epsilon and the assumption.
     scale : float
         Positive, in data units; only with `moment`.
-    method : str
-        The method of `Interval`, which randomises each number: "auto" has the least variance.
+    method, objective : str
+        The method and the objective of `Interval`, which randomises each number: "auto" has the least variance, for the
+        worst record or on average over the range.
     truncation : {"optimal", "paper"}
         "optimal" minimises the bound `dpfast.theory.local_mean_upper_bound` (of "laplace" for that method; otherwise of
         "two-point", where T is slightly too small for the other methods). "paper" is T = scale (n epsilon^2)^(1/(2
@@ -500,7 +502,9 @@ def mean(
     if (bounds is None) == (moment is None):
         raise TypeError("exactly one of bounds and moment must be given")
     epsilon = _checks.positive_down("epsilon", epsilon)
-    Interval(epsilon, bounds=(0.0, 1.0), method=method)  # reject invalid parameters before reading the data
+    Interval(
+        epsilon, bounds=(0.0, 1.0), method=method, objective=objective
+    )  # reject invalid parameters before reading the data
     bit_generator(rng)
     _checks.threads(workers)
     if bounds is not None:
@@ -517,7 +521,7 @@ def mean(
         values = _containers.vector("x", x)
         upper = truncate(_checks.records(values.shape[0]))
         lower, inside = -upper, (-float(scale), float(scale))
-    randomizer = Interval(epsilon, bounds=(lower, upper), method=method)
+    randomizer = Interval(epsilon, bounds=(lower, upper), method=method, objective=objective)
     reports = randomizer.randomize(values, rng=rng, workers=workers)
     return _clip(float(randomizer.estimate(reports)), *inside)
 
