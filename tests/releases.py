@@ -66,6 +66,7 @@ RELEASES = {
     "local.mean": lambda: local.mean(X, **B),
     "local.median": lambda: local.median(X, **B),
     "local.median_naive": lambda: local.median_naive(X, **B),
+    "local.quantile": lambda: local.quantile(X, 0.5, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
 TIMES = {
@@ -86,6 +87,7 @@ NEIGHBORS = {
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
     "dpf.bound_contributions",
+    "local.project",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",
