@@ -272,7 +272,11 @@ RANDOMIZERS = {
         2,
     ),
     local.Interval: lambda rng, epsilon: (
-        local.Interval(epsilon, bounds=pick(rng, [(0.0, 1.0), (-1e300, 1e300), (1e16, 2e16), (-5e-324, 5e-324)])),
+        local.Interval(
+            epsilon,
+            bounds=pick(rng, [(0.0, 1.0), (-1e300, 1e300), (1e16, 2e16), (-5e-324, 5e-324)]),
+            objective=pick(rng, ["worst", "average"]),
+        ),
         0,
     ),
     local.L2Ball: lambda rng, epsilon: (
@@ -301,6 +305,12 @@ FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "pol
 FUNCTIONS = {
     **REGRESSIONS,
     "local.median": lambda x, source, epsilon: local.median(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
+    "local.median, search": lambda x, source, epsilon: local.median(
+        x, bounds=(-1.0, 1e6), epsilon=epsilon, method="search", rng=source
+    ),
+    "local.quantile": lambda x, source, epsilon: local.quantile(
+        x, 0.9, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
+    ),
     "local.median_naive": lambda x, source, epsilon: local.median_naive(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
     ),

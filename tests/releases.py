@@ -72,6 +72,7 @@ RELEASES = {
     "local.mean": lambda: local.mean(X, **B),
     "local.median": lambda: local.median(X, **B),
     "local.median_naive": lambda: local.median_naive(X, **B),
+    "local.quantile": lambda: local.quantile(X, 0.5, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
 TIMES = {
@@ -94,6 +95,7 @@ NEIGHBORS = {
 NO_RELEASE = {
     "dpf.bound_contributions",
     "dpf.explain",
+    "local.project",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",
