@@ -93,6 +93,21 @@ class Assumed:
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
         return lambda u: np.interp(u, _edges(), sums)
 
+    def clamped_moments(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean and the variance of a record clamped to each of several pairs of bounds."""
+        x, mass = self.nodes
+        first, last = np.searchsorted(x, lower), np.searchsorted(x, upper)
+        below, above = np.append(0.0, np.cumsum(mass))[first], np.append(np.cumsum(mass[::-1])[::-1], 0.0)[last]
+
+        def moment(power: int) -> NDArray[np.float64]:
+            sums = np.append(0.0, np.cumsum(mass * x**power))
+            return np.asarray(below * lower**power + sums[last] - sums[first] + above * upper**power)
+
+        mean = moment(1)
+        return mean, np.maximum(moment(2) - mean**2, 0.0)
+
     # The interface that `Statistic.functional` uses.
 
     def quantile(self, level: Fraction, *, above: bool = False) -> float:
