@@ -126,7 +126,7 @@ class TestTable:
         assert choice.table[0] == ["method", "expected error", "noise", "sampling", ""]
         for row in choice.table[1:]:
             expected = choice.candidates[row[0]].expected_error(1024, norm(500, 100))
-            assert row[1:4] == [f"{x:.3g}" for x in (expected.total, *expected)]
+            assert row[1:4] == [f"{x:.3g}" for x in (expected.total, expected.noise, expected.sampling)]
 
     def test_explain_prints_it_before_the_release(self):
         texts = []
