@@ -39,6 +39,7 @@ from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
+from dpfast.location.explaining import explain
 from dpfast.mechanisms import (
     Covariance,
     Estimate,
@@ -109,6 +110,7 @@ __all__ = [
     "densities",
     "density",
     "domains",
+    "explain",
     "families",
     "glm",
     "histogram",

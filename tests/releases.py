@@ -86,6 +86,7 @@ NEIGHBORS = {
 # These release nothing, or return a value that is documented as private.
 NO_RELEASE = {
     "dpf.bound_contributions",
+    "dpf.explain",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

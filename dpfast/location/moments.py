@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.mechanisms.methods import count_of, mechanism_for
+from dpfast.mechanisms.methods import count_of, release_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
     Mean,
@@ -38,7 +38,8 @@ def mean(
     center: Any = None,
     radius: float | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -64,9 +65,10 @@ def mean(
         Rows outside are moved to the nearest point; a row with NaN or an infinity becomes the center.
     delta : float
         0 for numbers. For rows a positive delta allows Gaussian noise, used where its expected size is less.
-    method : {"global-sensitivity", "inverse-sensitivity"}
-        Noise of scale width / (n epsilon), width the distance of the bounds; or, for numbers, the inverse sensitivity
-        mechanism, which for records far from both bounds is better only with large epsilon.
+    method : {"auto", "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity"}
+        "auto" takes the mechanism that public numbers show to have less error: see `median`. "global-sensitivity":
+        noise of scale width / (n epsilon), width the distance of the bounds. The others are for numbers: inverse
+        sensitivity is better only for records near a bound, or with large epsilon.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
         mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
@@ -76,7 +78,7 @@ def mean(
         not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
         of `grid`, else "lower". Not with a radius. The mean of a column with a quarter missing is far too low by the
         default: see docs/guides/missing.md.
-    epsilon, rng, workers, explain
+    epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
         of grid points, 2**63 or more, for rows 2**61.
 
@@ -114,7 +116,21 @@ def mean(
     (3,)
     """
     return moment_of(
-        Mean(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+        Mean(),
+        x,
+        bounds,
+        grid,
+        center,
+        radius,
+        epsilon,
+        delta,
+        method,
+        neighbors,
+        missing,
+        distribution,
+        rng,
+        workers,
+        explain,
     )
 
 
@@ -127,7 +143,7 @@ def sum(
     center: Any = None,
     radius: float | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -139,7 +155,7 @@ def sum(
     Parameters
     ----------
     x : array_like of shape (n,) or (n, d)
-    method : {"global-sensitivity"}
+    method : {"auto", "global-sensitivity"}
         Noise of scale width / epsilon, width the distance of the bounds.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
@@ -161,7 +177,7 @@ def sum(
     True
     """
     return moment_of(
-        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, None, rng, workers, explain
     )
 
 
@@ -235,7 +251,7 @@ def variance(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -246,8 +262,8 @@ def variance(
     Parameters
     ----------
     x : array_like of shape (n,)
-    method : {"global-sensitivity"}
-        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
+    method : {"auto", "global-sensitivity"}
+        The only mechanism: noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
     epsilon, bounds, grid, delta, missing, rng, workers, explain
         See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise; not "drop", as the number of records is public.
@@ -268,8 +284,8 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing
+    return float(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def std(
@@ -279,7 +295,7 @@ def std(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -306,5 +322,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return math.sqrt(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing
+    return math.sqrt(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
@@ -34,6 +34,15 @@ _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
 _CELLS = 2**11
+
+
+@cache
+def _edges() -> NDArray[np.float64]:
+    """The ends and the middles of the cells of the levels."""
+    tail = np.geomspace(_TAIL, _MIDDLE, 1024)
+    middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
+    ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
+    return np.insert((ends[1:] + ends[:-1]) / 2, np.arange(ends.size), ends)
 
 
 class Assumed:
@@ -73,24 +82,16 @@ class Assumed:
         return float(function())
 
     @cached_property
-    def _edges(self) -> NDArray[np.float64]:
-        """The ends and the middles of the cells."""
-        tail = np.geomspace(_TAIL, _MIDDLE, 1024)
-        middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
-        ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
-        return np.insert((ends[1:] + ends[:-1]) / 2, np.arange(ends.size), ends)
-
-    @cached_property
     def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Points of the distribution and their masses: the two Gauss points of each cell."""
-        halves = np.diff(self._edges)
-        left, right = self._edges[1::2] - halves[::2] / math.sqrt(3), self._edges[1::2] + halves[::2] / math.sqrt(3)
+        halves = np.diff(_edges())
+        left, right = _edges()[1::2] - halves[::2] / math.sqrt(3), _edges()[1::2] + halves[::2] / math.sqrt(3)
         return self.points(np.stack([left, right], axis=1).reshape(-1)), halves
 
     def integral(self, heights: NDArray[np.float64]) -> Callable[[Any], Any]:
         """The integral from 0 to u of the function of the level with these values at the nodes."""
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
-        return lambda u: np.interp(u, self._edges, sums)
+        return lambda u: np.interp(u, _edges(), sums)
 
     # The interface that `Statistic.functional` uses.
 
@@ -116,6 +117,25 @@ class Assumed:
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if np.sum(mass * np.clip(middle - x, -corner, corner)) >= 0 else (middle, high)
         return high
+
+
+class Affine(Assumed):
+    """The distribution of ``shift + scale * X``, X of an assumed distribution, whose nodes it uses; scale > 0."""
+
+    def __init__(self, base: Assumed, shift: float, scale: float) -> None:
+        self._base, self._shift, self._scale = base, shift, scale
+
+    def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._shift + self._scale * self._base.points(u)
+
+    def moment(self, name: str) -> float:
+        moment = self._base.moment(name)
+        return self._scale**2 * moment if name == "var" else self._shift + self._scale * moment
+
+    @cached_property
+    def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        values, masses = self._base.nodes
+        return self._shift + self._scale * values, masses
 
 
 class Uniform:

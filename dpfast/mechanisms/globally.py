@@ -24,6 +24,8 @@ from dpfast.mechanisms.assumptions import (
     normal_points,
     target,
 )
+from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.rounding import outward
@@ -336,6 +338,17 @@ class GlobalSensitivity(StatisticMechanism):
             return statistic.scale_of_codes(grid, n), statistic.last(grid, n), Fraction(int(rounded), 2)
         (first, last), unit = self._total.range(grid), Fraction(self._total.unit(grid))
         return (first * unit, unit), last - first, Fraction()
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        if self.hides_n:
+            raise TypeError("no expected error is known for neighbors='add-remove'")
+        grid, statistic = self.grid, self.statistic
+        population = n * target(Mean(), assumed) if isinstance(statistic, Sum) else target(statistic, assumed)
+        last, unit = statistic.last(grid, n), statistic.coarseness(grid, n)
+        center, deviation = _normal(statistic, assumed, grid, n)
+        code, step = min(max(round(center / unit), 0), last), self._unit(n)
+        law = ClampedNoise(self._noise(n), center=code, last=last, decode=partial(statistic.decode, grid, n))
+        return Expected(mean_distance(law, population), mean_magnitude(deviation / unit * step))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:

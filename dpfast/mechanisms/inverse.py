@@ -19,6 +19,8 @@ from dpfast._kernels._measures import Measure
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
+from dpfast.mechanisms.expectations import expected_error, law_for
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -278,15 +280,22 @@ class InverseSensitivity(StatisticMechanism):
         reached = "" if n is None else f": here it is {n * self.epsilon * tail:.3g}"
         return f"{text}. A release on floats requires that n epsilon min(q, 1 - q) is at least 50{reached}"
 
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        if self.hides_n:
+            return self._with_public_n().expected_error(n, assumed)
+        if isinstance(self.grid, FloatGrid):
+            raise TypeError("no expected error is known on a FloatGrid: use error(n, distribution=...)")
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         if self.hides_n:
             return self._with_public_n()._error_under(n, assumed, confidence)
         population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
         if isinstance(statistic, Huber):
-            cdf = huber_law(statistic, assumed, grid, n, levels, self.law_of)
+            cdf = huber_law(statistic, assumed, grid, n, levels, partial(law_for, self.law_of))
         else:
-            cdf = averaged([self.law_of(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
+            cdf = averaged([law_for(self.law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels)])
         if isinstance(grid, FloatGrid):
             return error_on_floats(cdf, grid, population, confidence)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)

@@ -16,6 +16,8 @@ from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, calibrated, privacy_down, valid_region
+from dpfast.mechanisms.expectations import expected_error
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.spending import EXACT, refused
@@ -297,6 +299,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             last=self.statistic.last(self.grid, n),
             decode=partial(self.statistic.decode, self.grid, n),
         )
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid

@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 from dpfast import _checks
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.prediction import Expected
 
 
 class StatisticMechanism(Mechanism):
@@ -89,6 +90,13 @@ class StatisticMechanism(Mechanism):
         if deviation is not None:
             return self._error_at_deviation(n, _checks.positive("deviation", deviation), confidence)
         return self._error_under(n, Assumed(distribution), confidence)
+
+    def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
+        assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)
+        return self._expected_under(_checks.whole("n", n, least=1), assumed)
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        raise TypeError(f"no expected error is known for a {type(self).__name__} release")
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> Any:
         raise TypeError(f"no error is known for a {type(self).__name__} release")

@@ -181,7 +181,7 @@ class TestPrivateBounds:
             (lambda x: dpf.mean(x, bounds="private", grid=dpf.Grid(0, 1), epsilon=1.0), TypeError, "give either"),
             (lambda x: dpf.mean(x, bounds="private", epsilon=-1.0), ValueError, "epsilon must be positive"),
             (
-                lambda x: dpf.variance(x, bounds="private", epsilon=1.0, delta=0.1),
+                lambda x: dpf.variance(x, bounds="private", epsilon=1.0, delta=0.1, method="global-sensitivity"),
                 ValueError,
                 "delta must be 0 for method='global-sensitivity'",
             ),
