@@ -255,7 +255,7 @@ def partitions(epsilon, delta):
     made = at(scale, threshold)
 
     def release(keys, most):
-        released = np.full(int(most), -1.0)
+        released = np.full(most, -1.0)
         for key, size in made(keys.astype(np.int64)).items():
             released[key] = size
         return released

@@ -76,8 +76,8 @@ def partitions(epsilon, delta, share):
     noise = LaplaceMechanism(epsilon=epsilon * share, sensitivity=1) if share else None
 
     def release(keys, most):
-        released = np.full(int(most), -1.0)
-        for key, size in enumerate(np.bincount(keys, minlength=int(most))):
+        released = np.full(most, -1.0)
+        for key, size in enumerate(np.bincount(keys, minlength=most)):
             if size and strategy.should_keep(int(size)):
                 released[key] = noise.add_noise(int(size)) if share else size
         return released
