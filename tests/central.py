@@ -9,7 +9,7 @@ import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
@@ -22,7 +22,12 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
     dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
-    dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic", "selection": "permute-and-flip"}],
+    dpf.InverseSensitivity: [
+        {},
+        {"radius": 0.5},
+        {"measure": "dyadic", "selection": "permute-and-flip"},
+        {"interpolate": True},
+    ],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
     dpf.NoisySums: [
@@ -102,6 +107,7 @@ OPTIONS = {
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
+    TukeyDepth: [{}],
 }
 ROWS = (
     dpf.Covariance,
@@ -115,6 +121,7 @@ ROWS = (
     IndependentColumns,
     LabelShares,
     RangeFreeBoxes,
+    TukeyDepth,
 )  # a record is a row
 
 

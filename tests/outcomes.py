@@ -21,7 +21,7 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
 from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
@@ -205,7 +205,7 @@ def mechanism(kind, rng):
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
 LARGEST |= {dpf.TheilSen: 500}
-LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097, TukeyDepth: 4097}
 
 
 def central_jobs(kind, rng, n=None):
@@ -379,6 +379,7 @@ def by_options(name, *arguments, **options):
 LEFT_OUT = {"neighbors": "add-remove", "missing": "drop"}
 FUNCTIONS |= {
     "mean, half of missing": by_options("mean", missing="half"),
+    "mean, bounds inside bounds": by_options("mean", bounds=(-1.0, 1e6), method="private-bounds"),
     "mean, private bounds, half of missing": by_options("mean", bounds="private", missing="half"),
     "density, half of missing": by_options("density", missing="half"),
     "robust_mean, half of missing": by_options("robust_mean", missing="half"),

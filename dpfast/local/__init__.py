@@ -12,6 +12,7 @@ from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.series import LocalDensity, SeriesReports, density
+from dpfast.local.shuffling import Shuffled
 from dpfast.local.sparse import sparse_mean
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "MedianDescent",
     "Randomizer",
     "SeriesReports",
+    "Shuffled",
     "density",
     "glm",
     "mean",

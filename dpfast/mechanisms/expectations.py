@@ -35,6 +35,7 @@ from dpfast.statistics import (
 from dpfast.streaming import Integers
 
 _Law = TypeVar("_Law")
+_Sample = TypeVar("_Sample")
 _SAMPLES = 32  # imagined samples for the gaps around an order statistic
 _GROWTH = 35  # knots per factor e: cells of 3 %
 
@@ -60,7 +61,7 @@ def expected_error(
     return Expected(float(noise), mean_magnitude(sampling_deviation(statistic, assumed, grid, n)))
 
 
-def law_for(law_of: Callable[[Summary], _Law], sample: Summary) -> _Law:
+def law_for(law_of: Callable[[_Sample], _Law], sample: _Sample) -> _Law:
     """The law of the release given an imagined sample, also within a ledger."""
     with imagined():
         return law_of(sample)

@@ -44,7 +44,9 @@ class Predicted:
         TypeError
             If an assumption does not apply to this release, or the error of this mechanism is not known.
         """
-        raise TypeError(f"no error is known for a {type(self).__name__} release")
+        raise TypeError(
+            f"no error is known for a {type(self).__name__} release: release statistics of imagined records instead"
+        )
 
     def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
         """The expected absolute error of a release from n records of an assumed distribution, to about 10 %.

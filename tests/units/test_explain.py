@@ -68,7 +68,7 @@ def test_an_explanation_comes_before_the_data_are_read_and_costs_nothing(functio
     [text] = texts
     for part in ["epsilon = ", *parts]:
         assert part in text, text
-    assert text.count("\n") <= 2
+    assert text.count("\n") <= (7 if text.startswith("method") else 2)  # a comparison of mechanisms comes first
     with pytest.raises(TypeError, match="explain must be True, False or a function of a text, not str"):
         release(Sized(), explain="yes")
 
