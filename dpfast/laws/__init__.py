@@ -5,7 +5,16 @@ from dpfast.laws.depth import DepthLaw
 from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
-from dpfast.laws.nested import TAIL, BehindTest, Boxes, FlippedIntervals, NestedIntervals, anywhere, score_cap
+from dpfast.laws.nested import (
+    TAIL,
+    BehindTest,
+    Boxes,
+    FlippedIntervals,
+    InterpolatedIntervals,
+    NestedIntervals,
+    anywhere,
+    score_cap,
+)
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
     DiscreteLaplace,
@@ -22,6 +31,7 @@ from dpfast.laws.vectors import (
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
+    Runs,
     VectorNoise,
 )
 
@@ -37,6 +47,7 @@ __all__ = [
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "InterpolatedIntervals",
     "LatticeBox",
     "Law",
     "NestedIntervals",
@@ -48,6 +59,7 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
+    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",
