@@ -79,8 +79,8 @@ def methods(quick):
         apart, which shows with rho = 0.9. Outliers are all at (3, -3, ...). `whitened` has half of epsilon for the
         release, the rest for locations, scales and the covariance: it needs about 540 d / epsilon records. {
             runs_of(2, 1000, quick)
-        } data sets, for d = 3 and n = 1000 {runs_of(3, 1000, quick)}: the standard error of a figure is 4
-        to 7 %."""
+        } data sets, for d = 3 and n = 1000 {runs_of(3, 1000, quick)}: the standard error of a
+        figure is 4 to 7 %."""
     )
     headings = ("d", "n", "rho", "outliers", *releases(3, 4.0), "boxes / depth")
     return "\n".join(["## Methods", "", words, table(headings, lines)])
@@ -108,7 +108,8 @@ def rates(quick):
         above d log(bounds) / epsilon. Errors by depth (Mahalanobis, root mean square; correlation 0.9 and bounds +-8
         for d = 2, 0 and +-4 for d = 3), by the formula `dpf.theory.depth_error`, and relative to the rate: the ratio
         stays bounded, as it does by `depth_error`: 1.2 where sampling dominates and 2 sqrt(2 pi) sqrt(1 + 1 / d),
-        about 6, where privacy does."""
+        about 6, where privacy does. In the row of n epsilon = 50 for d = 2 some releases are anywhere in the
+        bounds."""
     )
     headings = ("d", "epsilon", "n", "error", "formula", "error / formula", "error / rate")
     return "\n".join(["## The rate for d = 2 and 3", "", words, table(headings, lines)])
@@ -153,11 +154,11 @@ def columns(quick):
                 lines.append((d, n, rho, f"{bad:.0%}", lost, *(f"{value:.2f}" for value in found.values()), gain))
     words = paragraph(
         f"""What is lost beyond three columns, epsilon = {EPSILON:g}, bounds +-{BOUND[2]:g}. Lost: the root mean square
-        noise of boxes for independent columns over that of a law with weight exp(-epsilon / 2 times the score in the
-        Euclidean norm), which depth has for d = 2 and 3 and the slides' estimator in all dimensions, in brackets by
-        theory, sqrt((d + 2) / 3). Errors in units of sqrt(d / n), as above: whitening does not win this factor back.
-        It makes the error the same for all correlations, for a noise that is twice as large, but outliers spoil the
-        covariance: with 5 % of them it loses where columns are independent."""
+        noise of boxes, for a data set of independent columns, over that of a law with weight exp(-epsilon / 2 times
+        the score in the Euclidean norm), which depth has for d = 2 and 3 and the slides' estimator in all dimensions,
+        in brackets by theory, sqrt((d + 2) / 3). Errors in units of sqrt(d / n), as above: whitening does not win this
+        factor back. It makes the error the same for all correlations, for a noise that is twice as large, but outliers
+        spoil the covariance: with 5 % of them it loses where columns are independent."""
     )
     headings = ("d", "n", "rho", "outliers", "lost", "medians, not private", "boxes", "whitened", "boxes / whitened")
     return "\n".join(["## More columns", "", words, table(headings, lines)])
