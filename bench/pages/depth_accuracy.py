@@ -72,15 +72,14 @@ def methods(quick):
                     unit = math.sqrt(d / n)
                     figures = (f"{found[name] / unit:.2f}" for name in made)
                     lines.append((d, n, rho, f"{outliers:.0%}", *figures, f"{found['boxes'] / found['depth']:.2f}"))
+    many, few = runs_of(2, 1000, quick), runs_of(3, 1000, quick)
     words = paragraph(
         f"""Root mean square error in the Mahalanobis norm of N(mu, R), in units of sqrt(d / n), the error of the mean
         without privacy; R has the correlation rho of any two columns; epsilon = {EPSILON:g}, pure. Bounds of each
         column are +-{BOUND[2]:g} for d = 2 and +-{BOUND[3]:g} for d = 3, where depth has 256 points in each, 0.03
         apart, which shows with rho = 0.9. Outliers are all at (3, -3, ...). `whitened` has half of epsilon for the
-        release, the rest for locations, scales and the covariance: it needs about 540 d / epsilon records. {
-            runs_of(2, 1000, quick)
-        } data sets, for d = 3 and n = 1000 {runs_of(3, 1000, quick)}: the standard error of a
-        figure is 4 to 7 %."""
+        release, the rest for locations, scales and the covariance: it needs about 540 d / epsilon records. {many} data
+        sets ({few} for d = 3 and n = 1000): the standard error of a figure is 4 to 7 %."""
     )
     headings = ("d", "n", "rho", "outliers", *releases(3, 4.0), "boxes / depth")
     return "\n".join(["## Methods", "", words, table(headings, lines)])
