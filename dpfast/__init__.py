@@ -21,7 +21,7 @@ from dpfast import (
     streaming,
     theory,
 )
-from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
 from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
     Bins,
@@ -110,6 +110,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "SufficientStatistics",
     "TheilSen",
     "audit",
     "bound_contributions",

@@ -97,7 +97,7 @@ def _add_single(parser: Parser, name: str) -> None:
     if name == "trimmed-mean":
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")
-    parser.add_argument("--method", default=single.method, help=f"default {single.method}")
+    parser.add_argument("--method", default=single.method, help=f"auto: by public numbers; default {single.method}")
     add_groups(parser)
     if single.interval:
         add_interval(parser)

@@ -55,9 +55,9 @@ def mean(
         otherwise.
     bounds : pair (lower, upper), or "private"
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
-        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with half of
-        epsilon: the quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and
-        rounded outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
+        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with a tenth to
+        a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 480
+        (docs/guides/bounds.md).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -65,10 +65,13 @@ def mean(
         Rows outside are moved to the nearest point; a row with NaN or an infinity becomes the center.
     delta : float
         0 for numbers. For rows a positive delta allows Gaussian noise, used where its expected size is less.
-    method : {"auto", "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity"}
+    method : {"auto", "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"}
         "auto" takes the mechanism that public numbers show to have less error: see `median`. "global-sensitivity":
         noise of scale width / (n epsilon), width the distance of the bounds. The others are for numbers: inverse
-        sensitivity is better only for records near a bound, or with large epsilon.
+        sensitivity is better only for records near a bound, or with large epsilon. "private-bounds" first finds
+        narrower bounds inside `bounds` privately, for bounds that may be several times too wide. It needs n epsilon of
+        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so
+        that "auto" takes it for an assumed distribution only (docs/guides/bounds.md).
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
         mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
@@ -107,6 +110,8 @@ def mean(
     True
     >>> abs(dpf.mean(pay, bounds="private", epsilon=1.0) - 43_400) < 400
     True
+    >>> abs(dpf.mean(pay, bounds=(0, 1e9), epsilon=1.0, method="private-bounds") - 43_400) < 400
+    True
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
     True
     >>> X = np.random.default_rng(0).random((10_000, 3)) * [1, 10, 100]
@@ -144,6 +149,7 @@ def sum(
     radius: float | None = None,
     delta: float = 0.0,
     method: str = "auto",
+    distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -155,12 +161,13 @@ def sum(
     Parameters
     ----------
     x : array_like of shape (n,) or (n, d)
-    method : {"auto", "global-sensitivity"}
-        Noise of scale width / epsilon, width the distance of the bounds.
+    method : {"auto", "global-sensitivity", "private-bounds"}
+        Noise of scale width / epsilon, width the distance of the bounds; or, for numbers, narrower bounds found
+        privately, which "auto" compares for an assumed distribution: see `mean`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
-    epsilon, bounds, grid, center, radius, delta, missing, rng, workers, explain
+    epsilon, bounds, grid, center, radius, delta, distribution, missing, rng, workers, explain
         See `mean`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing` says
         otherwise; 0, within the bounds, or "drop" leave it out of the sum.
 
@@ -177,7 +184,21 @@ def sum(
     True
     """
     return moment_of(
-        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, None, rng, workers, explain
+        Sum(),
+        x,
+        bounds,
+        grid,
+        center,
+        radius,
+        epsilon,
+        delta,
+        method,
+        neighbors,
+        missing,
+        distribution,
+        rng,
+        workers,
+        explain,
     )
 
 
@@ -262,8 +283,9 @@ def variance(
     Parameters
     ----------
     x : array_like of shape (n,)
-    method : {"auto", "global-sensitivity"}
-        The only mechanism: noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
+    method : {"auto", "global-sensitivity", "private-bounds"}
+        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes; or
+        narrower bounds found privately, see `mean`.
     epsilon, bounds, grid, delta, missing, rng, workers, explain
         See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise; not "drop", as the number of records is public.

@@ -93,6 +93,21 @@ class Assumed:
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
         return lambda u: np.interp(u, _edges(), sums)
 
+    def clamped_moments(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean and the variance of a record clamped to each of several pairs of bounds."""
+        x, mass = self.nodes
+        first, last = np.searchsorted(x, lower), np.searchsorted(x, upper)
+        below, above = np.append(0.0, np.cumsum(mass))[first], np.append(np.cumsum(mass[::-1])[::-1], 0.0)[last]
+
+        def moment(power: int) -> NDArray[np.float64]:
+            sums = np.append(0.0, np.cumsum(mass * x**power))
+            return np.asarray(below * lower**power + sums[last] - sums[first] + above * upper**power)
+
+        mean = moment(1)
+        return mean, np.maximum(moment(2) - mean**2, 0.0)
+
     # The interface that `Statistic.functional` uses.
 
     def quantile(self, level: Fraction, *, above: bool = False) -> float:
@@ -301,6 +316,13 @@ def normal_points() -> NDArray[np.float64]:
     return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
+def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
+    """The evenly spaced sample of n records: the quantiles of the levels (i + 1/2) / n."""
+    if n > _MOST_EVEN:
+        raise ValueError(f"the error of this release is computed for at most 2**26 records, not {n}")
+    return assumed.points((np.arange(n) + 0.5) / n)
+
+
 def huber_law(
     statistic: Huber, assumed: Assumed, grid: Points, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
@@ -308,9 +330,7 @@ def huber_law(
 
     One sample is enough for the noise, which depends on averages over the many records near and beyond the corners.
     """
-    if n > _MOST_EVEN:
-        raise ValueError(f"the error of the {statistic} is computed for at most 2**26 records, not {n}")
-    even = grid.encode(assumed.points((np.arange(n) + 0.5) / n))
+    even = grid.encode(even_records(assumed, n))
     cdf = law(Summary(grid, n, levels, (even,))).cdf
     x, mass = assumed.nodes
     # The asymptotic deviation: sqrt(E clip(X - theta)**2) / (P(|X - theta| < k) sqrt(n)).

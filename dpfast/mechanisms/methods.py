@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
-from dpfast.mechanisms.bounds import within_private_bounds
+from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
@@ -33,6 +33,7 @@ from dpfast.statistics import (
     OrderStatistic,
     RankStatistic,
     Statistic,
+    Sum,
     TrimmedMean,
     WinsorizedMean,
 )
@@ -54,8 +55,12 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
         methods["global-sensitivity"] = GlobalSensitivity
     if issubclass(statistic, RankStatistic):
         methods["inverse-sensitivity"] = InverseSensitivity
+    if issubclass(statistic, OrderStatistic):
+        methods["interpolated"] = partial(InverseSensitivity, interpolate=True)
     if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
         methods["smooth-sensitivity"] = SmoothSensitivity
+    if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):
+        methods["private-bounds"] = clamped_privately
     return methods
 
 
@@ -70,7 +75,8 @@ def compared(
 ) -> tuple[str, ...]:
     """The names of the methods that "auto" compares, default first; empty if the default is the only one.
 
-    Of quantiles without an assumed distribution it is the default, because ties decide which mechanism is better.
+    Of quantiles without an assumed distribution it is the default, because ties decide which mechanism is better. Means
+    and sums keep it, too: narrower bounds found privately may cut off a few records that are far from all others.
     """
     bounded = isinstance(grid, Grid) or not (bounds is None or isinstance(bounds, str))
     hides_n = neighbors != "replace-one" or missing == "drop"
@@ -78,10 +84,14 @@ def compared(
         return ()
     if isinstance(statistic, TrimmedMean | WinsorizedMean):
         return "inverse-sensitivity", "smooth-sensitivity"
-    if distribution is not None and isinstance(statistic, OrderStatistic | InterquartileRange):
+    if distribution is not None and isinstance(statistic, OrderStatistic):
+        return "inverse-sensitivity", "interpolated", "smooth-sensitivity"
+    if distribution is not None and isinstance(statistic, InterquartileRange):
         return "inverse-sensitivity", "smooth-sensitivity"
     if distribution is not None and isinstance(statistic, Mean):
-        return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity"
+        return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"
+    if distribution is not None and isinstance(statistic, Sum):
+        return "global-sensitivity", "private-bounds"
     return ()
 
 
@@ -106,7 +116,7 @@ def choice_among(
 
     limit = build(names[0]).privacy_profile.rho
     candidates = [Candidate(name, partial(build, name)) for name in names]
-    return Choice(candidates, n, (grid.lower, grid.upper), distribution)
+    return Choice(candidates, n, grid, distribution)
 
 
 @lru_cache(maxsize=1024)
@@ -200,7 +210,8 @@ def release_of(
     if explain is not False:
         comparison = None
         if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            comparison = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
     return mechanism(x, rng=rng, workers=workers)
 
@@ -288,6 +299,8 @@ def _privately_bounded(
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if mechanism is clamped_privately:
+        raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
     if "neighbors" in dict(options):
         raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):
