@@ -1,6 +1,7 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.depth import DepthLaw
 from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
@@ -30,6 +31,7 @@ from dpfast.laws.vectors import (
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
+    Runs,
     VectorNoise,
 )
 
@@ -39,6 +41,7 @@ __all__ = [
     "Boxes",
     "ClampedBox",
     "ClampedNoise",
+    "DepthLaw",
     "DiscreteLaplace",
     "FlippedIntervals",
     "Independent",
@@ -56,6 +59,7 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
+    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",

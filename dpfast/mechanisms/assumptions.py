@@ -316,6 +316,13 @@ def normal_points() -> NDArray[np.float64]:
     return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
+def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
+    """The evenly spaced sample of n records: the quantiles of the levels (i + 1/2) / n."""
+    if n > _MOST_EVEN:
+        raise ValueError(f"the error of this release is computed for at most 2**26 records, not {n}")
+    return assumed.points((np.arange(n) + 0.5) / n)
+
+
 def huber_law(
     statistic: Huber, assumed: Assumed, grid: Points, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
@@ -323,9 +330,7 @@ def huber_law(
 
     One sample is enough for the noise, which depends on averages over the many records near and beyond the corners.
     """
-    if n > _MOST_EVEN:
-        raise ValueError(f"the error of the {statistic} is computed for at most 2**26 records, not {n}")
-    even = grid.encode(assumed.points((np.arange(n) + 0.5) / n))
+    even = grid.encode(even_records(assumed, n))
     cdf = law(Summary(grid, n, levels, (even,))).cdf
     x, mass = assumed.nodes
     # The asymptotic deviation: sqrt(E clip(X - theta)**2) / (P(|X - theta| < k) sqrt(n)).

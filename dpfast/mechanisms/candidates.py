@@ -4,8 +4,8 @@ The first candidate is the default. Another one replaces it if public numbers sh
 
 - Under an assumed distribution, the pool is all candidates whose expected error is within 2 % of the least.
 - Without an assumption it is the default and all candidates whose expected error is at most 2 % greater than that of
-  the default under *each* of twelve reference distributions: normal, lognormal and Student's t with 2 degrees of
-  freedom, as wide as the bounds, and 10, 100 and 1000 times narrower.
+  the default under *each* of up to twelve reference distributions: normal, lognormal and Student's t with 2 degrees of
+  freedom, as wide as the bounds, and 10, 100 and 1000 times narrower, if that is at least eight steps of the grid.
 
 Of the pool, the candidate with the least noise is taken (the geometric mean over the references), or the default if it
 has at most 5 % more. An unknown error leaves the default.
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpfast.grid import Grid
 from dpfast.mechanisms.assumptions import Affine, Assumed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
@@ -50,9 +51,10 @@ class Candidate(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A distribution under which candidates are compared."""
+    """A distribution under which candidates are compared: its shape, its width in units of the bounds."""
 
-    name: str
+    shape: str
+    scale: float
     assumed: Assumed
 
 
@@ -72,16 +74,18 @@ _HEAVY = Assumed(_Shape(lambda u: (2 * u - 1) / np.sqrt(2 * u * (1 - u))))
 _NORMAL = Assumed(_Shape(ndtri))
 
 
-def references(lower: float, upper: float) -> tuple[Reference, ...]:
-    """The reference distributions of records with these bounds."""
-    middle, found = lower + _CENTER * (upper - lower), []
+def references(grid: Grid) -> tuple[Reference, ...]:
+    """The reference distributions of records on a grid: those that spread over several of its points."""
+    whole = grid.upper - grid.lower
+    middle, found = grid.lower + _CENTER * whole, []
     for scale in _SCALES:
-        width = scale * (upper - lower)
-        found += [
-            Reference("lognormal", Affine(_LOGNORMAL, lower, width / 8)),
-            Reference("Student-t(2)", Affine(_HEAVY, middle, width / 8)),
-            Reference("normal", Affine(_NORMAL, middle, width / 4)),
-        ]
+        width = scale * whole
+        if width >= 8 * grid.step or scale == 1:
+            found += [
+                Reference("lognormal", scale, Affine(_LOGNORMAL, grid.lower, width / 8)),
+                Reference("Student-t(2)", scale, Affine(_HEAVY, middle, width / 8)),
+                Reference("normal", scale, Affine(_NORMAL, middle, width / 4)),
+            ]
     return tuple(found)
 
 
@@ -94,7 +98,7 @@ class Choice:
         The first one is the default.
     n : int or None
         The number of records; None if it is private, which leaves the default.
-    bounds : pair of floats, optional
+    grid : Grid, optional
         The range of the reference distributions; None leaves the default, unless a distribution is assumed.
     distribution : object, optional
         The distribution that the user assumes: see `Mechanism.expected_error`.
@@ -113,7 +117,7 @@ class Choice:
         self,
         candidates: Sequence[Candidate],
         n: int | None,
-        bounds: tuple[float, float] | None,
+        grid: Grid | None,
         distribution: Any = None,
     ) -> None:
         self.n, self._distribution = n, distribution
@@ -125,12 +129,17 @@ class Choice:
             except (TypeError, ValueError) as error:
                 self._excluded[candidate.method] = str(error)
         if distribution is not None:
-            self._references: tuple[Reference, ...] = (Reference("assumed", Assumed(distribution)),)
+            self._references: tuple[Reference, ...] = (Reference("assumed", 1.0, Assumed(distribution)),)
         else:
-            self._references = () if bounds is None else references(*bounds)
+            self._references = () if grid is None else references(grid)
         self._errors: dict[tuple[str, int], Expected | None] = {}
         self.method, self.reason = self._decided()
         self.mechanism = self._built[self.method]
+
+    @property
+    def candidates(self) -> dict[str, Mechanism]:
+        """The mechanisms that were compared, by the names of their methods."""
+        return dict(self._built)
 
     @property
     def default(self) -> str:
@@ -206,7 +215,10 @@ class Choice:
         if self._distribution is not None and self.n is not None:
             headings = ["method", "expected error", "noise", "sampling"]
         elif self._references and self.n is not None and len(self._built) > 1:
-            headings = ["method", *(f"width / {4 / scale:g}" for scale in reversed(_SCALES)), "greatest ratio"]
+            widths = [
+                f"width / {4 / reference.scale:g}" for reference in self._references if reference.shape == "normal"
+            ]
+            headings = ["method", *reversed(widths), "greatest ratio"]
         else:
             headings = ["method"]
         rows = [[*headings, ""]]
@@ -221,8 +233,9 @@ class Choice:
             return []
         if self._distribution is not None:
             found = self.expected_error(method, 0)
-            return ["unknown", "", ""] if found is None else [f"{x:.3g}" for x in (found.total, *found)]
-        normal = [i for i, reference in enumerate(self._references) if reference.name == "normal"][::-1]
+            parts = [] if found is None else [found.total, found.noise, found.sampling]
+            return [f"{part:.3g}" for part in parts] or ["unknown", "", ""]
+        normal = [i for i, reference in enumerate(self._references) if reference.shape == "normal"][::-1]
         totals = [self.expected_error(method, i) for i in normal]
         worst = max(self._loss(method, i) for i in range(len(self._references)))
         return [*("unknown" if e is None else f"{e.total:.3g}" for e in totals), f"{worst:.3g}"]
@@ -235,13 +248,18 @@ class Choice:
             return f"{measure}, of n = {self.n:,} records of the assumed distribution.\n"
         return (
             f"{measure}, of n = {self.n:,} normal records with these standard deviations, in units of the width of the "
-            f"bounds; greatest ratio to {self.default} over twelve reference distributions.\n"
+            f"bounds; greatest ratio to {self.default} over {len(self._references)} reference distributions.\n"
         )
 
-    def __str__(self) -> str:
+    @property
+    def comparison(self) -> str:
+        """The table, what its numbers are, and the reason, as text."""
         columns = [max(map(len, column)) for column in zip(*self.table, strict=True)]
         lines = ("  ".join(map(str.ljust, row, columns)).rstrip() for row in self.table)
-        return "\n".join(lines) + f"\n{self._legend()}Taken: {self.method}, because {self.reason}.\n{self.mechanism!r}"
+        return "\n".join(lines) + f"\n{self._legend()}Taken: {self.method}, because {self.reason}."
+
+    def __str__(self) -> str:
+        return f"{self.comparison}\n{self.mechanism!r}"
 
     def __repr__(self) -> str:
         return str(self)

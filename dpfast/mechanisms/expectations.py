@@ -35,6 +35,7 @@ from dpfast.statistics import (
 from dpfast.streaming import Integers
 
 _Law = TypeVar("_Law")
+_Sample = TypeVar("_Sample")
 _SAMPLES = 32  # imagined samples for the gaps around an order statistic
 _GROWTH = 35  # knots per factor e: cells of 3 %
 
@@ -51,16 +52,19 @@ def expected_error(
 
     The bias of a mean that is cut at the bounds counts as noise.
     """
+    sampling = mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
     if statistic.adds or isinstance(statistic, Huber):
-        samples = [even_summary(statistic, assumed, grid, n, levels)]
-    else:
-        samples = list(islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES))
-    population = target(statistic, assumed) if isinstance(statistic, Mean) else None
-    noise = np.mean([mean_distance(law_for(law_of, sample), population) for sample in samples])
-    return Expected(float(noise), mean_magnitude(sampling_deviation(statistic, assumed, grid, n)))
+        law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
+        population = target(statistic, assumed) if isinstance(statistic, Mean) else None
+        return Expected(mean_distance(law, population), sampling)
+    samples = islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES)
+    laws = [law_for(law_of, sample) for sample in samples]
+    centers = None, target(statistic, assumed)
+    noise, joint = (float(np.mean([mean_distance(law, center) for law in laws])) for center in centers)
+    return Expected(noise, sampling, joint)
 
 
-def law_for(law_of: Callable[[Summary], _Law], sample: Summary) -> _Law:
+def law_for(law_of: Callable[[_Sample], _Law], sample: _Sample) -> _Law:
     """The law of the release given an imagined sample, also within a ledger."""
     with imagined():
         return law_of(sample)

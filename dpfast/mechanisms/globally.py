@@ -363,6 +363,14 @@ class GlobalSensitivity(StatisticMechanism):
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)
 
+    def _error_of_noise(self, n: int, confidence: float) -> float:
+        if self._on_pairs:
+            raise TypeError(
+                "the noise of a mean with neighbors='add-remove' depends on the records: use that for 'replace-one'"
+            )
+        unit = self._total.unit(self.grid) if self.hides_n else self._unit(n)
+        return self._noise(n).magnitude(confidence) * unit
+
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         if self.hides_n:
@@ -386,7 +394,7 @@ def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
 
 
 @lru_cache(maxsize=1024)
-def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> IntegerNoise:
+def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> DiscreteLaplace | Staircase:
     """The noise of this kind that makes an integer of this sensitivity epsilon-private.
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.

@@ -116,7 +116,7 @@ def choice_among(
 
     limit = build(names[0]).privacy_profile.rho
     candidates = [Candidate(name, partial(build, name)) for name in names]
-    return Choice(candidates, n, (grid.lower, grid.upper), distribution)
+    return Choice(candidates, n, grid, distribution)
 
 
 @lru_cache(maxsize=1024)
@@ -210,7 +210,8 @@ def release_of(
     if explain is not False:
         comparison = None
         if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            comparison = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
     return mechanism(x, rng=rng, workers=workers)
 

@@ -204,7 +204,8 @@ class SmoothSensitivity(StatisticMechanism):
     (docs/proofs/rounded-laplace.md, rounded-student.md). The granularity does not depend on S.
     Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics on each side. Timing is outside
     the guarantee. `InverseSensitivity`, which has no delta, is mostly more accurate for order statistics up to epsilon
-    = 1; Student-t noise is more accurate for trimmed means, and at epsilon = 4 (docs/results/accuracy.md).
+    = 1; Student-t noise is more accurate for trimmed means of many records, and at epsilon = 4
+    (docs/results/accuracy.md). ``method="auto"`` of functions compares both (docs/guides/choosing.md).
 
     References
     ----------
