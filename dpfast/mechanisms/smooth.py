@@ -26,7 +26,6 @@ from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Integers, Reading
 
 _MOST_SCALE = 2.0**56
-_MOST_SMOOTHNESS = 0.25  # of averages of few records, relative to epsilon
 
 
 @refused(EXACT)
@@ -185,7 +184,7 @@ class SmoothSensitivity(StatisticMechanism):
     beta : float, optional
         Public smoothness, at least 2**-30. Default for Laplace noise: the largest with scale S / (0.5 epsilon), or
         S / (0.75 epsilon) for averages. Default for Student-t noise: 0.236 epsilon, or 0.05 epsilon for averages, and
-        for trimmed and Winsorized means of few records up to 0.25 epsilon: see `calibration`.
+        for trimmed and Winsorized means of few records up to 0.23 epsilon: see `calibration`.
 
     Attributes
     ----------
@@ -276,9 +275,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         """The smoothness beta and the matching scale of the noise for n records. Public.
 
         They are `beta` and `scale`, except for Student-t noise with the default beta on the mean without m records at
-        each end, or with these replaced: then beta is ``10 / (m + 1)``, at least 0.05 and at most 0.25 epsilon, so that
-        bounds far from the records, which m + 1 replaced records reach, count with a factor of at most e**-10, if m is
-        large enough.
+        each end, or with these replaced: then beta is ``10 / (m + 1)``, at least 0.05 epsilon, so that bounds far from
+        the records, which m + 1 replaced records reach, count with a factor of at most e**-10; and at most 0.23
+        epsilon, or 0.2 epsilon if ``(m + 1) epsilon`` is below 15, where they count in any case.
 
         Parameters
         ----------
@@ -295,15 +294,16 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         >>> trimmed = dpf.statistics.TrimmedMean(0.1)
         >>> mechanism = dpf.SmoothSensitivity(trimmed, grid=dpf.Grid(0, 100), epsilon=1.0)
         >>> [round(mechanism.calibration(n)[0], 3) for n in (100, 1000, 10_000)]
-        [0.25, 0.099, 0.05]
+        [0.2, 0.099, 0.05]
         """
         n = _checks.whole("n", n, least=1)
-        default, most = SMOOTHNESS * self.epsilon, _MOST_SMOOTHNESS * self.epsilon
+        default = SMOOTHNESS * self.epsilon
         if self.noise == "laplace" or self.beta != default or not isinstance(self.statistic, TrimmedSum):
             return self.beta, self.scale
-        left_out = self.statistic.cut(n)
-        beta = min(max(10 / (left_out + 1), default), most) if left_out else default
-        return _calibrated(self.epsilon, self.noise, beta)
+        if not (left_out := self.statistic.cut(n)):
+            return self.beta, self.scale
+        most = (0.2 if (left_out + 1) * self.epsilon < 15 else 0.23) * self.epsilon
+        return _calibrated(self.epsilon, self.noise, min(max(10 / (left_out + 1), default), most))
 
     def __repr__(self) -> str:
         grid = self.grid
