@@ -11,7 +11,17 @@ from dpfast.statistics import Median, TrimmedMean, WinsorizedMean
 class TestFewRecords:
     def test_calibration(self):
         mechanism = dpf.SmoothSensitivity(TrimmedMean(0.1), grid=dpf.Grid(0, 100), epsilon=1.0)
-        for n, beta in ((1, 0.05), (9, 0.05), (10, 0.2), (139, 0.2), (140, 0.23), (399, 0.23), (1000, 10 / 101), (2000, 0.05), (10**6, 0.05)):
+        for n, beta in (
+            (1, 0.05),
+            (9, 0.05),
+            (10, 0.2),
+            (139, 0.2),
+            (140, 0.23),
+            (399, 0.23),
+            (1000, 10 / 101),
+            (2000, 0.05),
+            (10**6, 0.05),
+        ):
             assert mechanism.calibration(n) == smooth.calibrate(1.0, 0.0, noise="student-t", beta=beta)
         for other in (
             dpf.SmoothSensitivity(Median(), grid=dpf.Grid(0, 100), epsilon=1.0),
