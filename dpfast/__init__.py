@@ -21,17 +21,22 @@ from dpfast import (
     streaming,
     theory,
 )
-from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
 from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
+    Bins,
+    Categories,
     Histogram,
     KolmogorovSmirnov,
+    Marginals,
+    NoisyMarginals,
     PerturbedHistogram,
     SeriesCoefficients,
     SeriesDensity,
     SmoothedHistogram,
     density,
     histogram,
+    marginals,
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
@@ -69,8 +74,10 @@ from dpfast.streaming import Chunks, Counted
 __version__ = _version("dpfast")
 
 __all__ = [
+    "Bins",
     "BoundedContributions",
     "BudgetError",
+    "Categories",
     "Chunks",
     "Counted",
     "Covariance",
@@ -84,8 +91,10 @@ __all__ = [
     "KolmogorovSmirnov",
     "Ledger",
     "MEstimator",
+    "Marginals",
     "Mechanism",
     "NestedBoxes",
+    "NoisyMarginals",
     "NoisySums",
     "PartitionSelection",
     "Partitions",
@@ -101,6 +110,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "SufficientStatistics",
     "TheilSen",
     "audit",
     "bound_contributions",
@@ -119,6 +129,7 @@ __all__ = [
     "linear_regression",
     "local",
     "m_estimate",
+    "marginals",
     "mle",
     "noise",
     "partitions",

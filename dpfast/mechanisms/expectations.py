@@ -104,7 +104,7 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
     """
     first, last = law.support
     if isinstance(law, NestedIntervals):
-        center, around = int(law.lower[0]), np.concatenate([law.lower, law.upper + 1])
+        center, around = int(law.lower[0]), law.knots
     else:
         center = law.center
         away = np.geomspace(1, last + 1, 2 + int(_GROWTH * math.log(last + 2))).astype(np.int64)

@@ -394,7 +394,7 @@ def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
 
 
 @lru_cache(maxsize=1024)
-def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> IntegerNoise:
+def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> DiscreteLaplace | Staircase:
     """The noise of this kind that makes an integer of this sensitivity epsilon-private.
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.
