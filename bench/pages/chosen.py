@@ -13,7 +13,7 @@ from bench.pages.tables import digits, paragraph, size, table
 from dpfast.laws import ScalarLaw
 
 EPSILONS = (0.1, 1.0, 4.0)
-DATASETS = {100: 60, 1000: 30, 10_000: 12, 100_000: 4}
+DATASETS = {100: 40, 1000: 20, 10_000: 8}
 WIDER = (1, 100)  # the bounds, in units of those of the population
 TRIM = 0.1
 CLOSE = 1.1  # of the best, relative to its error
