@@ -326,6 +326,12 @@ FUNCTIONS = {
     "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
     ),
+    "robust_mean by depth": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, method="depth", rng=source
+    ),
+    "robust_mean, whitened": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="whitened", rng=source
+    ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
@@ -441,6 +447,7 @@ if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
 ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
+ROWS_OF |= {"robust_mean by depth": 2, "robust_mean, whitened": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}
 # A regression takes pairs.

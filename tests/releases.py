@@ -62,7 +62,11 @@ RELEASES = {
     ],
     "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
-    "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
+    "dpf.robust_mean": lambda: [
+        dpf.robust_mean(X[:, None], **B),
+        dpf.robust_mean(np.stack([X, X[::-1]], axis=1), method="depth", **B),
+        dpf.robust_mean(np.stack([X, X[::-1]], axis=1), method="whitened", **B),
+    ],
     "robust.reduce": lambda: robust.reduce(
         lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
     ),
@@ -80,6 +84,7 @@ TIMES = {
     "dpf.glm": 2,
     "dpf.interval": 5,
     "dpf.mean": 2,
+    "dpf.robust_mean": 3,
     "dpf.sum": 2,
     "dpf.quantile": 2,
     "dpf.marginals": 2,
