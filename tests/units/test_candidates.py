@@ -130,9 +130,9 @@ class TestTable:
 
     def test_explain_prints_it_before_the_release(self):
         texts = []
-        dpf.trimmed_mean(np.zeros(200), 0.1, bounds=(0, 1000), epsilon=1.0, explain=texts.append)
+        dpf.winsorized_mean(np.zeros(200), 0.1, bounds=(0, 1000), epsilon=1.0, explain=texts.append)
         assert texts[0].startswith("method ")
-        assert "InverseSensitivity release of the 0.1-trimmed mean" in texts[0]
+        assert "InverseSensitivity release of the 0.1-Winsorized mean" in texts[0]
         dpf.trimmed_mean(
             np.zeros(9), 0.1, bounds=(0, 1), epsilon=1.0, method="smooth-sensitivity", explain=texts.append
         )
