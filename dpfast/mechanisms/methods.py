@@ -39,6 +39,7 @@ from dpfast.statistics import (
 )
 from dpfast.streaming import Chunks
 
+_LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
@@ -122,7 +123,8 @@ def choice_among(
         return mechanism
 
     limit = build(names[0]).privacy_profile.rho
-    candidates = [Candidate(name, partial(build, name)) for name in names]
+    considered = names if epsilon >= _LEAST_COMPARED else names[:1]
+    candidates = [Candidate(name, partial(build, name)) for name in considered]
     return Choice(candidates, n, grid, distribution)
 
 

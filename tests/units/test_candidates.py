@@ -216,6 +216,11 @@ def test_a_release_is_that_of_the_mechanism_taken():
             )
 
 
+def test_a_small_epsilon_keeps_the_default_without_a_comparison():
+    names = [dpf.explain("trimmed_mean", 0.1, n=2**40, bounds=(0, 9), epsilon=e).candidates for e in (0.0099, 1e-6)]
+    assert [list(candidates) for candidates in names] == [["inverse-sensitivity"]] * 2
+
+
 def test_a_private_number_of_records_keeps_the_default():
     kept = [
         mechanism_for(Median(), np.zeros(n), (0, 9), None, 4.0, 0.0, "auto", "add-remove", None, "auto", norm(5, 1))
