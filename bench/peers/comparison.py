@@ -94,6 +94,14 @@ def _spread(errors):
     return math.sqrt(np.sum(errors.var(axis=1, ddof=1) / releases)) / sets
 
 
+def quotient(value, error):
+    """A ratio with its standard error in units of the last digit."""
+    if math.isnan(value):
+        return "-"
+    places = 3 if value < 0.1 else 2
+    return f"{value:.{places}f}({error * 10**places:.0f})"
+
+
 def rows(job: Job, environments: Environments, *, quick: bool, seconds: float):
     """A `Row` for each peer that is there; without one, dpfast alone."""
     generator = np.random.default_rng([2026, len(job.name), job.n or 0])

@@ -18,6 +18,7 @@ PEERS = {
     "pure_ldp": "pure-ldp",
     "multi_freq": "multi-freq-ldpy",
     "dp_accounting": "dp-accounting",
+    "mbi": "OpenDP with mbi",
 }
 
 

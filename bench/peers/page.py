@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.pages.tables import digits, paragraph, table
-from bench.peers.comparison import rows
+from bench.peers.comparison import quotient, rows
 from bench.peers.jobs import SECTIONS
 
 LIMIT = 1.05
@@ -19,16 +19,19 @@ HEADINGS = ["job", "records", "n", "guarantee", "dpfast", "peer", "its error", "
 
 def measure(section, environments, *, quick, seconds, only=None):
     """Run the jobs of a section, print their rows, and return them as plain objects."""
-    found, loads = [], []
-    for job in section.jobs():
+    found, lines, loads = [], [], [os.getloadavg()[0]]
+    for line in section.lines(quick=quick, seconds=seconds) if hasattr(section, "lines") else ():
+        lines.append(line)
+        print(" | ".join(line), flush=True)
+    for job in section.jobs() if hasattr(section, "jobs") else ():
         if only is not None and not job.name.startswith(only):
             continue
         for row in rows(job, environments, quick=quick, seconds=seconds):
             found.append(row.stored())
             print(" | ".join(cells(found[-1])), flush=True)
         loads.append(os.getloadavg()[0])
-    load = float(np.mean(loads)) if loads else 0.0
-    return {"rows": found, "commit": commit(), "load": load, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    return {"rows": found, "lines": lines, "commit": commit(), "load": float(np.mean(loads)), "date": date}
 
 
 def commit():
@@ -42,14 +45,6 @@ def commit():
 def store(path, section):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(section, indent=1), encoding="utf-8")
-
-
-def quotient(value, error):
-    """A ratio with its standard error in units of the last digit."""
-    if math.isnan(value):
-        return "-"
-    places = 3 if value < 0.1 else 2
-    return f"{value:.{places}f}({error * 10**places:.0f})"
 
 
 def cells(row):
@@ -67,11 +62,18 @@ def _text(name, stored):
     section, rows = SECTIONS[name], stored["rows"]
     run = f"""Commit {stored["commit"]}, {stored["date"]}, load of the machine {stored["load"]:.1f}."""
     reasons = sorted({(row["name"], row["peer"], row["why"]) for row in rows if row["why"]})
-    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run), table(HEADINGS, map(cells, rows))]
+    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run), *_tables(section, stored)]
     if reasons:
         lines += ["Ratios above 1.05:", ""]
         lines += [paragraph(f"{job}, {peer}: {why}", "- ") for job, peer, why in reasons]
     return "\n".join(lines)
+
+
+def _tables(section, stored):
+    if stored["rows"]:
+        yield table(HEADINGS, map(cells, stored["rows"]))
+    if stored["lines"]:
+        yield table(section.HEADINGS, stored["lines"])
 
 
 def unexplained(rows):

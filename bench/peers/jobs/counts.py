@@ -31,7 +31,7 @@ def from_counts(cells):
 
 
 def _counts():
-    for epsilon in (0.1, 1.0, 4.0):
+    for epsilon in (0.1, 1.0, 2.0):
         public = {"epsilon": epsilon}
         yield Job(
             "count", "any", 1000, f"{epsilon:g}, {ONE}",
@@ -123,7 +123,7 @@ def _selections():
                 Peer("diffprivlib", "select", {**public, "method": "permute-and-flip"}, "permute-and-flip"),
                 Peer("diffprivlib", "select", {**public, "method": "exponential"}, "exponential"),
             ),
-            datasets=40, rounds=100,
+            datasets=40, rounds=400, slow=3,
         )  # fmt: skip
 
 
