@@ -23,7 +23,7 @@ PEERS = {
 
 
 class PeerError(Exception):
-    """A worker failed; the text is the end of what it printed."""
+    """A job of a worker failed; the text is the end of its traceback."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,16 @@ class Environments:
     def absent(self):
         return [name for worker, name in PEERS.items() if self.python(worker) is None]
 
-    def run(self, worker, job, public, datasets, *, rounds, seconds):
-        """Releases, shape (data sets, rounds, ...), seconds of one release, and the version of the peer."""
+    def run(self, worker, jobs, datasets, *, rounds, seconds):
+        """Run jobs (name, public numbers) of a peer in one process; return its version and a result for each.
+
+        A result is a pair, releases of shape (data sets, rounds, ...) and seconds of one release, or a `PeerError`.
+        """
         with TemporaryDirectory() as folder:
-            stored, released = Path(folder) / "data.npz", Path(folder) / "releases.npy"
+            stored, released = Path(folder) / "data.npz", Path(folder) / "releases"
             np.savez(stored, **{f"{d}_{i}": x for d, arrays in enumerate(datasets) for i, x in enumerate(arrays)})
             request = {
-                "job": job,
-                "public": public,
+                "jobs": jobs,
                 "data": str(stored),
                 "datasets": len(datasets),
                 "arrays": len(datasets[0]),
@@ -71,6 +73,11 @@ class Environments:
                 [self.python(worker), script], input=json.dumps(request), capture_output=True, text=True, check=False
             )
             if done.returncode:
-                raise PeerError(f"{worker}, {job}: {done.stderr.strip()[-400:]}")
+                return "", [PeerError(done.stderr.strip()[-400:])] * len(jobs)
             answer = json.loads(done.stdout.strip().splitlines()[-1])
-            return np.load(released), answer["seconds"], answer["version"]
+            return answer["version"], [
+                PeerError(each["failure"].strip()[-400:])
+                if "failure" in each
+                else (np.load(f"{released}_{index}.npy"), each["seconds"])
+                for index, each in enumerate(answer["answers"])
+            ]

@@ -66,16 +66,21 @@ def test_the_loop_makes_one_round_however_little_time_there_is():
 
 def test_a_worker_returns_the_releases_of_its_interpreter(toy):
     datasets = _datasets(3)
-    releases, seconds, version = toy.run("toy", "scaled", {"factor": 2.0}, datasets, rounds=2, seconds=60)
+    jobs = [("broken", {"factor": 1.0}), ("scaled", {"factor": 2.0})]
+    version, [failure, (releases, seconds)] = toy.run("toy", jobs, datasets, rounds=2, seconds=60)
+    assert "no such job for this library" in str(failure)
     for found, (x, y) in zip(releases, datasets, strict=True):
         np.testing.assert_array_equal(found, [2 * x.sum() + y] * 2)
     assert seconds > 0
     assert version == "1.2.3"
 
 
-def test_a_worker_that_fails_says_why(toy):
-    with pytest.raises(PeerError, match="no such job for this library"):
-        toy.run("toy", "broken", {"factor": 1.0}, _datasets(1), rounds=1, seconds=1)
+def test_a_worker_that_does_not_start_fails_all_its_jobs(toy):
+    (environments.HERE / "workers" / "toy_jobs.py").write_text("import a_package_that_is_not_there")
+    version, failures = toy.run("toy", [("scaled", {})] * 2, _datasets(1), rounds=1, seconds=1)
+    assert version == ""
+    assert all("a_package_that_is_not_there" in str(failure) for failure in failures)
+    assert [type(failure) for failure in failures] == [PeerError] * 2
 
 
 def test_an_absent_peer_is_named(toy, tmp_path):
@@ -97,7 +102,7 @@ def test_the_errors_of_both_sides_are_those_of_the_same_records(toy, capsys):
     [row] = rows(_job(lambda x, y: 3 * x.sum() + y, datasets=12, rounds=3), toy, quick=False, seconds=60)
     assert (row.peer, row.ratio, row.error) == ("Toy", 1.0, 0.0)
     assert row.ours == row.theirs > 0
-    assert "FAILED: job, data, toy, broken" in capsys.readouterr().out
+    assert "FAILED: job, data, Toy, variant" in capsys.readouterr().out
 
 
 def test_roots_are_those_of_mean_squares(toy):
