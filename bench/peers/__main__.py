@@ -31,7 +31,8 @@ def main(arguments=None):
     chosen = options.only or list(SECTIONS)
     for name in chosen:
         run = {"quick": options.quick, "seconds": options.seconds, "only": options.job}
-        section = page.measure(SECTIONS[name], environments, **run)
+        with environments:
+            section = page.measure(SECTIONS[name], environments, **run)
         if not (options.quick or options.job):
             page.store(options.results / f"{name}.json", section)
     if not (options.quick or options.job):
