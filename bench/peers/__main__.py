@@ -1,4 +1,8 @@
-"""Errors and run times of dpfast relative to other libraries: ``python -m bench.peers`` writes docs/results/peers.md."""
+"""Errors and times relative to other libraries: ``python -m bench.peers`` writes docs/results/peers.md.
+
+Sections are stored in the folder `--results`, and the page is made of all that are there, so that `--only` renews one.
+With `--quick` nothing is written; without environments dpfast runs alone.
+"""
 
 import argparse
 from pathlib import Path

@@ -12,7 +12,7 @@ from bench.peers.comparison import Job, Peer, quotient, ratio, rows
 from bench.peers.environments import Environments, PeerError
 from bench.peers.workers.serve import collect
 
-WORKER = '''
+WORKER = """
 import serve
 
 def scaled(factor):
@@ -26,7 +26,7 @@ def broken(factor):
 
 if __name__ == "__main__":
     serve.main(globals(), "1.2.3")
-'''
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The comparisons by section of the page: modules with `jobs()`, which yields `bench.peers.comparison.Job`, or `lines()`."""
+"""The comparisons by section of the page: modules with `jobs()`, of `bench.peers.comparison.Job`, or with `lines()`."""
 
 from bench.peers.jobs import accounts, choice, counts, local, means, quantiles, regressions, tables, vectors
 

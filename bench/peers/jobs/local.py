@@ -52,7 +52,8 @@ def _frequencies():
             )  # fmt: skip
             yield Job(
                 f"frequencies, k = {k}", name, n, f"{epsilon:g}, local", draw,
-                lambda x, m=mechanism: m.estimate(m.randomize(x), project=True), frequency_error(k), (*projected, *clipped),
+                lambda x, m=mechanism: m.estimate(m.randomize(x), project=True), frequency_error(k),
+                (*projected, *clipped),
                 root=True, datasets=10, rounds=20,
             )  # fmt: skip
 

@@ -23,6 +23,7 @@ SLOPE, INTERCEPT, Y_BOUND, MATCHINGS, CANDIDATES = 1.7, 1.0, 9.0, 30, 1000
 
 def _linear():
     for n, p, epsilon in ((1000, 3, 1.0), (10_000, 3, 1.0), (10_000, 8, 1.0), (10_000, 3, 0.3)):
+
         def draw(generator, n=n, p=p):
             X, slopes = generator.uniform(-1, 1, (n, p)), generator.normal(size=p)
             slopes *= math.sqrt(3) / np.linalg.norm(slopes)
@@ -50,7 +51,7 @@ def _loss(values, chances):
 
 def _logistic():
     for n, d, epsilon in ((1000, 5, 1.0), (10_000, 10, 0.5), (10_000, 10, 1.0), (30_000, 20, 1.0)):
-        source = synthetic(n, d)
+        source, radius = synthetic(n, d), math.sqrt(d) + 1
 
         def draw(generator, source=source, d=d):
             from sklearn.linear_model import LogisticRegression
@@ -63,7 +64,7 @@ def _logistic():
             entropy = _loss(fresh @ best.coef_[0] + best.intercept_[0], chances)
             return X, sample.y, fresh, chances, np.array(score), np.array(entropy)
 
-        def ours(X, y, fresh, chances, score, entropy, epsilon=epsilon, radius=math.sqrt(d) + 1):
+        def ours(X, y, fresh, chances, score, entropy, epsilon=epsilon, radius=radius):
             fit = dpf.glm(X, y, model="logistic", radius=radius, epsilon=epsilon)
             return np.append(fit.coefficients, fit.intercept)
 
@@ -74,7 +75,7 @@ def _logistic():
         def excess(released, X, y, fresh, chances, score, entropy):
             return _loss(fresh @ released[:-1] + released[-1], chances) - entropy
 
-        public = {"radius": math.sqrt(d) + 1, "epsilon": epsilon}
+        public = {"radius": radius, "epsilon": epsilon}
         for name, error in (("points lost", lost), ("log loss", excess)):
             yield Job(
                 f"logistic regression, {d} columns, {name}", "normal", n, f"{epsilon:g}, {REPLACED}", draw, ours, error,
@@ -91,6 +92,7 @@ def _logistic():
 
 def _lines():
     for kind, n, epsilon in (("normal", 1000, 0.5), ("normal", 1000, 2.0), ("outliers", 1000, 1.0)):
+
         def draw(generator, kind=kind, n=n):
             x, errors = generator.normal(size=n), generator.normal(size=n)
             if kind == "outliers":
