@@ -66,7 +66,6 @@ class Row:
     ratio: float
     error: float
     times: float
-    why: str
 
     def stored(self):
         return asdict(self)
@@ -134,10 +133,10 @@ def rows(job: Job, environments: Environments, *, quick: bool, seconds: float):
                 relative, error = math.sqrt(relative), error / (2 * math.sqrt(relative))
             found.append(
                 Row(job.name, job.records, job.n, job.guarantee, peer.name, version, *sizes, relative, error,
-                    our_time / time, peer.why)
+                    our_time / time)
             )  # fmt: skip
     if not found:
         size = float(ours.mean())
         alone = math.sqrt(size) if job.root else size
-        found.append(Row(job.name, job.records, job.n, job.guarantee, "-", "", alone, *[math.nan] * 4, ""))
+        found.append(Row(job.name, job.records, job.n, job.guarantee, "-", "", alone, *[math.nan] * 4))
     return found

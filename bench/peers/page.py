@@ -57,28 +57,43 @@ def cells(row):
     return row["name"], row["records"], size, row["guarantee"], sizes[0], row["peer"], sizes[1], marked, times
 
 
+def reasons(section):
+    """Why dpfast has more error, by what identifies a row."""
+    jobs = section.jobs() if hasattr(section, "jobs") else ()
+    return {(job.name, job.records, job.n, job.guarantee, peer.name): peer.why for job in jobs for peer in job.peers}
+
+
+def _losses(section, rows):
+    """Rows above the limit, each with its reason: that of the job, or that it may be chance; empty if there is none."""
+    known = reasons(section)
+    for row in rows:
+        if row["ratio"] > LIMIT:
+            key = tuple(row[name] for name in ("name", "records", "n", "guarantee", "peer"))
+            chance = row["ratio"] <= LIMIT + 2 * row["error"]
+            yield row, known.get(key) or (f"within two standard errors of {LIMIT}." if chance else "")
+
+
 def _text(name, stored):
     """The heading, the paragraphs and the table of one section."""
     section, rows = SECTIONS[name], stored["rows"]
     run = f"""Commit {stored["commit"]}, {stored["date"]}, load of the machine {stored["load"]:.1f}."""
-    reasons = sorted({(row["name"], row["peer"], row["why"]) for row in rows if row["why"]})
-    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run), *_tables(section, stored)]
-    if reasons:
-        lines += ["Ratios above 1.05:", ""]
-        lines += [paragraph(f"{job}, {peer}: {why}", "- ") for job, peer, why in reasons]
+    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run)]
+    if rows:
+        lines.append(table(HEADINGS, map(cells, rows)))
+    if stored["lines"]:
+        lines.append(table(section.HEADINGS, stored["lines"]))
+    told = {}
+    for row, why in _losses(section, rows):
+        told.setdefault(why, []).append(f"{row['name']}, {row['records']}, {row['guarantee']}, {row['peer']}")
+    if told:
+        lines += [f"Ratios above {LIMIT}:", ""]
+        lines += [paragraph(f"{'; '.join(names)}: {why or 'not explained.'}", "- ") for why, names in told.items()]
     return "\n".join(lines)
 
 
-def _tables(section, stored):
-    if stored["rows"]:
-        yield table(HEADINGS, map(cells, stored["rows"]))
-    if stored["lines"]:
-        yield table(section.HEADINGS, stored["lines"])
-
-
-def unexplained(rows):
+def unexplained(sections):
     """Rows in which dpfast has more error than a peer, without a sentence that says why."""
-    return [row for row in rows if row["ratio"] > LIMIT + 2 * row["error"] and not row["why"]]
+    return [row for name, stored in sections.items() for row, why in _losses(SECTIONS[name], stored["rows"]) if not why]
 
 
 def write(path, folder):
@@ -102,5 +117,5 @@ def write(path, folder):
     body = [_text(name, stored) for name, stored in sections.items()]
     head = "# Other libraries\n\nMade by `python -m bench.peers`; do not edit it by hand.\n"
     path.write_text("\n".join([head, paragraph(text), paragraph(guarantee), *body]), encoding="utf-8")
-    for row in unexplained(measured):
+    for row in unexplained(sections):
         print(f"UNEXPLAINED: {' | '.join(cells(row))}")

@@ -10,9 +10,9 @@ TITLE = "Counts, sums, histograms and keys"
 TEXT = """Errors are mean distances from the exact value of the records; of a histogram, from the count of a cell; of a
     selection, from the largest score. Histograms: negative counts are moved to 0 on both sides, and with a public
     number of records dpfast projects on counts with this sum (`consistency="simplex"`). Keys: the number of keys of a
-    Zipf law (exponent 1.5, 10,000 records) that are not released, and the mean distance of the counts of those that are. PipelineDP takes its selection of keys from
-    python-dp. diffprivlib states no neighbours for counts and histograms; their sensitivity is that of one added or
-    removed record."""
+    Zipf law (exponent 1.5, 10,000 records) that are not released, and the mean distance of the counts of those that
+    are. PipelineDP takes its selection of keys from python-dp. diffprivlib states no neighbours for counts and
+    histograms; their sensitivity is that of one added or removed record."""
 ONE = "add-remove"
 REPLACED = "replace-one"
 

@@ -12,6 +12,11 @@ TEXT = """The root mean squared error of frequencies (over all categories), shar
     updates (IBU). dpfast takes the mechanism that has the least variance for the public k and epsilon."""
 
 
+PROCESSED = """the reports are as good, the processing differs. The projection onto the simplex moves all positive
+    estimates down by one amount; clipping and rescaling (MI) and iterative Bayesian updates (IBU) have less error where
+    no category is frequent relative to the noise, and more where one is."""
+
+
 def frequency_error(k):
     return lambda released, x: np.mean((np.asarray(released) - np.bincount(x, minlength=k) / x.size) ** 2)
 
@@ -29,7 +34,7 @@ def _frequencies():
     for k, n, epsilon, oracles, others in (
         (4, 1000, 1.0, ("k-rr", "oue"), ("k-rr", "subset")),
         (16, 1000, 1.0, ("oue", "hadamard"), ("subset", "adaptive")),
-        (64, 1000, 1.0, ("oue", "hadamard", "olh"), ("subset", "oue")),
+        (64, 1000, 1.0, ("oue", "hadamard"), ("subset", "oue")),
         (64, 1000, 4.0, ("k-rr", "oue"), ("k-rr", "subset")),
     ):
         mechanism, public = local.Categorical(k, epsilon), {"k": k, "epsilon": epsilon}
@@ -47,7 +52,7 @@ def _frequencies():
             )
             clipped = tuple(
                 Peer("multi_freq", "frequencies", {**public, "method": method, "estimator": estimator},
-                     f"{method}, {estimator}")
+                     f"{method}, {estimator}", PROCESSED)
                 for method in others for estimator in ("MI", "IBU")
             )  # fmt: skip
             yield Job(
@@ -71,7 +76,7 @@ def _bits():
             _unbiased(mechanism),
             lambda released, x: float(np.ravel(released)[-1] - x.mean()) ** 2,
             (Peer("opendp", "randomized_bits", public), Peer("diffprivlib", "randomized_bits", public)),
-            root=True, datasets=10, rounds=40,
+            root=True, datasets=10, rounds=200, slow=4,
         )  # fmt: skip
     for k, n, epsilon in ((4, 1000, 1.0),):
         mechanism, public = local.Categorical(k, epsilon), {"k": k, "epsilon": epsilon}
