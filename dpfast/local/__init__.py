@@ -11,6 +11,7 @@ from dpfast.local.location import MedianDescent, mean, median, median_naive
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
+from dpfast.local.secure import SecureSum
 from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.shuffling import Shuffled
 from dpfast.local.sparse import sparse_mean
@@ -27,6 +28,7 @@ __all__ = [
     "LocalDensity",
     "MedianDescent",
     "Randomizer",
+    "SecureSum",
     "SeriesReports",
     "Shuffled",
     "density",
