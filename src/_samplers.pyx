@@ -339,8 +339,8 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
 def fill_discrete_gaussian(bit_generator, variance, int64_t[::1] out not None, *, bint exact=False):
     """Fill with P(z) proportional to exp(-z**2 / (2 variance)) on the integers.
 
-    A discrete Laplace draw z of scale t = floor(sqrt(variance)) + 1 is kept with probability exp(-gamma), where gamma is
-    (|z| - variance / t)**2 / (2 variance).
+    A discrete Laplace draw z of scale t = floor(sqrt(variance)) + 1 is kept with probability exp(-gamma), where gamma
+    is (|z| - variance / t)**2 / (2 variance).
 
     **Law** exact; variance an int or Fraction. **Assumes** 0 < variance <= 2**80. **Cost** about five words each; ball
     arithmetic with probability about sqrt(variance) * 2**-46.
