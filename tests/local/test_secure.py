@@ -90,7 +90,7 @@ class TestLaplaceShare:
         ("m", "scale"), [(3, Fraction(2)), (1, Fraction(5, 2)), (2, Fraction(1, 3)), (40, Fraction(30))]
     )
     def test_draws(self, m, scale):
-        draws = np.empty(12_000, np.int64)
+        draws = np.empty(8_000, np.int64)
         LaplaceShare(scale, m).fill(PCG64(1), draws)
         q = mp.exp(-1 / mpf(scale.numerator) * scale.denominator)
         laws = [difference(binomial_series(1 / mpf(shares), q, max(40, int(14 * scale)))) for shares in (m, m + 1)]
@@ -152,9 +152,9 @@ def largest_loss(mechanism, honest):
     with mp.workdps(40):
         share = mechanism._shares[0]
         q = mp.exp(-mpf(share.scale.denominator) / share.scale.numerator)
-        law = difference(binomial_series(mpf(honest) / share.shares, q, 400))
+        law = difference(binomial_series(mpf(honest) / share.shares, q, 160))
         half = len(law) // 2
-        return max(mp.log(law[half + z] / law[half + z + 1]) for z in range(60))
+        return max(mp.log(law[half + z] / law[half + z + 1]) for z in range(40))
 
 
 class TestGuarantees:
