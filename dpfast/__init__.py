@@ -21,17 +21,22 @@ from dpfast import (
     streaming,
     theory,
 )
-from dpfast.aggregate import SampleAndAggregate, mle
+from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
 from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
+    Bins,
+    Categories,
     Histogram,
     KolmogorovSmirnov,
+    Marginals,
+    NoisyMarginals,
     PerturbedHistogram,
     SeriesCoefficients,
     SeriesDensity,
     SmoothedHistogram,
     density,
     histogram,
+    marginals,
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
@@ -39,6 +44,7 @@ from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
 from dpfast.location import *  # noqa: F403
+from dpfast.location.explaining import explain
 from dpfast.mechanisms import (
     Covariance,
     Estimate,
@@ -68,8 +74,10 @@ from dpfast.streaming import Chunks, Counted
 __version__ = _version("dpfast")
 
 __all__ = [
+    "Bins",
     "BoundedContributions",
     "BudgetError",
+    "Categories",
     "Chunks",
     "Counted",
     "Covariance",
@@ -83,8 +91,10 @@ __all__ = [
     "KolmogorovSmirnov",
     "Ledger",
     "MEstimator",
+    "Marginals",
     "Mechanism",
     "NestedBoxes",
+    "NoisyMarginals",
     "NoisySums",
     "PartitionSelection",
     "Partitions",
@@ -100,6 +110,7 @@ __all__ = [
     "SeriesDensity",
     "SmoothSensitivity",
     "SmoothedHistogram",
+    "SufficientStatistics",
     "TheilSen",
     "audit",
     "bound_contributions",
@@ -109,6 +120,7 @@ __all__ = [
     "densities",
     "density",
     "domains",
+    "explain",
     "families",
     "glm",
     "histogram",
@@ -117,6 +129,7 @@ __all__ = [
     "linear_regression",
     "local",
     "m_estimate",
+    "marginals",
     "mle",
     "noise",
     "partitions",

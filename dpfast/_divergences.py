@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from flint import arb, fmpq
 
+from dpfast import _shuffling
 from dpfast._kernels import _balls
 from dpfast.rounding import down
 
@@ -30,15 +31,20 @@ class Part(NamedTuple):
         epsilon; mu for "gaussian", rho for "concentrated", which may be a Fraction.
     steps : int
         The sensitivity in steps of the integers, for "discrete-laplace" and "staircase"; the number of integers, for
-        "zero-sum-laplace".
+        "zero-sum-laplace"; the number of records, for "shuffled".
     r : int
-        The first magnitude below the top level, for "staircase".
+        The first magnitude below the top level, for "staircase"; for "shuffled" the k of `_shuffling.Batch`.
     """
 
     family: str
     parameter: float
     steps: int = 1
     r: int = 1
+
+    @property
+    def batch(self) -> _shuffling.Batch:
+        """The reports of a part that is "shuffled"."""
+        return _shuffling.Batch(self.parameter, self.steps, max(self.r, 2))
 
 
 # ---- rho: the mean of the privacy loss, e the epsilon of the part ----
@@ -66,6 +72,10 @@ def _three_losses_rho(e: arb, part: Part) -> arb:
 
 def _bounded_range_rho(e: arb, part: Part) -> arb:
     return e + _log_mean_exp(e) - 1 - e * (-e).exp() / (-e).expm1()
+
+
+def _shuffled_rho(e: arb, part: Part) -> arb:
+    return arb(_shuffling.rho_up(part.batch))
 
 
 # ---- the Renyi divergence of order a ----
@@ -124,6 +134,10 @@ def _bounded_range_renyi(e: arb, part: Part, a: arb) -> arb:
     return e + (a * _log_mean_exp(a * e) - (a - 1) * _log_mean_exp((a - 1) * e) - _log_mean_exp(e)) / (a - 1)
 
 
+def _shuffled_renyi(e: arb, part: Part, a: arb) -> arb:
+    return _shuffling.renyi(part.batch, a)
+
+
 def _log_mean_exp(z: arb) -> arb:
     """log((1 - exp(-z)) / z), the logarithm of the mean of exp(-t) over t in [0, z]."""
     return (-(-z).expm1() / z).log()
@@ -142,6 +156,7 @@ _PURE = {
     "discrete-laplace": _Family(_discrete_laplace_rho, _discrete_laplace_renyi),
     "zero-sum-laplace": _Family(_three_losses_rho, _three_losses_renyi),
     "staircase": _Family(_three_losses_rho, _three_losses_renyi),
+    "shuffled": _Family(_shuffled_rho, _shuffled_renyi),
 }
 # Families without a finite epsilon, and their rho.
 _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
@@ -149,7 +164,7 @@ _UNBOUNDED: dict[str, Callable[[Fraction], Fraction]] = {
     "concentrated": lambda rho: rho,
 }
 FAMILIES = (*_PURE, *_UNBOUNDED)
-WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace")
+WITH_STEPS = ("discrete-laplace", "staircase", "zero-sum-laplace", "shuffled")
 _MOST_ZERO_SUM = 256
 _MOST_EPSILON = Fraction(2**20)  # of the delta of a Gaussian: beyond, exp(epsilon) takes millions of bits
 

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._kernels._bounding import Reservoirs, thin
+from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from dpfast.keys import Column, Table, column_of
-from dpfast.keys.columns import Numbers
+from dpfast.keys.columns import Numbers, Several
+from dpfast.keys.table import INTEGERS, SEED
 from dpfast.random import RandomSource, bit_generator
 
 __all__ = ["BoundedContributions", "bound_contributions"]
 
 _MOST = 2**30  # records of one array; there may be twice as many units, and as many keys
+_CACHED = 2**21  # groups whose counters a cache of the processor holds
 _LIMIT = 2**62  # larger limits on records have no effect
 
 Codes = NDArray[np.int64]
@@ -72,7 +74,8 @@ def bound_contributions(
     **Privacy**: removing a unit removes exactly its kept records, at most `per_unit`, and leaves the law of all others
     unchanged (docs/proofs/bounded-contributions.md). The number of kept records is private, so a mechanism for
     "replace-one" does not protect units; docs/guides/units.md has the exception, and a recipe.
-    **Cost** O(n): grouping, and two passes with a random word for each record. `BoundedContributions` reads chunks.
+    **Cost** grouping (integers of a wide range are sorted), and two passes with a random word for each record, in all
+    one to three sorts of the units. `BoundedContributions` reads chunks.
 
     References
     ----------
@@ -96,14 +99,14 @@ def bound_contributions(
         stream = BoundedContributions(per_unit=per_unit, per_key=per_key, rng=rng)
         stream.update(unit, *arrays, keys=keys)
         return stream.kept()
-    units, count = _numbered(unit)
     keep = np.ones(n, np.uint8)
     if keys is not None:
+        units, _ = _numbered(unit)
         codes, key_count = _numbered(keys)
         missing = (units < 0) | (codes < 0)
-        pairs, pair_count = _numbered(np.ma.MaskedArray(units * key_count + codes, missing))
-        thin(source, pairs, pair_count, limits[1], keep)
-    thin(source, units, count, limits[0], keep)
+        _keep_few(source, np.ma.MaskedArray(units * key_count + codes, missing), limits[1], keep)
+        unit = np.ma.MaskedArray(units, units < 0)
+    _keep_few(source, unit, limits[0], keep)
     return _results([_taken(x, keep.view(np.bool_)) for x in arrays])
 
 
@@ -221,22 +224,61 @@ class _Groups:
         return units, pairs
 
 
-def _numbered(keys: Any) -> tuple[Codes, int]:
-    """The code of the key of each record, -1 without a key, and a number above all codes, at most 2**31.
+def _keep_few(source: Any, keys: Any, limit: int, keep: NDArray[np.uint8]) -> None:
+    """Keep at most `limit` of the marked records of each key, and none without a key."""
+    n = len(keep)
+    part = _integers(column_of(keys))
+    sortable = 2 ** (64 - n.bit_length())  # codes below it are sorted together with the numbers of records
+    if part is None or (_range(part) >= sortable and _seem_few(part.values)):
+        codes, count = _coded(keys)
+        keep &= codes >= 0
+    else:
+        codes, count = part.values, _range(part)
+        if part.missing is not None:
+            keep &= ~part.missing.view(np.bool_)
+        if count >= sortable:
+            thin_sorted(source, codes, limit, keep, seed=SEED)
+            return
+        codes = codes - codes.min()
+    if count <= min(_CACHED, 2 * n):
+        thin(source, codes, count, limit, keep)
+    else:
+        thin_sorted(source, codes, limit, keep)
 
-    Integers in a range of at most twice their number are numbered without a table.
-    """
-    column = column_of(keys)
-    if isinstance(column, Column) and column.kind == "integers" and len(column.parts) == 1 and len(column):
-        [part] = column.parts
-        assert isinstance(part, Numbers)
-        least, most = int(part.values.min()), int(part.values.max())
-        if most - least < 2 * len(column):
-            codes = part.values - least
-            return (codes if part.missing is None else np.where(part.missing, -1, codes)), most - least + 1
+
+def _range(part: Numbers) -> int:
+    """One more than the distance of the least and the greatest integer."""
+    return int(part.values.max()) - int(part.values.min()) + 1
+
+
+def _seem_few(keys: Codes) -> bool:
+    """Whether a sample repeats so many keys that a table of all would be in a cache of the processor."""
+    sample = keys[:: -(-len(keys) // 4096)]
+    return len(np.unique(sample)) < 0.9 * len(sample)
+
+
+def _numbered(keys: Any) -> tuple[Codes, int]:
+    """A number for the key of each record, -1 without a key, and a number above all of them, at most 2**31."""
+    part = _integers(column_of(keys))
+    if part is None or _range(part) > 2**31:
+        return _coded(keys)
+    codes = part.values - part.values.min()
+    return (codes if part.missing is None else np.where(part.missing, -1, codes)), int(codes.max()) + 1
+
+
+def _coded(keys: Any) -> tuple[Codes, int]:
     table = Table()
     codes = table.add(keys)
     return codes, max(len(table), 1)
+
+
+def _integers(column: Column | Several) -> Numbers | None:
+    """The integers of a column that is one array of them, and not empty."""
+    if isinstance(column, Column) and column.kind in INTEGERS and len(column.parts) == 1 and len(column):
+        [part] = column.parts
+        assert isinstance(part, Numbers)
+        return part
+    return None
 
 
 def _limits(per_unit: SupportsIndex, per_key: SupportsIndex | None) -> tuple[int, int]:
@@ -285,7 +327,7 @@ def _taken(x: Any, keep: NDArray[np.bool_]) -> Any:
         import pyarrow
 
         return x.filter(pyarrow.array(keep))
-    return x[keep]
+    return x.compress(keep, axis=0) if type(x) is np.ndarray else x[keep]
 
 
 def _joined(pieces: list[Any]) -> Any:

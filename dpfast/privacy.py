@@ -281,9 +281,11 @@ class PrivacyProfile:
         s)``, s = 1 by default; "staircase", (family, epsilon, times, s, r), one of probability proportional to
         ``exp(-epsilon floor(1 + (|z| - r) / s))``; "zero-sum-laplace", (family, epsilon, times, k), k counts, of which
         a record may raise one by 1 and lower another, plus noise z of sum 0 with probability proportional to
-        ``exp(-epsilon sum |z| / 2)``; "gaussian", (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise
-        of standard deviation D / mu, rounded to integers or not; "concentrated", (family, rho, times), any
-        rho-zero-concentrated release. Default: one part with the parameter of `privacy`.
+        ``exp(-epsilon sum |z| / 2)``; "shuffled", (family, epsilon, times, n, k), n reports in random order, each of
+        them epsilon-locally private, and of k-ary randomised response if k is above 2, the default; "gaussian",
+        (family, mu, times), numbers of l2 sensitivity D plus Gaussian noise of standard deviation D / mu, rounded to
+        integers or not; "concentrated", (family, rho, times), any rho-zero-concentrated release. Default: one part with
+        the parameter of `privacy`.
     failure : float, optional
         The probability of the event that is set aside, at most the delta of `privacy`. Default: that delta; 0 where a
         part is Gaussian or concentrated (except parts of parameter 0, or made 0 times) and `privacy` is stated in
@@ -463,6 +465,10 @@ def _part(family: str, epsilon: Any, times: Any, *shape: Any) -> tuple[Any, ...]
         if r > s:
             raise ValueError(f"r must be at most the steps, not {r}")
         return (*part, s, r)
+    if family == "shuffled":
+        n, *categories = shape
+        (k,) = categories or (2,)
+        return (*part, _checks.whole("n", n, least=1), _checks.whole("k", k, least=2))
     (steps,) = shape or (1,)
     return part if _checks.whole("steps", steps, least=1) == 1 else (*part, int(steps))
 

@@ -54,13 +54,13 @@ class _Paid:
 
     Parameters
     ----------
-    budget : Budget
-        The budget that was charged.
+    budget : Budget or None
+        The budget that was charged; None for `imagined` outside of all budgets.
     declared : bool
         Whether the user declared the cost of everything inside (`Ledger.spend`).
     """
 
-    def __init__(self, budget: Budget, declared: bool) -> None:
+    def __init__(self, budget: Budget | None, declared: bool) -> None:
         self.budget, self.declared, self.over = budget, declared, False
 
 
@@ -185,6 +185,19 @@ def spending_together(costs: Sequence[Cost], *, of: Sequence[object], declared: 
         yield
     finally:
         paid.over = True
+        active.reset(token)
+
+
+@contextmanager
+def imagined() -> Iterator[None]:
+    """Allow the laws of imagined samples in the block: they depend on no record. Nothing else may run in it."""
+    budget = active.get()
+    inside = _Paid(budget.budget if isinstance(budget, _Paid) else budget, declared=True)
+    token = active.set(inside)
+    try:
+        yield
+    finally:
+        inside.over = True
         active.reset(token)
 
 

@@ -5,6 +5,7 @@ docs/proofs/bounded-contributions.md
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -33,10 +34,19 @@ cdef extern from "bounding.h" nogil:
     ctypedef struct dpfast_quota:
         pass
 
+    ctypedef struct dpfast_sorted:
+        uint64_t *words
+        Py_ssize_t n
+        const int64_t *keys
+        int bits
+
     void dpfast_thin_quotas(const int64_t *codes, const uint8_t *keep, Py_ssize_t n, uint32_t limit,
                             dpfast_quota *quotas, int64_t groups)
     void dpfast_thin(bitgen_t *source, const uint64_t *words, const int64_t *codes, uint8_t *keep, Py_ssize_t n,
                      dpfast_quota *quotas, int64_t groups)
+    void dpfast_pack(const int64_t *codes, bint hashed, uint64_t seed, dpfast_sorted *records)
+    void dpfast_thin_sorted(bitgen_t *source, const uint64_t *words, dpfast_sorted *records, uint8_t *keep,
+                            Py_ssize_t start, Py_ssize_t stop, uint32_t limit)
     void dpfast_reservoirs_free(dpfast_reservoirs *all)
     int dpfast_reservoirs_reserve(dpfast_reservoirs *all, int64_t count)
     int64_t dpfast_kept(const dpfast_reservoirs *all, int64_t group)
@@ -71,6 +81,37 @@ def thin(bit_generator, const int64_t[::1] codes not None, int64_t groups, int64
         fill_words(bit_generator, words[:m])
         with bit_generator.lock, nogil:
             dpfast_thin(source, &block[0], &codes[start], &keep[start], m, quotas, groups)
+
+
+def thin_sorted(bit_generator, const int64_t[::1] keys not None, int64_t limit, uint8_t[::1] keep not None,
+                seed=None):
+    """`thin` by a sort of the records, for any number of groups.
+
+    **Law**, **Assumes** as `thin`, but `keys` are any integers if a `seed` of their hash is given; else they are at
+    least 0 where `keep` is 1, and less than 2**(64 - n.bit_length()). **Cost** a sort of n words, and two passes, with
+    a word for each record.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t start, stop, n = keys.shape[0]
+    if n == 0:
+        return
+    records, words = np.empty(n, np.uint64), np.empty(min(n, BLOCK), np.uint64)
+    cdef uint64_t[::1] packed = records, block = words
+    cdef bint hashed = seed is not None
+    cdef uint64_t mixed = seed if hashed else 0
+    cdef dpfast_sorted by_group
+    memset(&by_group, 0, sizeof(by_group))
+    by_group.words, by_group.n, by_group.bits = &packed[0], n, n.bit_length()
+    if hashed:
+        by_group.keys = &keys[0]
+    with nogil:
+        dpfast_pack(&keys[0], hashed, mixed, &by_group)
+    records.sort()
+    for start in range(0, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        fill_words(bit_generator, words[:stop - start])
+        with bit_generator.lock, nogil:
+            dpfast_thin_sorted(source, &block[0], &by_group, &keep[0], start, stop, <uint32_t> min(limit, n))
 
 
 cdef class Reservoirs:

@@ -7,6 +7,8 @@ which is uniform if `measure` is None. So P(g) is proportional to weight(g), tim
 score is not 0, score(g) the least t whose box contains g. docs/proofs/nested-intervals.md, docs/proofs/base-measures.md
 """
 
+from fractions import Fraction
+
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from numpy.random cimport bitgen_t
@@ -17,6 +19,8 @@ from grid cimport dpfast_encode_array, dpfast_grid
 from measure cimport dpfast_draw_point, dpfast_measure, dpfast_set_uniform
 
 import numpy as np
+
+from dpfast._kernels._samplers import next_word
 
 cdef extern from "levels.h":
     double LEVEL_ERROR "DPFAST_LEVEL_ERROR"
@@ -29,6 +33,10 @@ cdef extern from "levels.h":
     int64_t dpfast_draw_shell_point(const dpfast_measure *measure, bitgen_t *source, const int64_t *lower,
                                     const int64_t *upper, Py_ssize_t n, Py_ssize_t t, int64_t last) noexcept nogil
     Py_ssize_t dpfast_depth(const int64_t *low, const int64_t *high, Py_ssize_t n) noexcept nogil
+    void dpfast_place_in_gap(const int64_t *low, const int64_t *high, Py_ssize_t n, int64_t code, int64_t *step,
+                             int64_t *width) noexcept nogil
+    int64_t UNDECIDED "DPFAST_UNDECIDED"
+    int64_t dpfast_below_exp_neg(uint64_t word, double gamma) noexcept nogil
     void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,
                                   int64_t *scratch, Py_ssize_t n) noexcept nogil
     Py_ssize_t dpfast_choose(uint64_t word, const double *cumulative, Py_ssize_t n, double error) noexcept nogil
@@ -71,12 +79,57 @@ cdef int64_t draw_nested(bitgen_t *source, object bit_generator, const int64_t *
         free(cumulative)
 
 
+cdef void _prepare_interpolated(const int64_t *low, const int64_t *high, int64_t *left, int64_t *right,
+                                double *cumulative, Py_ssize_t n, double epsilon, int64_t last,
+                                Py_ssize_t depth) noexcept nogil:
+    """The boxes left[t]..right[t] of the points whose score, rounded down, is at most t < n, and their weights."""
+    cdef dpfast_measure uniform
+    cdef Py_ssize_t t
+    for t in range(n):
+        left[t] = min(low[t], low[t + 1] + 1)
+        right[t] = max(high[t], high[t + 1] - 1)
+    dpfast_set_uniform(&uniform, last)
+    dpfast_level_cumulative(&uniform, left, right, cumulative, n, depth, epsilon / 2)
+
+
+cdef int64_t _draw_interpolated(bitgen_t *source, object bit_generator, const int64_t *low, const int64_t *high,
+                                const int64_t *left, const int64_t *right, const double *cumulative, Py_ssize_t n,
+                                double epsilon, int64_t last, Py_ssize_t depth, bint exact) except -1 nogil:
+    """One draw of the law of `fill_interpolated`: points of the boxes are proposed until a coin accepts one."""
+    cdef dpfast_measure uniform
+    cdef Py_ssize_t level
+    cdef int64_t code, step, width, accepted
+    cdef uint64_t word
+    dpfast_set_uniform(&uniform, last)
+    while True:
+        word = source.next_uint64(source.state)
+        level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
+        if level < 0 or exact:
+            with gil:
+                level = choose_level_exactly(bit_generator, word, &uniform, left, right, n, depth, epsilon)
+        code = _draw_point(source, &uniform, left, right, n, level, last)
+        dpfast_place_in_gap(low, high, n, code, &step, &width)
+        word = source.next_uint64(source.state)
+        accepted = dpfast_below_exp_neg(word, epsilon / 2 * (<double> step / <double> width))
+        if accepted == UNDECIDED or exact:
+            with gil:
+                accepted = _accepts_exactly(bit_generator, word, epsilon, step, width)
+        if accepted:
+            return code
+
+
+cdef bint _accepts_exactly(object bit_generator, uint64_t word, double epsilon, int64_t step, int64_t width) except -1:
+    from dpfast._kernels._balls import below_exp_neg
+    return below_exp_neg(word, lambda: next_word(bit_generator), Fraction(epsilon) / 2 * Fraction(step, width))
+
+
 def draw_order_statistic(bit_generator, const double[::1] window not None, double epsilon, int64_t radius,
                          double lower, double upper, double step, double first, int64_t last, Measure measure=None, *,
-                         bint flips=False, bint exact=False):
+                         bint flips=False, bint interpolates=False, bint exact=False):
     """One draw of the code of x_(k), from the raw values x_(k-n+1) .. x_(k+n-1).
 
-    **Law** above, or that of `fill_flips` if `flips`, with lower[t] = code(x_(k-t)) - radius and upper[t] =
+    **Law** above, or that of `fill_flips` if `flips`, or that of `fill_interpolated` for n - 1 levels if
+    `interpolates`, which takes neither a radius nor a measure; with lower[t] = code(x_(k-t)) - radius and upper[t] =
     code(x_(k+t)) + radius, kept inside 0..last; depth is the greatest t < n with code(x_(k-t)) = code(x_(k+t)).
     **Assumes** `window` sorted, free of NaN, of odd length 2n - 1, with -inf and inf for ranks outside 1..N; a
     valid grid; epsilon > 0; 0 <= radius <= last; the measure None or on 0..last. **Cost** O(n) times the parts of the
@@ -88,12 +141,13 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
     cdef dpfast_grid grid = dpfast_grid(lower, upper, step, lower, first, 0)
     cdef dpfast_measure uniform
     cdef const dpfast_measure *base = of_measure(measure, &uniform, last)
-    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level
-    cdef int64_t *codes = <int64_t *> malloc(4 * n * sizeof(int64_t))
+    cdef Py_ssize_t n = (window.shape[0] + 1) // 2, depth = 0, t, level = 0
+    cdef int64_t *codes = <int64_t *> malloc(5 * n * sizeof(int64_t))
     cdef double *cumulative = <double *> malloc((n + 1) * sizeof(double))  # of `flips`: the words
     cdef int64_t *middle
     cdef int64_t *left
     cdef int64_t *right
+    cdef int64_t *low  # of `interpolates`: the codes up to the middle, from there on
     cdef int64_t *sizes = codes  # of the shells, once the codes are in the boxes
     cdef uint64_t *words = <uint64_t *> cumulative
     cdef int64_t code = 0
@@ -104,20 +158,27 @@ def draw_order_statistic(bit_generator, const double[::1] window not None, doubl
         middle, left, right = codes + n - 1, codes + 2 * n, codes + 3 * n
         with bit_generator.lock, nogil:
             dpfast_encode_array(&grid, &window[0], codes, 2 * n - 1)
-            depth = dpfast_depth(middle, middle, n)
+            depth = dpfast_depth(middle, middle, n - interpolates)
             for t in range(n):
                 left[t] = max(middle[-t] - radius, 0)
                 right[t] = min(middle[t] + radius, last)
-            if flips:
+            if interpolates:
+                low = codes + 4 * n
+                for t in range(n):
+                    low[t] = middle[-t]
+                _prepare_interpolated(low, middle, left, right, cumulative, n - 1, epsilon, last, depth)
+                code = _draw_interpolated(source, bit_generator, low, middle, left, right, cumulative, n - 1, epsilon,
+                                          last, depth, exact)
+            elif flips:
                 dpfast_shell_weights(base, left, right, sizes, n)
                 level = dpfast_flip(source, sizes, words, n, depth, epsilon / 2)
             else:
                 dpfast_level_cumulative(base, left, right, cumulative, n, depth, epsilon / 2)
                 word = source.next_uint64(source.state)
                 level = dpfast_choose(word, cumulative, n + 1, LEVEL_ERROR)
-            if level >= 0 and not exact:
+            if level >= 0 and not (exact or interpolates):
                 code = _draw_in(flips, source, base, left, right, n, level, last)
-        if level < 0 or exact:
+        if (level < 0 or exact) and not interpolates:
             if flips:
                 level = flip_level_exactly(bit_generator, words, sizes, n, depth, epsilon)
             else:
@@ -189,6 +250,32 @@ def fill_flips(bit_generator, const int64_t[:] lower not None, const int64_t[:] 
                 level = flip_level_exactly(bit_generator, &words[0], &sizes[0], n, depth, epsilon)
             with nogil:
                 out[i] = dpfast_draw_shell_point(base, source, &left[0], &right[0], n, level, last)
+
+
+def fill_interpolated(bit_generator, const int64_t[:] low not None, const int64_t[:] high not None, double epsilon,
+                      int64_t last, int64_t[::1] out not None, Py_ssize_t depth=0, *, bint exact=False):
+    """Fill with independent draws of a law whose score rises linearly from each order statistic to the next.
+
+    **Law** P(g) proportional to exp(-epsilon / 2 * exponent(g)), exact: low[t] and high[t] have score t (the least such
+    t), a point between low[t + 1] and low[t] or between high[t] and high[t + 1] has the score t plus its share of the
+    way, points beyond low[n] and high[n] have the score n; the exponent is score + depth, and 0 for low[0] = high[0].
+    **Assumes** `low` nonincreasing and `high` nondecreasing, of length n + 1 >= 2, inside 0..last < 2**53; depth 0, or
+    the greatest t < n with low[t] = high[t]; 0 < epsilon <= 2**10. **Cost** that of `fill`, and a word for the coin of
+    each proposed point: at most 1 + epsilon / 2 proposals on average. **Reference** docs/proofs/interpolation.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef Py_ssize_t n = low.shape[0] - 1, i
+    cdef const int64_t[::1] below = np.ascontiguousarray(low)
+    cdef const int64_t[::1] above = np.ascontiguousarray(high)
+    cdef int64_t[::1] left = np.empty(n, np.int64)
+    cdef int64_t[::1] right = np.empty(n, np.int64)
+    cdef double[::1] cumulative = np.empty(n + 1)
+    with bit_generator.lock:  # until the end: a release takes its words in one piece
+        with nogil:
+            _prepare_interpolated(&below[0], &above[0], &left[0], &right[0], &cumulative[0], n, epsilon, last, depth)
+            for i in range(out.shape[0]):
+                out[i] = _draw_interpolated(source, bit_generator, &below[0], &above[0], &left[0], &right[0],
+                                            &cumulative[0], n, epsilon, last, depth, exact)
 
 
 def difference_ranges(const int64_t[::1] low not None, const int64_t[::1] high not None, int64_t[::1] lower not None,

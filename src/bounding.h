@@ -1,6 +1,7 @@
 /* Uniformly random subsets of the records of each group, on exact draws. docs/proofs/bounded-contributions.md
  *
- * `dpfast_thin` reads the records twice (Fan, Muller and Rezucha 1962; algorithm S of Knuth). A reservoir reads them once
+ * `dpfast_thin` reads the records twice (Fan, Muller and Rezucha 1962; algorithm S of Knuth); `dpfast_thin_sorted` reads
+ * them by group, for many groups, whose counters would not be in a cache. A reservoir reads them once
  * (algorithm R of Vitter 1985): the first `limit` items fill its slots, and item i > limit takes one of i equally likely
  * places, of which `limit` are the slots. Which slots are replaced does not depend on what they hold.
  */
@@ -11,9 +12,11 @@
 #include <string.h>
 
 #include "draws.h"
+#include "mix.h"
 
 #define DPFAST_FIRST_SLOTS 4    /* of a group; a power of two, which doubles when they are full */
 #define DPFAST_GROUPS_AHEAD 16  /* whose memory is requested before it is used */
+#define DPFAST_ROWS_AHEAD 32    /* as well */
 
 typedef struct { uint32_t left, needed; } dpfast_quota;  /* records of a group to come, and to keep of these */
 
@@ -49,6 +52,67 @@ static void dpfast_thin(bitgen_t *source, const uint64_t *words, const int64_t *
         keep[i] = marked & (dpfast_below(source, words[i], left) < quota->needed);
         quota->left -= marked;
         quota->needed -= keep[i];
+    }
+}
+
+/* Records by group: words whose last `bits` bits are the number of a record, and the others those of its code, or of its
+ * hash if `keys` are given, where groups of equal hash are told apart by their keys. */
+typedef struct {
+    uint64_t *words;
+    ptrdiff_t n;
+    const int64_t *keys;
+    int bits;
+    ptrdiff_t end;      /* of the group that is being thinned */
+    dpfast_quota quota; /* of this group */
+} dpfast_sorted;
+
+static void dpfast_pack(const int64_t *codes, int hashed, uint64_t seed, dpfast_sorted *sorted)
+{
+    uint64_t last = ((uint64_t)1 << sorted->bits) - 1;
+    for (ptrdiff_t i = 0; i < sorted->n; i++) {
+        uint64_t group = hashed ? dpfast_mix((uint64_t)codes[i] ^ seed) & ~last : (uint64_t)codes[i] << sorted->bits;
+        sorted->words[i] = group | (uint64_t)i;
+    }
+}
+
+/* Begin with the next group: move its records to its beginning, where records of other groups have the same hash. */
+static void dpfast_begin_group(dpfast_sorted *sorted, const uint8_t *keep, uint32_t limit)
+{
+    uint64_t *words = sorted->words, last = ((uint64_t)1 << sorted->bits) - 1, first = words[sorted->end];
+    const int64_t *keys = sorted->keys;
+    uint32_t left = 0;
+    ptrdiff_t end = sorted->end;
+    for (ptrdiff_t i = end; i < sorted->n && ((words[i] ^ first) & ~last) == 0; i++) {
+        if (i + DPFAST_ROWS_AHEAD < sorted->n) {
+            uint64_t ahead = words[i + DPFAST_ROWS_AHEAD] & last;
+            __builtin_prefetch(keep + ahead, 1);
+            if (keys != NULL)
+                __builtin_prefetch(keys + ahead);
+        }
+        if (keys != NULL && keys[words[i] & last] != keys[first & last])
+            continue;
+        uint64_t word = words[i];
+        words[i] = words[end];
+        words[end++] = word;
+        left += keep[word & last];
+    }
+    sorted->end = end;
+    sorted->quota = (dpfast_quota){left, left < limit ? left : limit};
+}
+
+/* `dpfast_thin` for the sorted records start, ..., stop - 1. */
+static void dpfast_thin_sorted(bitgen_t *source, const uint64_t *words, dpfast_sorted *sorted, uint8_t *keep,
+                               ptrdiff_t start, ptrdiff_t stop, uint32_t limit)
+{
+    uint64_t last = ((uint64_t)1 << sorted->bits) - 1;
+    for (ptrdiff_t i = start; i < stop; i++) {
+        if (i == sorted->end)
+            dpfast_begin_group(sorted, keep, limit);
+        uint8_t *mark = keep + (sorted->words[i] & last), marked = *mark;
+        uint64_t left = (uint64_t)sorted->quota.left + !marked;  /* at least 1 */
+        *mark = marked & (dpfast_below(source, words[i - start], left) < sorted->quota.needed);
+        sorted->quota.left -= marked;
+        sorted->quota.needed -= *mark;
     }
 }
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages.h"
+
 #define DPFAST_KEY_BLOCK 64
 #define DPFAST_KEY_FIRST_SLOTS 1024
 #define DPFAST_NO_KEY (-1)
@@ -103,7 +105,7 @@ static int dpfast_keys_resize(dpfast_keys *table, uint64_t slots)
     if (counts == NULL)
         return -1;
     table->counts = counts;
-    dpfast_slot *made = malloc((size_t)slots * sizeof *made);
+    dpfast_slot *made = dpfast_large(slots * sizeof *made);
     if (made == NULL)
         return -1;
     memset(made, 0xff, (size_t)slots * sizeof *made);

@@ -128,6 +128,32 @@ static inline ptrdiff_t dpfast_depth(const int64_t *low, const int64_t *high, pt
     return depth;
 }
 
+/* The place of a code in the gap between the two entries of low[0..n] or high[0..n] around it: `step` from the one nearer
+ * to the middle, of `width`; 0 of 1 for an entry itself, and for codes beyond all entries. */
+static void dpfast_place_in_gap(const int64_t *low, const int64_t *high, ptrdiff_t n, int64_t code, int64_t *step,
+                                int64_t *width)
+{
+    const int rises = code >= high[0];
+    ptrdiff_t inner = 0, outer = n;             /* the first entry at or beyond the code, if any */
+    *step = 0;
+    *width = 1;
+    if (rises ? code > high[n] : code < low[n])
+        return;
+    while (inner < outer) {
+        const ptrdiff_t middle = inner + (outer - inner) / 2;
+        if (rises ? high[middle] < code : low[middle] > code)
+            inner = middle + 1;
+        else
+            outer = middle;
+    }
+    const int64_t end = rises ? high[inner] : low[inner];
+    if (end == code)
+        return;
+    const int64_t start = rises ? high[inner - 1] : low[inner - 1];
+    *step = rises ? code - start : start - code;
+    *width = rises ? end - start : start - end;
+}
+
 /* lower[t] and upper[t], least and greatest of max(0, high[-a] - low[b]) and of high[a] - low[-b] over a + b = t, for the
  * levels t = 0..n-1; low and high point to the middles of 2n - 1 sorted codes. `scratch` holds n. O(n^2). */
 DPFAST_CLONES static void dpfast_difference_ranges(const int64_t *low, const int64_t *high, int64_t *lower, int64_t *upper,

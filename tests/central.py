@@ -9,11 +9,12 @@ import dpfast as dpf
 from dpfast import domains
 from dpfast.densities import KolmogorovSmirnov, PerturbedHistogram, SeriesCoefficients, SmoothedHistogram
 from dpfast.regression import DesignMoments, GradientSums, LabelShares
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
+LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain as a function of
 # the grid.
 OPTIONS = {
@@ -22,13 +23,22 @@ OPTIONS = {
         {"domain": lambda grid: domains.Ball(grid.upper, center=(50.0, 40.0)), "centered": False, "psd": False},
     ],
     dpf.GlobalSensitivity: [{}, {"noise": "discrete-laplace"}],
-    dpf.InverseSensitivity: [{}, {"radius": 0.5}, {"measure": "dyadic", "selection": "permute-and-flip"}],
+    dpf.InverseSensitivity: [
+        {},
+        {"radius": 0.5},
+        {"measure": "dyadic", "selection": "permute-and-flip"},
+        {"interpolate": True},
+    ],
     dpf.MEstimator: [{"psi": dpf.psi.Huber(2.0)}, {"psi": dpf.psi.Pinball(0.3), "prior": dpf.prior.Cauchy(30.0, 5.0)}],
     dpf.NestedBoxes: [{}, {"scale": (1.0, 2.0)}],
     dpf.NoisySums: [
         {"domain": domains.Box, "delta": 1e-3},
         {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+    ],
+    dpf.NoisyMarginals: [
+        {"columns": LEVELS, "marginals": [("a", "b"), ("a",)]},
+        {"columns": LEVELS, "marginals": [("a", "b")], "delta": 0.1},
     ],
     dpf.PartitionSelection: [
         {"delta": 1e-3},
@@ -60,6 +70,12 @@ OPTIONS = {
     ],
     dpf.SecondMoments: [{"domain": lambda grid: domains.Ball(grid.upper, center=50.0)}],
     dpf.SmoothSensitivity: [{}, {"delta": 1e-3}],
+    dpf.SufficientStatistics: [
+        {"family": "poisson", "bounds": (1.0, 90.0)},
+        {"family": "exponential", "bounds": (0.01, 1.0), "noise": "gaussian", "delta": 1e-3},
+        {"family": "normal", "bounds": {"mean": (0.0, 99.0), "sd": (0.1, 30.0)}},
+        {"family": "gamma", "bounds": {"shape": (0.5, 20.0), "scale": (0.5, 20.0)}, "noise": "gaussian", "delta": 1e-3},
+    ],
     dpf.TheilSen: [
         {"matchings": 3},
         {"slope_grid": dpf.Grid(-2, 2), "intercept_grid": dpf.Grid(-50, 50), "missing": 0.5},
@@ -102,10 +118,12 @@ OPTIONS = {
     RangeFreeBoxes: [{"step": 2.0**-10, "width": 8.0, "delta": 0.1, "epsilon": 40.0}],
     SeriesCoefficients: [{"terms": 4}, {"terms": 3, "basis": "trigonometric"}],
     SmoothedHistogram: [{"bins": 7, "k": 5}],
+    TukeyDepth: [{}],
 }
 ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
+    dpf.NoisyMarginals,
     dpf.NoisySums,
     dpf.RegressionMoments,
     dpf.SecondMoments,
@@ -115,6 +133,7 @@ ROWS = (
     IndependentColumns,
     LabelShares,
     RangeFreeBoxes,
+    TukeyDepth,
 )  # a record is a row
 
 
@@ -171,7 +190,8 @@ def shaped(mechanism, x):
 
 def plain(release):
     """A release as an array; its counts or coefficients, of an object."""
-    return getattr(release, "counts", release)
+    counts = getattr(release, "counts", release)
+    return np.concatenate([table.reshape(-1) for table in counts.values()]) if isinstance(counts, dict) else counts
 
 
 def same(a, b):

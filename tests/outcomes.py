@@ -21,8 +21,8 @@ import dpfast as dpf
 from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
-from dpfast.robust import IndependentColumns, RangeFreeBoxes
-from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
+from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
+from tests.central import KINDS, LEVELS, ROWS, STATISTIC_CLASSES, defined
 from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
@@ -74,7 +74,7 @@ def statistic(rng):
 
 
 def family(rng):
-    """A family with bounds, as options of `SampleAndAggregate`."""
+    """A family with bounds, as options of `SampleAndAggregate` and `SufficientStatistics`."""
     return pick(
         rng,
         [
@@ -85,7 +85,10 @@ def family(rng):
             {"family": "gamma", "bounds": {"shape": (0.1, 10.0), "scale": (0.1, 50.0)}},
             {"family": "weibull", "bounds": {"shape": (0.5, 3.0)}},
             {"family": "lognormal", "bounds": {"mu": (-3.0, 3.0)}},
+            {"family": "lognormal", "bounds": {"mu": (-3.0, 3.0), "sigma": (0.0, 1e3)}},
             {"family": "beta", "bounds": {"a": (0.5, 9.0)}},
+            {"family": "beta", "bounds": {"a": (0.01, 9.0), "b": (0.0, 1e4)}},
+            {"family": "pareto", "bounds": (0.0, 10.0)},
             {"family": "poisson", "bounds": (0.1, 1e3)},
             {"family": "geometric", "bounds": (0.01, 0.99)},
             {"family": "bernoulli", "bounds": (0.01, 0.99)},
@@ -116,6 +119,7 @@ def label_ball(rng):
             return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
 
 
+COLUMNS = {0: (-1.0, 99.0), 1: dpf.Bins(), 2: [3, 99]}
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
@@ -130,6 +134,7 @@ PARAMETERS = {
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
     ),
+    "interpolate": lambda rng: pick(rng, [None, True, False]),
     "selection": lambda rng: pick(rng, [None, "exponential", "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(
@@ -156,6 +161,8 @@ PARAMETERS = {
     "bias_correction": lambda rng: pick(rng, [True, False]),
     "combine": lambda rng: pick(rng, ["auto", "mean", "geometric", "winsorized"]),
     "guess": lambda rng: pick(rng, [None, None, "worst"]),
+    "planned_n": lambda rng: pick(rng, [None, 1, 10**9]),
+    "record_bounds": lambda rng: pick(rng, [None, None, (0.25, 0.75), (0.0, 99.0), (-1e9, 1e300)]),
     "margin": lambda rng: pick(rng, ["auto", 0.0, 10.0]),
     "centered": lambda rng: pick(rng, [True, False]),
     "psd": lambda rng: pick(rng, [True, False]),
@@ -174,6 +181,9 @@ PARAMETERS = {
     "standard_error": lambda rng: pick(rng, [True, False]),
     "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
+    "columns": lambda rng: pick(rng, [LEVELS, {"a": (0, 1), "b": dpf.Bins([0, 3], grid=dpf.FloatGrid())}]),
+    "marginals": lambda rng: pick(rng, [[("a", "b")], [("b",), ("a", "b"), ("a",)]]),
+    "weights": lambda rng: pick(rng, [None, None, (1.0,), (1.0, 1e-9, 1e9)]),
 }
 
 
@@ -205,7 +215,7 @@ def mechanism(kind, rng):
 
 LARGEST = {KolmogorovSmirnov: 500, dpf.SampleAndAggregate: 500, SmoothedHistogram: 500, RangeFreeBoxes: 500}
 LARGEST |= {dpf.TheilSen: 500}
-LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097}
+LARGEST |= {dpf.MEstimator: 4097, dpf.NestedBoxes: 4097, IndependentColumns: 4097, TukeyDepth: 4097}
 
 
 def central_jobs(kind, rng, n=None):
@@ -324,6 +334,12 @@ FUNCTIONS = {
     "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
     ),
+    "robust_mean by depth": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, method="depth", rng=source
+    ),
+    "robust_mean, whitened": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="whitened", rng=source
+    ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
     ),
@@ -361,6 +377,14 @@ FUNCTIONS = {
         x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
+    "synthesize a table": lambda x, source, epsilon: dpf.synthesize(
+        x, 7, bounds=(-1.0, 99.0), bins=3, method="tree", epsilon=epsilon, rng=source
+    ),
+    "marginals": lambda x, source, epsilon: dpf.marginals(x, COLUMNS, epsilon=epsilon, delta=1e-6, rng=source),
+    "marginals, add-remove": lambda x, source, epsilon: dpf.marginals(
+        x, {0: (-1.0, 99.0), 1: [0, 1], 2: [3, 99]}, "all", epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "synthesize, no bounds": lambda x, source, epsilon: dpf.synthesize(x, 7, epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
 BY_NAME |= {"quantile of several": ([0.1, 0.9],), "histogram": (7,), "density": ()}
@@ -397,6 +421,7 @@ def by_options(name, *arguments, **options):
 LEFT_OUT = {"neighbors": "add-remove", "missing": "drop"}
 FUNCTIONS |= {
     "mean, half of missing": by_options("mean", missing="half"),
+    "mean, bounds inside bounds": by_options("mean", bounds=(-1.0, 1e6), method="private-bounds"),
     "mean, private bounds, half of missing": by_options("mean", bounds="private", missing="half"),
     "density, half of missing": by_options("density", missing="half"),
     "robust_mean, half of missing": by_options("robust_mean", missing="half"),
@@ -429,6 +454,8 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
+ROWS_OF |= {"robust_mean by depth": 2, "robust_mean, whitened": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 ROWS_OF |= {"local.Attributes": 2, "local.Attributes, split": 2}
 ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}

@@ -17,6 +17,7 @@ def draw_order_statistic(
     measure: Measure | None = None,
     *,
     flips: bool = False,
+    interpolates: bool = False,
     exact: bool = False,
 ) -> int: ...
 def fill(
@@ -39,6 +40,17 @@ def fill_flips(
     last: int,
     out: NDArray[int64],
     measure: Measure | None = None,
+    depth: int = 0,
+    *,
+    exact: bool = False,
+) -> None: ...
+def fill_interpolated(
+    bit_generator: BitGenerator,
+    low: NDArray[int64],
+    high: NDArray[int64],
+    epsilon: float,
+    last: int,
+    out: NDArray[int64],
     depth: int = 0,
     *,
     exact: bool = False,

@@ -1,12 +1,15 @@
-"""Sample and aggregate: a private mean of the maximum-likelihood estimates of blocks of the records."""
+"""Private maximum likelihood: means of the estimates of blocks, and noisy sums of sufficient statistics."""
 
-from dpfast.aggregate.mechanism import SampleAndAggregate, mle
+from dpfast.aggregate.likelihood import mle
+from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.plan import COMBINE
 from dpfast.aggregate.state import BlockState
+from dpfast.aggregate.sufficient import SufficientStatistics
 
 __all__ = [
     "COMBINE",
     "BlockState",
     "SampleAndAggregate",
+    "SufficientStatistics",
     "mle",
 ]

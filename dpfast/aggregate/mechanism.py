@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast.aggregate.laws import (
@@ -18,13 +18,11 @@ from dpfast.aggregate.laws import (
     parameter_of,
     sum_of_codes,
 )
-from dpfast.aggregate.plan import BlockPlan, Bounds, Released
+from dpfast.aggregate.plan import BlockPlan, Released
 from dpfast.aggregate.state import BlockState
 from dpfast.families.family import AdditiveFamily
-from dpfast.families.user import family_for
 from dpfast.laws import Law
 from dpfast.mechanisms import Mechanism
-from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Reading
@@ -247,85 +245,3 @@ class SampleAndAggregate(BlockPlan, Mechanism):
         if len(columns) == 1:
             return WinsorizedMeanLaw(columns[0], noise, decodes[0])
         return WinsorizedMeansLaw(columns, noise, decodes)
-
-
-def mle(
-    x: ArrayLike,
-    family: Any,
-    *,
-    epsilon: float,
-    delta: float = 0.0,
-    bounds: Bounds,
-    noise: str = "auto",
-    blocks: int | str = "auto",
-    bias_correction: bool = True,
-    combine: str = "auto",
-    guess: Any = None,
-    margin: float | str = "auto",
-    shuffle: int | None = None,
-    rng: RandomSource = None,
-    workers: SupportsIndex = 1,
-    explain: Explain = False,
-) -> Any:
-    """Release the maximum-likelihood estimate of the parameters of a family by sample and aggregate.
-
-    Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record; the number of
-    records is public.
-
-    Parameters
-    ----------
-    x : array_like of shape (n,), or pair of arrays
-        Private records; NaN and records outside the support of the family are left out. For a regression ``(X, y)``, of
-        shapes (n, d) and (n,).
-    family : str, Family, scipy.stats distribution or callable
-        See `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" mean a regression on an
-        intercept and the columns of X.
-    epsilon, delta, bounds, noise, blocks, bias_correction, combine, guess, margin, shuffle
-        See `SampleAndAggregate`.
-    rng : numpy.random.Generator or BitGenerator, optional
-        Makes the run reproducible, hence not private. Default: the secure generator.
-    workers : int
-        Threads that read the data, -1 for one per core; the result does not depend on it.
-    explain : bool or callable
-        See `dpfast.median`.
-
-    Returns
-    -------
-    float or ndarray
-        In the order of the bounds; a float for one parameter.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See `SampleAndAggregate`.
-
-    Notes
-    -----
-    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md).
-
-    References
-    ----------
-    Smith 2008, "Efficient, differentially private point estimators".
-
-    Examples
-    --------
-    >>> import numpy as np, dpfast as dpf
-    >>> waits = np.random.default_rng(0).exponential(2.0, 100_000)
-    >>> rate = dpf.mle(waits, "exponential", bounds=(0.05, 5), epsilon=1.0)
-    >>> bool(abs(rate - 0.5) < 0.05)
-    True
-    """
-    mechanism = SampleAndAggregate(
-        family_for(family, x),
-        bounds=bounds,
-        epsilon=epsilon,
-        delta=delta,
-        noise=noise,
-        blocks=blocks,
-        bias_correction=bias_correction,
-        combine=combine,
-        guess=guess,
-        margin=margin,
-        shuffle=shuffle,
-    )
-    return explained(mechanism, explain, x)(x, rng=rng, workers=workers)  # type: ignore[arg-type]

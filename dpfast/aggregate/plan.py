@@ -66,7 +66,7 @@ class BlockPlan:
 
     def __post_init__(self) -> None:
         family = family_of(self.family)
-        bounds = _ranges(family, self.bounds)
+        bounds = ranges_of(family, self.bounds)
         blocks = self.blocks
         if blocks != "auto":
             if isinstance(blocks, str):
@@ -78,7 +78,7 @@ class BlockPlan:
         if isinstance(guess, str):
             guess = _checks.choice("guess", guess, ("worst",))
         elif guess is not None:
-            guess = _values("guess", guess, family)
+            guess = named_numbers("guess", guess, family)
         margin = self.margin
         if margin != "auto":
             if isinstance(margin, str):
@@ -443,7 +443,7 @@ class BlockPlan:
         if theta is None:
             raise TypeError("give theta, the assumed parameters")
         if isinstance(theta, Mapping):
-            known = dict(_values("theta", theta, self.family))
+            known = dict(named_numbers("theta", theta, self.family))
         elif len(self.bounds) == 1:
             known = {self.bounds[0][0]: _checks.real("theta", theta)}
         else:
@@ -452,6 +452,16 @@ class BlockPlan:
         with self._computable("theta", known):
             errors = self._errors(n, k, self.family.reference(self.box, known), confidence)
         return errors[0] if len(errors) == 1 else np.array(errors)
+
+    def deviations(self, n: int, known: Theta) -> list[float]:
+        """The root mean squared error of each parameter at assumed parameters, at most the distance to a bound."""
+        k, theta, found = self.block_count(n), self.family.reference(self.box, known), []
+        for name, (low, high) in self.bounds:
+            point = self._point(name, theta)
+            error = math.sqrt(point.deviation**2 / n + self._excess(n, k, name, point))
+            farther = max(theta[name] - low, high - theta[name])
+            found.append(min(error * theta[name] if name in self.box.logs else error, farther))
+        return found
 
     def _errors(self, n: int, k: int, assumed: Theta, confidence: float) -> list[float]:
         errors, windows = [], self._winsorizes(n, k)
@@ -489,7 +499,7 @@ class BlockPlan:
         )
 
 
-def _ranges(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, float]], ...]:
+def ranges_of(family: Family, bounds: Bounds) -> tuple[tuple[str, tuple[float, float]], ...]:
     """Check the bounds and return them by name."""
     if bounds is None:
         raise TypeError("bounds are required: the public range of each parameter")
@@ -537,7 +547,7 @@ def _positive(x: float) -> float:
     return x
 
 
-def _values(name: str, values: Any, family: Family) -> tuple[tuple[str, float], ...]:
+def named_numbers(name: str, values: Any, family: Family) -> tuple[tuple[str, float], ...]:
     """Check numbers given by names of parameters and return them as a hashable tuple."""
     try:
         items = dict(values).items()

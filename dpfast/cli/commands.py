@@ -97,7 +97,7 @@ def _add_single(parser: Parser, name: str) -> None:
     if name == "trimmed-mean":
         parser.add_argument("--trim", type=number, default=0.1, help="fraction cut from each side (default 0.1)")
     add_delta(parser, "with smooth-sensitivity")
-    parser.add_argument("--method", default=single.method, help=f"default {single.method}")
+    parser.add_argument("--method", default=single.method, help=f"auto: by public numbers; default {single.method}")
     add_groups(parser)
     if single.interval:
         add_interval(parser)
@@ -192,7 +192,7 @@ def _add_synthesis(parser: Parser) -> None:
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
-    parser.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
+    parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
     )

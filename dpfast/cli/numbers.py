@@ -18,7 +18,7 @@ from dpfast.cli.records import UNREAD, charging, column_points, context, read, r
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms import Mechanism, Quantiles
 from dpfast.mechanisms.intervals import interval_for
-from dpfast.mechanisms.methods import count_of, mechanism_for, range_of
+from dpfast.mechanisms.methods import compared, count_of, mechanism_for, range_of
 from dpfast.statistics import (
     InterquartileRange,
     Mean,
@@ -53,7 +53,7 @@ SINGLE = {
     "std": Number(
         "standard deviation", lambda arguments: Variance(), "global-sensitivity", hides_n=False, after=math.sqrt
     ),
-    "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim)),
+    "trimmed-mean": Number("trimmed mean", lambda arguments: TrimmedMean(arguments.trim), "auto"),
     "iqr": Number("interquartile range", lambda arguments: InterquartileRange(), bounded=False),
 }
 
@@ -73,15 +73,18 @@ def release_one(arguments: argparse.Namespace) -> dict[str, Any]:
     released = (0.25, 0.75) if difference else statistic
     after = range_of if difference else command.after
 
-    def make(epsilon: Any, delta: Any) -> Mechanism:
-        return mechanism_for(released, None, None, grid, epsilon, delta, arguments.method, neighbors)
+    def make(epsilon: Any, delta: Any, x: Any = None) -> Mechanism:
+        return mechanism_for(released, x, None, grid, epsilon, delta, arguments.method, neighbors)
 
     if arguments.group_by:
         keyed = release_groups(make, after, grid, arguments, rng)
         return {"statistic": arguments.name, "column": arguments.column, **keyed}
     with charging(arguments):
-        mechanism = make(arguments.epsilon, arguments.delta)
-        value, n, story = release(mechanism, arguments, rng)
+        mechanism, x = make(arguments.epsilon, arguments.delta), None
+        if arguments.method == "auto" and compared(released, None, grid, neighbors, grid.missing, "auto", None):
+            x = read(arguments)
+            mechanism = make(arguments.epsilon, arguments.delta, x)
+        value, n, story = release(mechanism, arguments, rng, x)
     value = after(value)
     title = statistic if command.after is float else command.words
     return {

@@ -76,13 +76,18 @@ def hides_n(arguments: argparse.Namespace) -> bool:
     return getattr(arguments, "neighbors", None) == "add-remove"
 
 
-def release(mechanism: Mechanism, arguments: argparse.Namespace, rng: np.random.Generator | None) -> Released:
-    """Release a statistic of the column; also return the number of records and the run times, if n is public."""
+def release(
+    mechanism: Mechanism,
+    arguments: argparse.Namespace,
+    rng: np.random.Generator | None,
+    x: NDArray[np.float64] | Chunks | None = None,
+) -> Released:
+    """Release a statistic of the column, or of x; also return the number of records and the run times, if public."""
     if getattr(arguments, "explain", False):
         warn(mechanism.explanation(None))
     check_budget(arguments.ledger, mechanism)
     start = time.perf_counter()
-    x = read(arguments)
+    x = read(arguments) if x is None else x
     if isinstance(x, Chunks):
         state = mechanism.start().read(x)
         middle = time.perf_counter()

@@ -16,7 +16,7 @@ from dpfast.keys.columns import OBJECT, Cells, Coded, Column, Fixed, Numbers, Of
 Codes = NDArray[np.int64]
 Keys = NDArray[Any] | tuple[NDArray[Any], ...]
 
-_SEED = int.from_bytes(os.urandom(8), "little")  # so that keys that collide cannot be chosen
+SEED = int.from_bytes(os.urandom(8), "little")  # so that keys that collide cannot be chosen
 _SIGN = np.uint64(2**63)
 INTEGERS = ("integers", "unsigned")
 KINDS = ("", "integers", "unsigned", "text", "bytes", "objects")
@@ -27,7 +27,7 @@ class Single:
 
     def __init__(self, kind: str, dtype: np.dtype[Any]) -> None:
         self.kind, self.dtype = kind, dtype
-        self._integers, self._spans = _keys.Integers(_SEED), _keys.Spans(_SEED)  # one of them is used
+        self._integers, self._spans = _keys.Integers(SEED), _keys.Spans(SEED)  # one of them is used
 
     def __len__(self) -> int:
         return len(self._integers if self.kind in INTEGERS else self._spans)
@@ -162,7 +162,7 @@ class Multiple:
 
     def __init__(self, singles: Sequence[Single]) -> None:
         self.singles = tuple(singles)
-        self._rows = _keys.Spans(_SEED)
+        self._rows = _keys.Spans(SEED)
 
     def __len__(self) -> int:
         return len(self._rows)

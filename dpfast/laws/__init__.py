@@ -1,10 +1,20 @@
 """Exact laws of releases. A law depends on private data and is never released; proofs and audits use it."""
 
 from dpfast.laws.clamped import ClampedBox
+from dpfast.laws.depth import DepthLaw
 from dpfast.laws.lattice import SumAndCount, ZeroSumLaplace
 from dpfast.laws.law import IndependentLaws, Law, ScalarLaw
 from dpfast.laws.matrices import WishartDifference
-from dpfast.laws.nested import TAIL, BehindTest, Boxes, FlippedIntervals, NestedIntervals, anywhere, score_cap
+from dpfast.laws.nested import (
+    TAIL,
+    BehindTest,
+    Boxes,
+    FlippedIntervals,
+    InterpolatedIntervals,
+    NestedIntervals,
+    anywhere,
+    score_cap,
+)
 from dpfast.laws.noisy import ClampedNoise, NoisyIntegers
 from dpfast.laws.rounded import (
     DiscreteLaplace,
@@ -21,6 +31,7 @@ from dpfast.laws.vectors import (
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
+    Runs,
     VectorNoise,
 )
 
@@ -30,11 +41,13 @@ __all__ = [
     "Boxes",
     "ClampedBox",
     "ClampedNoise",
+    "DepthLaw",
     "DiscreteLaplace",
     "FlippedIntervals",
     "Independent",
     "IndependentLaws",
     "IntegerNoise",
+    "InterpolatedIntervals",
     "LatticeBox",
     "Law",
     "NestedIntervals",
@@ -46,6 +59,7 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
+    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",

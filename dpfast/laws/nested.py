@@ -21,6 +21,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
 
+_EIGHTHS = np.arange(1, 8)
 _NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
 
 
@@ -98,6 +99,11 @@ class NestedIntervals(ScalarLaw):
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
 
+    @property
+    def knots(self) -> NDArray[np.int64]:
+        """Codes between which the probability is about even where all points weigh the same."""
+        return np.concatenate([self.lower, self.upper + 1])
+
     def exponent(self, k: ArrayLike) -> NDArray[np.int64]:
         """The score, and the depth besides for a positive score."""
         score = self.score(k)
@@ -173,6 +179,103 @@ class FlippedIntervals(NestedIntervals):
 
     def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _levels.fill_flips(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.measure, self.depth)
+
+
+class InterpolatedIntervals(NestedIntervals):
+    """The law of `NestedIntervals` with a score that rises linearly in each gap, instead of by a step at its start.
+
+    The ends lower[t] and upper[t] have the score t, for the least such t; a point between two ends has the score of the
+    inner end plus its share of the way; points beyond all ends have the score of the last. All points weigh the same.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of int64, shape (levels + 1,)
+        Codes inside 0..last: `lower` nonincreasing, `upper` nondecreasing, lower[0] = upper[0].
+    epsilon, last, grid, decode, depth
+        See `NestedIntervals`; epsilon is at most 2**10.
+
+    Notes
+    -----
+    Drawn by rejection (docs/proofs/interpolation.md): a proposal from `NestedIntervals` with the scores rounded down is
+    accepted with probability exp(-epsilon / 2 * share).
+    """
+
+    def __init__(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        epsilon: float,
+        last: int,
+        grid: Points,
+        decode: Callable[[ArrayLike], Any] | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.lower, self.upper, self.epsilon, self.grid, self.measure = lower, upper, epsilon, grid, None
+        self.depth = depth
+        self._decode = grid.decode if decode is None else decode
+        self.support = (0, last)
+        ends = np.unique(np.concatenate([lower, upper]))
+        # The ends, and the first point of each stretch between two of them: the score is linear in a stretch.
+        starts = np.unique(np.concatenate([ends, ends + 1, [0]]))
+        self._starts = starts[starts <= last]
+        stops = np.append(self._starts[1:], last + 1) - 1
+        first, final = self.exponent(self._starts), self.exponent(stops)
+        self._slopes = -epsilon / 2 * (final - first) / np.maximum(stops - self._starts, 1)
+        logs = -epsilon / 2 * first
+        masses = logs + np.log(_geometric(self._slopes, stops - self._starts + 1))
+        total = np.logaddexp.reduce(masses)
+        self._logs = logs - total
+        self._before = np.concatenate([[0.0], np.cumsum(np.exp(masses - total))])
+
+    def score(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
+        """The score, at most that of the last ends."""
+        codes = _containers.integers("k", k)
+        return np.maximum(_interpolated(codes, self.upper), _interpolated(-codes, -self.lower))
+
+    @property
+    def knots(self) -> NDArray[np.int64]:
+        parts = [
+            np.asarray(ends)[:-1, None] + np.diff(ends)[:, None] * _EIGHTHS // 8 for ends in (self.lower, self.upper)
+        ]
+        return np.concatenate([super().knots, *(part.reshape(-1) for part in parts)])
+
+    def exponent(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
+        """The score, and the depth besides for a positive score."""
+        score = self.score(k)
+        return np.where(score > 0, score + self.depth, 0.0)
+
+    def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = _containers.integers("k", k)
+        inside = np.clip(codes, *self.support)
+        stretch = np.searchsorted(self._starts, inside, side="right") - 1
+        logs = self._logs[stretch] + self._slopes[stretch] * (inside - self._starts[stretch])
+        return np.where(self._inside(codes), logs, -np.inf)
+
+    def cdf(self, k: ArrayLike) -> NDArray[np.float64]:
+        codes = np.clip(_containers.integers("k", k), -1, self.support[1])
+        stretch = np.maximum(np.searchsorted(self._starts, codes, side="right") - 1, 0)
+        inside = _geometric(self._slopes[stretch], codes - self._starts[stretch] + 1)
+        below = np.minimum(self._before[stretch] + inside * np.exp(self._logs[stretch]), 1.0)
+        return np.where(codes < 0, 0.0, np.where(codes == self.support[1], 1.0, below))
+
+    def _fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        _levels.fill_interpolated(source, self.lower, self.upper, self.epsilon, self.support[1], out, self.depth)
+
+
+def _interpolated(codes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The score of codes above ends[0], with the scores 0, 1, ... of the ends, the least for equal ends; 0 below."""
+    after = np.searchsorted(ends, codes)
+    outer, inner = np.minimum(after, len(ends) - 1), np.clip(after - 1, 0, len(ends) - 1)
+    share = (codes - ends[inner]) / np.maximum(ends[outer] - ends[inner], 1)
+    between = (after > 0) & (after < len(ends))
+    return np.where(between, inner + share, np.where(after, len(ends) - 1.0, 0.0))
+
+
+def _geometric(slope: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum of exp(slope * i) over i = 0..count - 1."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        return np.where(slope == 0, count, np.expm1(slope * count) / np.expm1(slope))
 
 
 class Boxes(Law):

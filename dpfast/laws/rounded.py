@@ -93,6 +93,9 @@ class DiscreteLaplace(IntegerNoise):
         return _samplers.one_discrete_laplace(source, self.scale)
 
 
+_NEGLIGIBLE = 60.0  # exp(-60) times the cube of the level is nothing
+
+
 class Staircase(IntegerNoise):
     """``P(z) = exp(-epsilon level) / total``, level = floor((|z| - r) / s) + 1, with period s and epsilon = s / scale.
 
@@ -126,6 +129,13 @@ class Staircase(IntegerNoise):
 
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-self._epsilon * self._level(np.abs(z)) - self._log_total)
+
+    @property
+    def variance(self) -> float:
+        """By the sums of squares below the first integer of each level, summed by parts over the levels."""
+        starts = self.r + self.s * np.arange(math.ceil(_NEGLIGIBLE / self._epsilon) + 1.0)
+        weights = np.exp(-self._epsilon * np.arange(len(starts)) - self._log_total) * -math.expm1(-self._epsilon)
+        return float(np.sum(weights * (starts - 1) * starts * (2 * starts - 1)) / 3)
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_staircase(source, self.scale, self.s, self.r, out)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _shuffling
 from dpfast._divergences import Part, gaussian_delta_up, has_epsilon, zero_sum_share_up
 from dpfast.errors import BudgetError
 from dpfast.ledger.journal import number_to_json
@@ -17,6 +22,7 @@ _ORDERS = [1 + 2.0 ** (i / 8) for i in range(-64, 129)]
 _BUCKET = 1e-4  # largest width of a bucket of privacy losses in a plan
 _SPARE = 1 + 2.0**-30  # allowance for rounding of values computed in doubles
 _MOST_BUCKETS = 2.0**20  # of the losses of one part of a plan
+_NEGLIGIBLE = -60.0  # logarithm of a delta of shuffled reports beyond which no loss is distinguished in a plan
 _ROUNDING = Fraction(1, 2**40)  # of a budget: far above the rounding error of sums of decimals, and negligible
 
 
@@ -289,7 +295,7 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
     if all(part.family == "gaussian" for part in counts):
         squared = sum((times * Fraction(part.parameter) ** 2 for part, times in counts.items()), Fraction())
         return min(1.0, up(delta + Fraction(gaussian_delta_up(squared, Fraction(epsilon)))))
-    costs = [up(Fraction(part.parameter)) for part in counts]
+    costs = list(map(_typical, counts))
     bucket = max(min(_BUCKET, max(min(costs) / 100, max(costs) / 1e5)), max(map(_reach, counts)) / _MOST_BUCKETS)
     if bucket > 1:
         return 1.0
@@ -302,8 +308,15 @@ def _planned_delta(plan: list[PrivacyProfile], epsilon: float | Fraction) -> flo
     return min(1.0, up(delta) + float(losses.get_delta_for_epsilon(down(Fraction(epsilon)))) * _SPARE + 2.0**-44)
 
 
+def _typical(part: Part) -> float:
+    """A privacy loss to be expected of a part, at least nearly: its parameter, or less if it is of shuffled reports."""
+    return _shuffling.curve(part.batch).typical if part.family == "shuffled" else up(Fraction(part.parameter))
+
+
 def _reach(part: Part) -> float:
-    """The largest privacy loss of a part; of a Gaussian, one that is beyond 10 standard deviations."""
+    """The largest privacy loss of a part; of a Gaussian or shuffled reports, one that is hardly ever exceeded."""
+    if part.family == "shuffled":
+        return _far(part)
     cost = up(Fraction(part.parameter))
     return cost * (cost / 2 + 10) if part.family == "gaussian" else cost
 
@@ -326,7 +339,7 @@ def _loss_distribution(part: Part, bucket: float) -> Any:
     if family == "pure":
         pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
         return privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=bucket)
-    reach = math.ceil(epsilon / bucket)
+    reach = math.ceil((_far(part) if family == "shuffled" else epsilon) / bucket)
     places = list(range(-reach, reach + 1))
     divergences = [_CURVES[family](max(-epsilon, min(i * bucket, epsilon)), part) for i in places]
     return privacy_loss_distribution.PrivacyLossDistribution(
@@ -365,9 +378,30 @@ def _zero_sum_curve(t: float, part: Part) -> float:
     return most * -math.expm1(t - part.parameter) + none * -math.expm1(min(t, 0.0))
 
 
+def _far(part: Part) -> float:
+    """The privacy loss from which the delta of shuffled reports is negligible, in a plan."""
+    curve = _shuffling.curve(part.batch)
+    return next(e for e, logarithm in zip(curve.epsilons, curve.logarithms, strict=True) if logarithm <= _NEGLIGIBLE)
+
+
+def _shuffled_curve(t: float, part: Part) -> float:
+    """A bound of the hockey-stick divergence at t of shuffled reports, at t < 0 ``1 - e^t (1 - delta(-t))``."""
+    epsilons, deltas = _shuffled_points(part)
+    delta = float(np.interp(math.exp(abs(t)), epsilons, deltas))
+    return delta if t >= 0 else -math.expm1(t) + math.exp(t) * delta
+
+
+@lru_cache(maxsize=64)
+def _shuffled_points(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The points (exp(epsilon), delta) between which the curve of delta is a straight line."""
+    curve = _shuffling.curve(part.batch)
+    return np.exp(curve.epsilons), np.exp(curve.logarithms)
+
+
 _CURVES = {
     "bounded-range": _bounded_range_curve,
     "discrete-laplace": _discrete_laplace_curve,
+    "shuffled": _shuffled_curve,
     "staircase": _staircase_curve,
     "zero-sum-laplace": _zero_sum_curve,
 }

@@ -17,6 +17,7 @@ from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.search import QuantileSearch
 from dpfast.local.series import LocalDensity, SeriesReports, density
+from dpfast.local.shuffling import Shuffled
 from dpfast.local.simplex import project
 from dpfast.local.sparse import sparse_mean
 
@@ -37,6 +38,7 @@ __all__ = [
     "QuantileSearch",
     "Randomizer",
     "SeriesReports",
+    "Shuffled",
     "density",
     "glm",
     "mean",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.mechanisms.methods import count_of, mechanism_for
+from dpfast.mechanisms.methods import count_of, release_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
     Mean,
@@ -38,7 +38,8 @@ def mean(
     center: Any = None,
     radius: float | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -54,9 +55,9 @@ def mean(
         otherwise.
     bounds : pair (lower, upper), or "private"
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
-        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with half of
-        epsilon: the quantiles with 120 / (epsilon n) of the records beyond each, moved outward by their distance and
-        rounded outward; the other half releases the mean. n epsilon must be at least 480 (docs/guides/bounds.md).
+        `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with a tenth to
+        a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 480
+        (docs/guides/bounds.md).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -64,9 +65,13 @@ def mean(
         Rows outside are moved to the nearest point; a row with NaN or an infinity becomes the center.
     delta : float
         0 for numbers. For rows a positive delta allows Gaussian noise, used where its expected size is less.
-    method : {"global-sensitivity", "inverse-sensitivity"}
-        Noise of scale width / (n epsilon), width the distance of the bounds; or, for numbers, the inverse sensitivity
-        mechanism, which for records far from both bounds is better only with large epsilon.
+    method : {"auto", "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"}
+        "auto" takes the mechanism that public numbers show to have less error: see `median`. "global-sensitivity":
+        noise of scale width / (n epsilon), width the distance of the bounds. The others are for numbers: inverse
+        sensitivity is better only for records near a bound, or with large epsilon. "private-bounds" first finds
+        narrower bounds inside `bounds` privately, for bounds that may be several times too wide. It needs n epsilon of
+        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so
+        that "auto" takes it for an assumed distribution only (docs/guides/bounds.md).
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
         mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
@@ -76,7 +81,7 @@ def mean(
         not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
         of `grid`, else "lower". Not with a radius. The mean of a column with a quarter missing is far too low by the
         default: see docs/guides/missing.md.
-    epsilon, rng, workers, explain
+    epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
         of grid points, 2**63 or more, for rows 2**61.
 
@@ -105,6 +110,8 @@ def mean(
     True
     >>> abs(dpf.mean(pay, bounds="private", epsilon=1.0) - 43_400) < 400
     True
+    >>> abs(dpf.mean(pay, bounds=(0, 1e9), epsilon=1.0, method="private-bounds") - 43_400) < 400
+    True
     >>> abs(dpf.mean(pay, bounds=(0, 200_000), epsilon=1.0, neighbors="add-remove") - 43_400) < 300
     True
     >>> X = np.random.default_rng(0).random((10_000, 3)) * [1, 10, 100]
@@ -114,7 +121,21 @@ def mean(
     (3,)
     """
     return moment_of(
-        Mean(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+        Mean(),
+        x,
+        bounds,
+        grid,
+        center,
+        radius,
+        epsilon,
+        delta,
+        method,
+        neighbors,
+        missing,
+        distribution,
+        rng,
+        workers,
+        explain,
     )
 
 
@@ -127,7 +148,8 @@ def sum(
     center: Any = None,
     radius: float | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -139,12 +161,13 @@ def sum(
     Parameters
     ----------
     x : array_like of shape (n,) or (n, d)
-    method : {"global-sensitivity"}
-        Noise of scale width / epsilon, width the distance of the bounds.
+    method : {"auto", "global-sensitivity", "private-bounds"}
+        Noise of scale width / epsilon, width the distance of the bounds; or, for numbers, narrower bounds found
+        privately, which "auto" compares for an assumed distribution: see `mean`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
-    epsilon, bounds, grid, center, radius, delta, missing, rng, workers, explain
+    epsilon, bounds, grid, center, radius, delta, distribution, missing, rng, workers, explain
         See `mean`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing` says
         otherwise; 0, within the bounds, or "drop" leave it out of the sum.
 
@@ -161,7 +184,21 @@ def sum(
     True
     """
     return moment_of(
-        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, rng, workers, explain
+        Sum(),
+        x,
+        bounds,
+        grid,
+        center,
+        radius,
+        epsilon,
+        delta,
+        method,
+        neighbors,
+        missing,
+        distribution,
+        rng,
+        workers,
+        explain,
     )
 
 
@@ -235,7 +272,7 @@ def variance(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -246,8 +283,9 @@ def variance(
     Parameters
     ----------
     x : array_like of shape (n,)
-    method : {"global-sensitivity"}
-        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds.
+    method : {"auto", "global-sensitivity", "private-bounds"}
+        Noise of scale ``width**2 (n - 1) / (n**2 epsilon)``, width the distance of the bounds, which "auto" takes; or
+        narrower bounds found privately, see `mean`.
     epsilon, bounds, grid, delta, missing, rng, workers, explain
         See `mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise; not "drop", as the number of records is public.
@@ -268,8 +306,8 @@ def variance(
     >>> 72 < dpf.variance(days, bounds=(0, 30), epsilon=1.0) < 78
     True
     """
-    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing
+    return float(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def std(
@@ -279,7 +317,7 @@ def std(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "global-sensitivity",
+    method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -306,5 +344,5 @@ def std(
     >>> 8.4 < dpf.std(days, bounds=(0, 30), epsilon=1.0) < 8.9
     True
     """
-    mechanism = mechanism_for(Variance(), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return math.sqrt(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing
+    return math.sqrt(release_of(Variance(), x, *public, rng=rng, workers=workers, explain=explain))

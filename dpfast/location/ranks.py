@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast.grid import Grid, Points
-from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.mechanisms.methods import mechanism_for, range_of
+from dpfast.mechanisms.explanation import Explain
+from dpfast.mechanisms.methods import range_of, release_of
 from dpfast.random import RandomSource
 from dpfast.statistics import (
     Huber,
@@ -40,7 +40,8 @@ def median(
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -68,9 +69,15 @@ def median(
         6.1e-5 to multiples of 3.6e-12; if x has an integer or boolean dtype, its integers from -2**63 to 2**64, all up
         to 2**25 and those of 25 significant bits beyond. Smooth sensitivity needs bounds.
     delta : float
-        0 for a pure mechanism; positive only for "smooth-sensitivity".
-    method : {"inverse-sensitivity", "smooth-sensitivity"}
-        The default is pure and mostly more accurate.
+        What "auto" and "smooth-sensitivity" may use; a mechanism that is pure costs no delta.
+    method : {"auto", "inverse-sensitivity", "interpolated", "smooth-sensitivity"}
+        "auto" takes the mechanism that public numbers show to have less error, never data (docs/guides/choosing.md);
+        `dpfast.explain` shows the choice. For quantiles it is inverse sensitivity unless `distribution` is given.
+        "interpolated" is inverse sensitivity with ``interpolate=True`` (`InverseSensitivity`), for one quantile of
+        records without ties within bounds.
+    distribution : object, optional
+        For "auto": the distribution that you assume for the records, which must not be estimated from x, like
+        ``scipy.stats.norm(50, 15)``. The expected errors under it decide.
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
         as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a
@@ -124,9 +131,8 @@ def median(
     >>> 30_000 < dpf.median(pay[:40], bounds=(0, 200_000), epsilon=2.0) < 45_000
     True
     """
-    mechanism = mechanism_for(Median(), x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
-    value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
-    return value
+    public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    return float(release_of(Median(), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 @overload
@@ -138,7 +144,8 @@ def quantile(
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -157,7 +164,8 @@ def quantile(
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -175,7 +183,8 @@ def quantile(
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     measure: str | Sequence[int] = "auto",
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -194,7 +203,7 @@ def quantile(
         In [0, 1].
     epsilon : float
         Positive; for a sequence the total of all quantiles.
-    bounds, grid, delta, method, measure, neighbors, missing, rng, workers, explain
+    bounds, grid, delta, method, distribution, measure, neighbors, missing, rng, workers, explain
         See `median`, also for errors, cost and references. NaN counts as the lower bound unless `missing` says
         otherwise. Several quantiles are for "replace-one".
 
@@ -218,8 +227,8 @@ def quantile(
     True
     """
     statistic = Quantile(q) if np.ndim(q) == 0 else _checks.fractions("q", q)  # type: ignore[arg-type]
-    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing, measure)
-    return explained(mechanism, explain, x)(x, rng=rng, workers=workers)
+    public = bounds, grid, epsilon, delta, method, neighbors, missing, measure, distribution
+    return release_of(statistic, x, *public, rng=rng, workers=workers, explain=explain)
 
 
 def trimmed_mean(
@@ -230,7 +239,8 @@ def trimmed_mean(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -247,7 +257,7 @@ def trimmed_mean(
         Fraction cut from each side, in [0, 0.5), as in `scipy.stats.trim_mean`.
     bounds : tuple of two floats, or "private"
         See `mean`; bounds or a grid are needed.
-    epsilon, grid, delta, method, missing, rng, workers, explain
+    epsilon, grid, delta, method, distribution, missing, rng, workers, explain
         See `median`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise; not "drop", as the number of records is public. Raises a ValueError also if the number of records in
         the mean times the number of grid points is 2**63 or more.
@@ -268,8 +278,8 @@ def trimmed_mean(
     >>> 38_000 < dpf.trimmed_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 40_000
     True
     """
-    mechanism = mechanism_for(TrimmedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    return float(release_of(TrimmedMean(trim), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def winsorized_mean(
@@ -280,7 +290,8 @@ def winsorized_mean(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -295,7 +306,7 @@ def winsorized_mean(
     x : array_like of shape (n,)
     trim : float
         Fraction on each side to replace by the nearest remaining record, in [0, 0.5).
-    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
         See `trimmed_mean`, also for missing values, returns (g = n), errors, privacy, cost and references. NaN counts
         as the lower bound unless `missing` says otherwise.
 
@@ -306,8 +317,8 @@ def winsorized_mean(
     >>> 39_000 < dpf.winsorized_mean(pay, 0.1, bounds=(0, 1_000_000), epsilon=1.0) < 42_000
     True
     """
-    mechanism = mechanism_for(WinsorizedMean(trim), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    return float(release_of(WinsorizedMean(trim), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def iqr(
@@ -317,7 +328,8 @@ def iqr(
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -330,7 +342,7 @@ def iqr(
     Parameters
     ----------
     x : array_like of shape (n,)
-    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
         See `median`, also for errors, privacy and references. NaN counts as the lower bound, without bounds as
         -1.8e308, unless `missing` says otherwise; not "drop", as the number of records is public.
 
@@ -352,11 +364,10 @@ def iqr(
     >>> 29_000 < dpf.iqr(pay, epsilon=1.0) < 31_000
     True
     """
-    if bounds is None and not isinstance(grid, Grid) and method == "inverse-sensitivity":
-        mechanism = mechanism_for((0.25, 0.75), x, bounds, grid, epsilon, delta, method, missing=missing)
-        return range_of(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
-    mechanism = mechanism_for(InterquartileRange(), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    if bounds is None and not isinstance(grid, Grid) and method in ("auto", "inverse-sensitivity"):
+        return range_of(release_of((0.25, 0.75), x, *public, rng=rng, workers=workers, explain=explain))
+    return float(release_of(InterquartileRange(), x, *public, rng=rng, workers=workers, explain=explain))
 
 
 def huber(
@@ -367,7 +378,8 @@ def huber(
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
     delta: float = 0.0,
-    method: str = "inverse-sensitivity",
+    method: str = "auto",
+    distribution: Any = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
@@ -382,7 +394,7 @@ def huber(
     x : array_like of shape (n,)
     k : float
         Positive, in data units; rounded to a multiple of the step, at least one.
-    epsilon, bounds, grid, delta, method, missing, rng, workers, explain
+    epsilon, bounds, grid, delta, method, distribution, missing, rng, workers, explain
         See `trimmed_mean`, also for errors, privacy and references. NaN counts as the lower bound unless `missing` says
         otherwise. The release is a point of the grid.
 
@@ -397,5 +409,5 @@ def huber(
     >>> 37_500 < dpf.huber(pay, 20_000, bounds=(0, 1_000_000), epsilon=1.0) < 38_500
     True
     """
-    mechanism = mechanism_for(Huber(k), x, bounds, grid, epsilon, delta, method, missing=missing)
-    return float(explained(mechanism, explain, x)(x, rng=rng, workers=workers))
+    public = bounds, grid, epsilon, delta, method, "replace-one", missing, "auto", distribution
+    return float(release_of(Huber(k), x, *public, rng=rng, workers=workers, explain=explain))

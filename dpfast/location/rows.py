@@ -11,7 +11,7 @@ from dpfast.domains import Ball, Box, Domain
 from dpfast.grid import Grid, grid_with, natural_step
 from dpfast.mechanisms import NoisySums
 from dpfast.mechanisms.explanation import Explain, explained
-from dpfast.mechanisms.methods import mechanism_for
+from dpfast.mechanisms.methods import release_of
 from dpfast.mechanisms.sums import better_noise
 from dpfast.random import RandomSource
 from dpfast.statistics import Mean, Sum
@@ -30,6 +30,7 @@ def moment_of(
     method: str,
     neighbors: str,
     missing: float | str | None,
+    distribution: Any,
     rng: RandomSource,
     workers: int,
     explain: Explain,
@@ -39,10 +40,12 @@ def moment_of(
         raise TypeError("center is for radius=, the radius of a ball")
     records, d = _read(x, radius)
     if d is None:
-        mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, neighbors, missing)
-        return float(explained(mechanism, explain, records)(records, rng=rng, workers=workers))
-    if method != "global-sensitivity":
-        raise ValueError(f"method must be 'global-sensitivity' for rows, not {method!r}")
+        public = bounds, grid, epsilon, delta, method, neighbors, missing, "auto", distribution
+        return float(release_of(statistic, records, *public, rng=rng, workers=workers, explain=explain))
+    if method not in ("auto", "global-sensitivity"):
+        raise ValueError(f"method must be 'auto' or 'global-sensitivity' for rows, not {method!r}")
+    if distribution is not None:
+        raise ValueError("distribution is for numbers, not for rows")
     domain = _domain(x, d, bounds, grid, center, radius, missing)
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     noise = better_noise(domain, d, epsilon, delta)

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
@@ -34,6 +34,15 @@ _AT_ONCE = 2**18
 _LARGEST = sys.float_info.max
 _TAIL, _MIDDLE = 1e-13, 2.0**-7
 _CELLS = 2**11
+
+
+@cache
+def _edges() -> NDArray[np.float64]:
+    """The ends and the middles of the cells of the levels."""
+    tail = np.geomspace(_TAIL, _MIDDLE, 1024)
+    middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
+    ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
+    return np.insert((ends[1:] + ends[:-1]) / 2, np.arange(ends.size), ends)
 
 
 class Assumed:
@@ -73,24 +82,31 @@ class Assumed:
         return float(function())
 
     @cached_property
-    def _edges(self) -> NDArray[np.float64]:
-        """The ends and the middles of the cells."""
-        tail = np.geomspace(_TAIL, _MIDDLE, 1024)
-        middle = np.linspace(_MIDDLE, 1 - _MIDDLE, 2**13)
-        ends = np.concatenate([[0.0], tail, middle[1:-1], 1 - tail[::-1], [1.0]])
-        return np.insert((ends[1:] + ends[:-1]) / 2, np.arange(ends.size), ends)
-
-    @cached_property
     def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Points of the distribution and their masses: the two Gauss points of each cell."""
-        halves = np.diff(self._edges)
-        left, right = self._edges[1::2] - halves[::2] / math.sqrt(3), self._edges[1::2] + halves[::2] / math.sqrt(3)
+        halves = np.diff(_edges())
+        left, right = _edges()[1::2] - halves[::2] / math.sqrt(3), _edges()[1::2] + halves[::2] / math.sqrt(3)
         return self.points(np.stack([left, right], axis=1).reshape(-1)), halves
 
     def integral(self, heights: NDArray[np.float64]) -> Callable[[Any], Any]:
         """The integral from 0 to u of the function of the level with these values at the nodes."""
         sums = np.concatenate([[0.0], np.cumsum(heights * self.nodes[1])])
-        return lambda u: np.interp(u, self._edges, sums)
+        return lambda u: np.interp(u, _edges(), sums)
+
+    def clamped_moments(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean and the variance of a record clamped to each of several pairs of bounds."""
+        x, mass = self.nodes
+        first, last = np.searchsorted(x, lower), np.searchsorted(x, upper)
+        below, above = np.append(0.0, np.cumsum(mass))[first], np.append(np.cumsum(mass[::-1])[::-1], 0.0)[last]
+
+        def moment(power: int) -> NDArray[np.float64]:
+            sums = np.append(0.0, np.cumsum(mass * x**power))
+            return np.asarray(below * lower**power + sums[last] - sums[first] + above * upper**power)
+
+        mean = moment(1)
+        return mean, np.maximum(moment(2) - mean**2, 0.0)
 
     # The interface that `Statistic.functional` uses.
 
@@ -116,6 +132,25 @@ class Assumed:
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if np.sum(mass * np.clip(middle - x, -corner, corner)) >= 0 else (middle, high)
         return high
+
+
+class Affine(Assumed):
+    """The distribution of ``shift + scale * X``, X of an assumed distribution, whose nodes it uses; scale > 0."""
+
+    def __init__(self, base: Assumed, shift: float, scale: float) -> None:
+        self._base, self._shift, self._scale = base, shift, scale
+
+    def points(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._shift + self._scale * self._base.points(u)
+
+    def moment(self, name: str) -> float:
+        moment = self._base.moment(name)
+        return self._scale**2 * moment if name == "var" else self._shift + self._scale * moment
+
+    @cached_property
+    def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        values, masses = self._base.nodes
+        return self._shift + self._scale * values, masses
 
 
 class Uniform:
@@ -281,6 +316,13 @@ def normal_points() -> NDArray[np.float64]:
     return np.asarray(ndtri((np.arange(SAMPLES) + 0.5) / SAMPLES))
 
 
+def even_records(assumed: Assumed, n: int) -> NDArray[np.float64]:
+    """The evenly spaced sample of n records: the quantiles of the levels (i + 1/2) / n."""
+    if n > _MOST_EVEN:
+        raise ValueError(f"the error of this release is computed for at most 2**26 records, not {n}")
+    return assumed.points((np.arange(n) + 0.5) / n)
+
+
 def huber_law(
     statistic: Huber, assumed: Assumed, grid: Points, n: int, levels: int, law: Callable[[Summary], ScalarLaw]
 ) -> Cdf:
@@ -288,9 +330,7 @@ def huber_law(
 
     One sample is enough for the noise, which depends on averages over the many records near and beyond the corners.
     """
-    if n > _MOST_EVEN:
-        raise ValueError(f"the error of the {statistic} is computed for at most 2**26 records, not {n}")
-    even = grid.encode(assumed.points((np.arange(n) + 0.5) / n))
+    even = grid.encode(even_records(assumed, n))
     cdf = law(Summary(grid, n, levels, (even,))).cdf
     x, mass = assumed.nodes
     # The asymptotic deviation: sqrt(E clip(X - theta)**2) / (P(|X - theta| < k) sqrt(n)).

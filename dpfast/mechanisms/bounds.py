@@ -6,18 +6,26 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast.grid import FloatGrid, Grid, Points, integers_within
+from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
+from dpfast.mechanisms.expectations import mean_magnitude
 from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.quantiles import Quantiles
-from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.mechanisms.statistic import StatisticMechanism
+from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
-from dpfast.statistics import Statistic
+from dpfast.rounding import down
+from dpfast.statistics import Mean, Statistic, Sum
 from dpfast.streaming import Chunks
 
 _FARTHEST = 1e100  # keeps squares of widths, and of their sums, in the range of doubles
@@ -26,9 +34,14 @@ _INTEGERS = integers_within(-(2.0**63), 2.0**64)
 _MOST_POINTS = 2**32  # of a grid with the default step
 _MOST_FROM_ZERO = 2**53  # for a grid of all integers
 
-# n epsilon times the share of records beyond a bound: the tails of the grid then have a probability below 1e-6.
-_RECORDS_BEYOND = 60
-_MOST_BEYOND = 0.25
+# The records beyond a bound have this log-weight against each point beyond all records: the tails of the grid then have
+# a probability below 1e-6, without bounds and on a `FloatGrid` inside bounds.
+_NATS, _NATS_WITHIN = 30.0, 24.0
+_MOST_BEYOND, _LEAST_SHARE, _MOST_SHARE = 0.25, 0.1, 0.5
+_MOST_STRETCH = 16.0
+_FEW = 8, 8  # imagined samples, and draws of bounds for each, for an expected error
+_PARTS = 64  # rounding widens bounds that are used once by at most two of these
+_DIGITS = 12  # of the floats among which bounds are found inside given ones
 
 
 def bounds(
@@ -102,17 +115,17 @@ def _grid_for(x: Any) -> Points:
     return _INTEGERS if _containers.declares_integers(x) else _FLOATS
 
 
-def rounded_outward(low: float, high: float) -> tuple[float, float]:
+def rounded_outward(low: float, high: float, parts: int = 4) -> tuple[float, float]:
     """The multiples of a round step around low <= high: lower <= low, upper >= high, lower < upper.
 
-    The step is the greatest 1, 2 or 5 times a power of ten that is at most a quarter of the distance, or a quarter of
-    a millionth of the larger magnitude, or of 1 for two zeros, if these are greater.
+    The step is the greatest 1, 2 or 5 times a power of ten that is at most a part of the distance, or of a millionth of
+    the larger magnitude, or of 1 for two zeros, if these are greater.
     """
     start, stop = Fraction(low), Fraction(high)
-    quarter = max(stop - start, max(abs(start), abs(stop)) / 10**6) / 4 or Fraction(1, 4)
-    power = math.floor(math.log10(quarter.numerator) - math.log10(quarter.denominator))
+    part = max(stop - start, max(abs(start), abs(stop)) / 10**6) / parts or Fraction(1, parts)
+    power = math.floor(math.log10(part.numerator) - math.log10(part.denominator))
     steps = (m * Fraction(10) ** k for k in (power - 1, power, power + 1) for m in (1, 2, 5))
-    step = max(step for step in steps if step <= quarter)
+    step = max(step for step in steps if step <= part)
     first, last = math.floor(start / step), math.ceil(stop / step)
     if first == last:
         first, last = first - 1, last + 1
@@ -132,13 +145,43 @@ def within_private_bounds(
     return _PrivatelyBounded(statistic, method, step, epsilon, missing, tuple(options.items()))
 
 
-@dataclass(frozen=True, repr=False)
-class _PrivatelyBounded(Mechanism):
-    """Release a statistic within bounds that half of epsilon finds: the mechanism of ``bounds="private"``.
+def clamped_privately(statistic: Statistic, *, grid: Grid, epsilon: float) -> Mechanism:
+    """The mechanism of ``method="private-bounds"``: noise for bounds that it finds inside those of the grid."""
+    return _PrivatelyBounded(statistic, GlobalSensitivity, grid.step, epsilon, grid.missing, (), grid)
 
-    The bounds are the quantiles with 120 / (epsilon n) of the records beyond each, at most a quarter, moved outward by
-    their distance and rounded outward; the other half of epsilon releases the statistic within them. Both are charged
-    in one piece.
+
+class Plan(NamedTuple):
+    """How `_PrivatelyBounded` makes a release from n records. Public.
+
+    Attributes
+    ----------
+    finding, releasing : float
+        The epsilon of the quantiles and that of the statistic, together at most epsilon.
+    beyond : float
+        The share of the records beyond the outer quantile of each side; beyond the inner one it is twice as large.
+    stretch : float
+        How far the outer quantiles move outward, in distances of the two quantiles of that side.
+    """
+
+    finding: float
+    releasing: float
+    beyond: float
+    stretch: float
+
+
+def _inside(grid: Grid, low: float, high: float) -> Grid:
+    """The least part of a grid, of at least two points, that contains low..high inside its bounds."""
+    first = min(max(math.floor(Fraction(low) / Fraction(grid.step)) - grid.first, 0), grid.size - 2)
+    last = max(min(math.ceil(Fraction(high) / Fraction(grid.step)) - grid.first, grid.size - 1), first + 1)
+    return Grid(grid.value(first), grid.value(last), step=grid.step, missing=grid.missing)
+
+
+@dataclass(frozen=True, repr=False)
+class _PrivatelyBounded(StatisticMechanism):
+    """Release a statistic within bounds that a share of epsilon finds, inside public bounds or without any.
+
+    The bounds are two quantiles, moved outward: the mechanism of ``bounds="private"`` and ``method="private-bounds"``.
+    The rest of epsilon releases the statistic within them. Both are charged in one piece.
     """
 
     statistic: Statistic
@@ -147,21 +190,20 @@ class _PrivatelyBounded(Mechanism):
     epsilon: float
     missing: float | str | None = None
     options: tuple[tuple[str, Any], ...] = ()
+    within: Grid | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive_down("epsilon", self.epsilon))
         _ = self._largest  # reject bad parameters before data are read
 
-    @property
-    def _half(self) -> float:
-        return min(self.epsilon / 2, self.epsilon - self.epsilon / 2)  # rounded down
-
-    def _on(self, grid: Grid) -> Mechanism:
-        return self.method(self.statistic, grid=grid, epsilon=self._half, **dict(self.options))
+    def _on(self, grid: Grid, epsilon: float) -> Mechanism:
+        return self.method(self.statistic, grid=grid, epsilon=epsilon, **dict(self.options))
 
     @property
     def _largest(self) -> Mechanism:
         """The mechanism on as many points as any bounds give, whose checks and guarantee do not depend on data."""
-        return self._on(Grid(0, _MOST_POINTS - 1, step=1, missing=self.missing))
+        grid = Grid(0, _MOST_POINTS - 1, step=1, missing=self.missing) if self.within is None else self.within
+        return self._on(grid, self.epsilon * (1 - _MOST_SHARE))
 
     @property
     def ordered(self) -> bool:
@@ -171,40 +213,105 @@ class _PrivatelyBounded(Mechanism):
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, self._largest.privacy.delta)
 
-    @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """Of the quantiles and of any release with the other half: its form depends on the bounds."""
-        return PrivacyProfile(self.privacy, (("bounded-range", self._half, 1), ("pure", self._half, 1)))
-
     def __repr__(self) -> str:
-        return f"<release of the {self.statistic} within bounds found privately: {self.privacy}>"
+        inside = "" if self.within is None else f" inside [{self.within.lower!r}, {self.within.upper!r}]"
+        return f"<release of the {self.statistic} within bounds found privately{inside}: {self.privacy}>"
 
     def _explained_missing(self) -> str:
         policy = "lower" if self.missing is None else self.missing
         if isinstance(policy, float):
             return f"Missing records (NaN, None, null) count as {policy:.9g}, clamped to the bounds that are found"
+        ends = "+-1e100" if self.within is None else "the given bounds"
         return (
-            f"Missing records (NaN, None, null) follow missing={policy!r}, within +-1e100 until bounds are found: "
+            f"Missing records (NaN, None, null) follow missing={policy!r}, within {ends} until bounds are found: "
             f"give a number if many are missing"
         )
 
     def check_records(self, n: SupportsIndex) -> int:
         n = _checks.whole("n", n)
-        if n < (least := math.ceil(_RECORDS_BEYOND / _MOST_BEYOND / self._half)):
-            raise ValueError(
-                f"bounds='private' needs {least} records for epsilon={self.epsilon!r}, not {n}: give bounds=(lower, "
-                f"upper)"
-            )
+        least = math.ceil(Fraction(2 * self._nats / _MOST_BEYOND / _MOST_SHARE) / Fraction(self.epsilon))
+        if n < least:
+            what = "bounds='private'" if self.within is None else "method='private-bounds'"
+            other = "give bounds=(lower, upper)" if self.within is None else "use 'global-sensitivity'"
+            raise ValueError(f"{what} needs {least} records for epsilon={self.epsilon!r}, not {n}: {other}")
         return n
+
+    @property
+    def _nats(self) -> float:
+        """The log-weight that the records beyond a bound have against the points beyond all records."""
+        return _NATS if self.within is None else _NATS_WITHIN
+
+    def plan(self, n: int) -> Plan:
+        """The public numbers of a release from n records (docs/guides/bounds.md)."""
+        at = n * self.epsilon
+        share = min(max(_LEAST_SHARE, 10 / math.sqrt(at), 2 * self._nats / _MOST_BEYOND / at), _MOST_SHARE)
+        finding = self.epsilon * share
+        releasing = down(Fraction(self.epsilon) - Fraction(finding))
+        beyond = min(2 * self._nats / finding / n, _MOST_BEYOND)
+        stretch = min(_MOST_STRETCH, 3 + math.sqrt(n) * self.epsilon / 8) / math.log(2)
+        return Plan(finding, releasing, beyond, stretch)
+
+    @property
+    def _candidates(self) -> Points:
+        """The points among which bounds are found: floats, in whose order each octave has the same weight."""
+        if (grid := self.within) is None:
+            return (_FLOATS if self.step is None else _INTEGERS).with_missing(self.missing)
+        farthest = max(abs(grid.lower), abs(grid.upper))
+        if farthest / 2 > grid.upper - grid.lower:  # far from 0, floats are even, too
+            return grid
+        resolution = math.ldexp(1.0, min(math.frexp(grid.step)[1] + _DIGITS - 2, 1000))
+        return FloatGrid(_DIGITS, resolution=resolution, lower=grid.lower, upper=grid.upper, missing=grid.missing)
+
+    def _finding(self, plan: Plan) -> Quantiles:
+        levels = (plan.beyond, 2 * plan.beyond, 1 - 2 * plan.beyond, 1 - plan.beyond)
+        return Quantiles(levels, grid=self._candidates, epsilon=plan.finding)
+
+    def _found(self, plan: Plan, quantiles: ArrayLike) -> Grid:
+        """The grid within two quantiles on each side, the outer ones moved outward."""
+        low, inner_low, inner_high, high = (float(quantile) for quantile in np.asarray(quantiles))
+        low, high = low - plan.stretch * (inner_low - low), high + plan.stretch * (high - inner_high)
+        if self.within is not None:
+            return _inside(self.within, low, high)
+        lower, upper = rounded_outward(low, high, _PARTS)
+        fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
+        return Grid(lower, upper, step=self.step if fits else None, missing=self.missing)
 
     def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
-        n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
-        grid = (_FLOATS if self.step is None else _INTEGERS).with_missing(self.missing)
-        finding = Quantiles(_levels(_RECORDS_BEYOND / self._half / n), grid=grid, epsilon=self._half)
-        low, high = finding(values, rng=source, workers=workers).tolist()
-        lower, upper = rounded_outward(low - (high - low), high + (high - low))
-        fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
-        step = self.step if fits else None
-        return self._on(Grid(lower, upper, step=step, missing=self.missing))(values, rng=source, workers=workers)
+        plan = self.plan(self.check_records(values.records() if isinstance(values, Chunks) else len(values)))
+        quantiles = self._finding(plan)(values, rng=source, workers=workers)
+        return self._on(self._found(plan, quantiles), plan.releasing)(values, rng=source, workers=workers)
+
+    def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
+        bias, noise, deviation = self._imagined(n, assumed, SAMPLES, 1)
+        cube = sobol(2)
+        laplace = np.copysign(np.log1p(-np.abs(2 * cube[:, 1] - 1)), 0.5 - cube[:, 1])
+        draws = bias[:, None] + deviation[:, None] * ndtri(cube[:, 0]) + noise[:, None] * laplace
+        return float(np.quantile(np.abs(draws), confidence, method="inverted_cdf"))
+
+    def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
+        raise TypeError("a deviation does not determine the error within private bounds: give distribution=")
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        """Of a noise with the law of Laplace noise, ``E|b + Z| = |b| + scale exp(-|b| / scale)``."""
+        bias, noise, deviation = self._imagined(n, assumed, *_FEW)
+        bias = np.abs(bias)
+        within = bias + noise * np.exp(-bias / noise)
+        return Expected(float(np.mean(within)), mean_magnitude(float(np.mean(deviation))))
+
+    def _imagined(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
+        """The bias, the mean magnitude of the noise and the sampling deviation, for draws of the bounds.
+
+        Bias and deviation are those of a mean of records clamped to the bounds; on a fine grid the noise of sensitivity
+        1 has the mean magnitude ``1 / (2 sinh(epsilon / 2))``, that of the staircase law.
+        """
+        if not isinstance(self.statistic, (Mean, Sum)) or self.method is not GlobalSensitivity:
+            raise TypeError(f"no error is known for the {self.statistic} within private bounds")
+        plan = self.plan(self.check_records(n))
+        found = [self._found(plan, row) for row in self._finding(plan).imagined_releases(n, assumed, samples, draws)]
+        lower, upper = np.array([grid.lower for grid in found]), np.array([grid.upper for grid in found])
+        mean, variance = assumed.clamped_moments(lower, upper)
+        magnitude = (upper - lower) / n / (2 * math.sinh(min(plan.releasing / 2, 500)))
+        parts = np.stack([mean - target(Mean(), assumed), magnitude, np.sqrt(variance / n)])
+        return parts * (n if isinstance(self.statistic, Sum) else 1)

@@ -139,6 +139,36 @@ class Covariance(_RowMoments):
     def with_sums(self) -> bool:
         return self.centered
 
+    def error(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
+        """The root of the expected squared noise on each entry, in data units, before ``psd=True``.
+
+        With ``centered=True`` it is that for rows whose mean is the center of the ball; a mean at a distance m from it
+        adds noise of about twice m times that on the mean.
+
+        Parameters
+        ----------
+        n, dimension
+            See `noise_deviation`.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> mechanism = dpf.Covariance(domain=dpf.domains.Ball(10.0), epsilon=1.0, delta=1e-6)
+        >>> mechanism.error(100_000, dimension=2).round(4)
+        array([[0.0081, 0.0057],
+               [0.0057, 0.0081]])
+        """
+        noise = self.noise_deviation(n, dimension=dimension)
+        if not self.centered:
+            return noise
+        products, squares = noise[:-1, :-1], noise[:-1, -1] ** 2
+        of_means = np.outer(squares, squares) + 2 * np.diag(squares**2)  # normal: E e**4 is three times its variance
+        return np.sqrt(products**2 + of_means)
+
     def _release(self, moments: Values, d: int) -> Values:
         covariance = moments[..., :d, :d]
         if self.centered:

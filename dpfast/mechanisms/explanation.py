@@ -12,10 +12,11 @@ Explain = bool | Callable[[str], object]
 _Mechanism = TypeVar("_Mechanism", bound=Mechanism)
 
 
-def explained(mechanism: _Mechanism, explain: Explain, x: Any) -> _Mechanism:
+def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: object = None) -> _Mechanism:
     """Return the mechanism, after printing its `Mechanism.explanation` or passing it to a function.
 
-    Of x, it uses the length, if that is public and known without reading.
+    A comparison of mechanisms, if there is one, comes first. Of x, it uses the length, if that is public and known
+    without reading.
     """
     if explain is False:
         return mechanism
@@ -24,6 +25,8 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any) -> _Mechanism:
     sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0
     known = sized and not (isinstance(x, Chunks) or mechanism.hides_n)
     text = mechanism.explanation(len(x) if known else None)
+    if comparison is not None:
+        text = f"{comparison}\n{text}"
     if explain is True:
         print(text)
     else:

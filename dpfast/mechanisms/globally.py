@@ -24,6 +24,8 @@ from dpfast.mechanisms.assumptions import (
     normal_points,
     target,
 )
+from dpfast.mechanisms.expectations import mean_distance, mean_magnitude
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.rounding import outward
@@ -337,6 +339,17 @@ class GlobalSensitivity(StatisticMechanism):
         (first, last), unit = self._total.range(grid), Fraction(self._total.unit(grid))
         return (first * unit, unit), last - first, Fraction()
 
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        if self.hides_n:
+            raise TypeError("no expected error is known for neighbors='add-remove'")
+        grid, statistic = self.grid, self.statistic
+        population = n * target(Mean(), assumed) if isinstance(statistic, Sum) else target(statistic, assumed)
+        last, unit = statistic.last(grid, n), statistic.coarseness(grid, n)
+        center, deviation = _normal(statistic, assumed, grid, n)
+        code, step = min(max(round(center / unit), 0), last), self._unit(n)
+        law = ClampedNoise(self._noise(n), center=code, last=last, decode=partial(statistic.decode, grid, n))
+        return Expected(mean_distance(law, population), mean_magnitude(deviation / unit * step))
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         if self.hides_n:
             raise TypeError("no error is known for neighbors='add-remove'")
@@ -349,6 +362,14 @@ class GlobalSensitivity(StatisticMechanism):
         cdf = averaged_noise(self._noise(n).log_tail, centers, last)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
         return error(cdf, last, ends, population, confidence)
+
+    def _error_of_noise(self, n: int, confidence: float) -> float:
+        if self._on_pairs:
+            raise TypeError(
+                "the noise of a mean with neighbors='add-remove' depends on the records: use that for 'replace-one'"
+            )
+        unit = self._total.unit(self.grid) if self.hides_n else self._unit(n)
+        return self._noise(n).magnitude(confidence) * unit
 
     def _error_at_deviation(self, n: int, deviation: float, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
@@ -373,7 +394,7 @@ def kind_of_noise(noise: str, steps: int, epsilon: float) -> str:
 
 
 @lru_cache(maxsize=1024)
-def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> IntegerNoise:
+def integer_noise(noise: str, steps: int, sensitivity: int, epsilon: float) -> DiscreteLaplace | Staircase:
     """The noise of this kind that makes an integer of this sensitivity epsilon-private.
 
     A constant, of sensitivity 0, has a range of a single code: clamping removes the noise.

@@ -17,8 +17,10 @@ from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
-from dpfast.laws import FlippedIntervals, NestedIntervals, score_cap
+from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
+from dpfast.mechanisms.expectations import expected_error, law_for
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -29,6 +31,7 @@ from dpfast.theory.quantiles import quantile_error
 
 _SELECTIONS = ("exponential", "permute-and-flip")
 _FEW_POINTS = 4096
+_MOST_INTERPOLATED = 2.0**10  # epsilon, as a draw takes 1 + epsilon / 2 proposals
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,6 +82,12 @@ class InverseSensitivity(StatisticMechanism):
         within the block of a `Ledger` that composes by more than epsilon (``rho=``, ``composition="renyi"``,
         ``plan=``). For such a ledger, give ``selection="exponential"`` to a mechanism made outside of its block.
 
+    interpolate : bool
+        True for a quantile under "replace-one": the score rises linearly from each order statistic to the next, instead
+        of by a step. For records without ties the noise is then 0.97, 0.90, 0.73 and 0.48 times as large at epsilon 1,
+        2, 4 and 8; it may be larger for records with ties that are a few steps apart. Epsilon is at most 1024, with the
+        exponential mechanism, radius 0 and the measure "uniform", which "auto" then stands for.
+
     Raises
     ------
     TypeError, ValueError
@@ -119,6 +128,7 @@ class InverseSensitivity(StatisticMechanism):
     neighbors: str = field(kw_only=True, default="replace-one")
     measure: str | Sequence[int] = field(kw_only=True, default="auto")
     selection: str = field(kw_only=True, default="auto")
+    interpolate: bool = field(kw_only=True, default=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -140,8 +150,23 @@ class InverseSensitivity(StatisticMechanism):
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
         object.__setattr__(self, "measure", _measures.checked(self.measure))
         self.base_measure  # noqa: B018  # reject a measure that does not fit the grid
+        if self.interpolate is not False:
+            self._check_interpolation()
         if self.selection == "auto":
             object.__setattr__(self, "selection", _SELECTIONS[self._gains_by_flips and sums_epsilons()])
+
+    def _check_interpolation(self) -> None:
+        if self.interpolate is not True:
+            raise TypeError(f"interpolate must be True or False, not {self.interpolate!r}")
+        if not isinstance(self.statistic, OrderStatistic):
+            raise ValueError(f"interpolate must be False for the {self.statistic}, which is not a quantile")
+        others = {"neighbors": self.hides_n, "radius": self.radius > 0, "selection": self._flips}
+        others["measure"] = self.base_measure is not None
+        for name, excluded in others.items():
+            if excluded:
+                raise ValueError(f"interpolate must be False for {name}={getattr(self, name)!r}")
+        if self.epsilon > _MOST_INTERPOLATED:
+            raise ValueError(f"epsilon must be at most 1024 with interpolate=True, not {self.epsilon!r}")
 
     @property
     def privacy(self) -> Privacy:
@@ -159,13 +184,14 @@ class InverseSensitivity(StatisticMechanism):
     def _gains_by_flips(self) -> bool:
         """Whether permute-and-flip has less error, by public numbers (docs/proofs/permute-and-flip.md)."""
         statistic = self.statistic
-        return isinstance(statistic, OrderStatistic | InterquartileRange) and self.grid.size <= _FEW_POINTS
+        few = self.grid.size <= _FEW_POINTS and not self.interpolate
+        return isinstance(statistic, OrderStatistic | InterquartileRange) and few
 
     def __repr__(self) -> str:
         within = f" within {self.radius!r}" if self.radius else ""
         measure = self.measure if isinstance(self.measure, str) else "by weights"
         favoured = "" if measure == "auto" else f", measure {measure}"
-        chosen = " by permute-and-flip" if self._flips else ""
+        chosen = " by permute-and-flip" if self._flips else " with interpolated scores" if self.interpolate else ""
         return (
             f"<InverseSensitivity release{chosen} of the {self.statistic}{within} on {self.grid}{favoured}: "
             f"{self.privacy}>"
@@ -189,9 +215,9 @@ class InverseSensitivity(StatisticMechanism):
         grid, statistic = self.grid, self.statistic
         if self.measure == "uniform" or (self.measure == "auto" and not isinstance(statistic, OrderStatistic)):
             return None
+        if self.measure == "auto" and (self.interpolate or isinstance(grid, FloatGrid)):
+            return None
         if isinstance(grid, FloatGrid):
-            if self.measure == "auto":
-                return None
             raise ValueError("measure must be 'auto' or 'uniform' on a FloatGrid")
         at, after = statistic.value(grid, 1, 0), statistic.value(grid, 1, 1)
         if after - at != grid.step or statistic.codes_per_step(2) != 1:
@@ -230,6 +256,7 @@ class InverseSensitivity(StatisticMechanism):
                 even.size - 1,
                 self.base_measure,
                 flips=self._flips,
+                interpolates=self.interpolate,
             )
             return grid.value(code)
         return self.draw_from(self._summary(x, workers), source)
@@ -239,6 +266,9 @@ class InverseSensitivity(StatisticMechanism):
         out = np.empty(1, np.int64)
         lower, upper, depth = self._boxes(summary)
         last = self.statistic.last(self.grid, summary.n)
+        if self.interpolate:
+            _levels.fill_interpolated(source, lower, upper, self._rate, last, out, depth)
+            return self.statistic.value(self.grid, summary.n, int(out[0]))
         fill = _levels.fill_flips if self._flips else _levels.fill
         fill(source, lower, upper, self._rate, last, out, self.base_measure, depth)
         return self.statistic.value(self.grid, summary.n, int(out[0]))
@@ -255,6 +285,9 @@ class InverseSensitivity(StatisticMechanism):
 
     def law_of(self, summary: Summary | _PrivateWindow) -> NestedIntervals:
         lower, upper, depth = self._boxes(summary)
+        if self.interpolate:
+            last = self.grid.size - 1
+            return InterpolatedIntervals(lower, upper, epsilon=self._rate, last=last, grid=self.grid, depth=depth)
         return (FlippedIntervals if self._flips else NestedIntervals)(
             lower,
             upper,
@@ -278,15 +311,24 @@ class InverseSensitivity(StatisticMechanism):
         reached = "" if n is None else f": here it is {n * self.epsilon * tail:.3g}"
         return f"{text}. A release on floats requires that n epsilon min(q, 1 - q) is at least 50{reached}"
 
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        if self.hides_n:
+            return self._with_public_n().expected_error(n, assumed)
+        if isinstance(self.grid, FloatGrid):
+            raise TypeError("no expected error is known on a FloatGrid: use error(n, distribution=...)")
+        # With or without interpolation, the same imagined samples.
+        levels = min(self.cap(n), self.statistic.breakdown(n)) + isinstance(self.statistic, OrderStatistic)
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, levels)
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid
         if self.hides_n:
             return self._with_public_n()._error_under(n, assumed, confidence)
         population, last, levels = target(statistic, assumed), statistic.last(grid, n), self._levels(n)
         if isinstance(statistic, Huber):
-            cdf = huber_law(statistic, assumed, grid, n, levels, self.law_of)
+            cdf = huber_law(statistic, assumed, grid, n, levels, partial(law_for, self.law_of))
         else:
-            cdf = averaged([self.law_of(summary) for summary in summaries(statistic, assumed, grid, n, levels)])
+            cdf = averaged([law_for(self.law_of, sample) for sample in summaries(statistic, assumed, grid, n, levels)])
         if isinstance(grid, FloatGrid):
             return error_on_floats(cdf, grid, population, confidence)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
@@ -339,7 +381,7 @@ class InverseSensitivity(StatisticMechanism):
     @property
     def has_group_kernel(self) -> bool:
         """Whether `group_plan` serves the mechanism."""
-        return isinstance(self.statistic, OrderStatistic)
+        return isinstance(self.statistic, OrderStatistic) and not self.interpolate
 
     def group_plan(self, offsets: NDArray[np.int64], largest: int) -> dict[str, Any]:
         """The keyword arguments of `_groups.draw_quantiles`, for groups of at most `largest` records."""
@@ -383,14 +425,18 @@ class InverseSensitivity(StatisticMechanism):
         else:
             (lower, upper), last = self.statistic.attack_range(summary), self.statistic.last(self.grid, summary.n)
         depth = 0 if self._one_sided else max(int(np.cumprod(lower == upper).sum()) - 1, 0)
+        depth = min(depth, len(lower) - 2) if self.interpolate else depth
         radius = self._radius_codes(summary.n)
         if radius == 0:
             return lower, upper, depth
         return np.maximum(lower - radius, 0), upper + np.minimum(last - upper, radius), depth
 
     def _levels(self, n: int) -> int:
-        """The number of levels, public like the number of order statistics that they need."""
-        return min(self.cap(n), self.statistic.breakdown(n))
+        """The number of levels, public like the number of order statistics that they need.
+
+        With interpolation there is one more, at which the last gaps end.
+        """
+        return min(self.cap(n), self.statistic.breakdown(n)) + self.interpolate
 
     def _radius_codes(self, n: int) -> int:
         """The radius in release codes, rounded."""

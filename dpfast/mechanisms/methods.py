@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,38 +13,207 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
-from dpfast.mechanisms.bounds import within_private_bounds
+from dpfast.mechanisms.assumptions import Assumed
+from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
+from dpfast.mechanisms.candidates import Candidate, Choice
+from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
 from dpfast.mechanisms.smooth import SmoothSensitivity
+from dpfast.random import RandomSource
 from dpfast.spending import sums_epsilons
 from dpfast.statistics import (
     Count,
     Huber,
+    InterquartileRange,
+    Mean,
     MomentStatistic,
     OrderStatistic,
     RankStatistic,
     Statistic,
+    Sum,
+    TrimmedMean,
+    WinsorizedMean,
 )
+from dpfast.streaming import Chunks
 
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
 @cache
 def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callable[..., Mechanism]]:
-    """The mechanisms that can release a kind of statistic, or several quantiles, by name of the method."""
+    """The mechanisms that can release a kind of statistic, or several quantiles, by name of the method, default first.
+
+    To add a mechanism: its name here, and in `compared` if "auto" may take it.
+    """
     if issubclass(statistic, tuple):
         return {"inverse-sensitivity": Quantiles}
     methods: dict[str, Callable[..., Mechanism]] = {}
-    if issubclass(statistic, RankStatistic):
-        methods["inverse-sensitivity"] = InverseSensitivity
-    if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
-        methods["smooth-sensitivity"] = SmoothSensitivity
     if issubclass(statistic, MomentStatistic):
         methods["global-sensitivity"] = GlobalSensitivity
+    if issubclass(statistic, RankStatistic):
+        methods["inverse-sensitivity"] = InverseSensitivity
+    if issubclass(statistic, OrderStatistic):
+        methods["interpolated"] = partial(InverseSensitivity, interpolate=True)
+    if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
+        methods["smooth-sensitivity"] = SmoothSensitivity
+    if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):
+        methods["private-bounds"] = clamped_privately
     return methods
+
+
+def compared(
+    statistic: Statistic | tuple[float, ...],
+    bounds: Any,
+    grid: Points | None,
+    neighbors: str,
+    missing: float | str | None,
+    measure: str | Sequence[int],
+    distribution: Any,
+) -> tuple[str, ...]:
+    """The names of the methods that "auto" compares, default first; empty if the default is the only one.
+
+    Of quantiles without an assumed distribution it is the default, because ties decide which mechanism is better. Means
+    and sums keep it, too: narrower bounds found privately may cut off a few records that are far from all others.
+    """
+    bounded = isinstance(grid, Grid) or not (bounds is None or isinstance(bounds, str))
+    hides_n = neighbors != "replace-one" or missing == "drop"
+    if hides_n or not bounded or not (isinstance(measure, str) and measure == "auto"):
+        return ()
+    if isinstance(statistic, TrimmedMean | WinsorizedMean):
+        return "inverse-sensitivity", "smooth-sensitivity"
+    if distribution is not None and isinstance(statistic, OrderStatistic):
+        return "inverse-sensitivity", "interpolated", "smooth-sensitivity"
+    if distribution is not None and isinstance(statistic, InterquartileRange):
+        return "inverse-sensitivity", "smooth-sensitivity"
+    if distribution is not None and isinstance(statistic, Mean):
+        return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"
+    if distribution is not None and isinstance(statistic, Sum):
+        return "global-sensitivity", "private-bounds"
+    return ()
+
+
+def choice_among(
+    names: Sequence[str],
+    statistic: Statistic | tuple[float, ...],
+    grid: Grid,
+    epsilon: float,
+    delta: float,
+    n: int | None,
+    distribution: Any = None,
+) -> Choice:
+    """The choice of "auto" among methods by these names, the default first."""
+    methods, limit = _methods(type(statistic)), math.inf
+
+    def build(name: str) -> Mechanism:
+        options = dict(_given("delta", delta, 0.0)) if name == "smooth-sensitivity" else {}
+        mechanism = methods[name](statistic, grid=grid, epsilon=epsilon, **options)
+        if not sums_epsilons() and mechanism.privacy_profile.rho > limit:
+            raise ValueError("it costs more of the active ledger, which composes by more than epsilon")
+        return mechanism
+
+    limit = build(names[0]).privacy_profile.rho
+    candidates = [Candidate(name, partial(build, name)) for name in names]
+    return Choice(candidates, n, grid, distribution)
+
+
+@lru_cache(maxsize=1024)
+def _taken(
+    names: tuple[str, ...],
+    statistic: Statistic | tuple[float, ...],
+    grid: Grid,
+    epsilon: float,
+    delta: float,
+    n: int | None,
+    sums: bool,
+    distribution: Any,
+) -> str:
+    """The name of the method that "auto" takes; `sums` is `sums_epsilons()`, a part of the key of the cache."""
+    return choice_among(names, statistic, grid, epsilon, delta, n, distribution).method
+
+
+def _grid_within(bounds: Any, grid: Any, x: Any) -> Grid:
+    """The grid that is given, or the default one within the bounds."""
+    _checks.bounds_or_grid(bounds, grid)
+    if isinstance(grid, Grid):
+        return grid
+    lower, upper = _checks.pair("bounds", bounds)
+    return _default_grid(lower, upper, natural_step(x))
+
+
+@lru_cache(maxsize=256)
+def _default_grid(lower: float, upper: float, step: float | None) -> Grid:
+    return Grid(lower, upper, step=step)
+
+
+def _records_of(x: Any) -> int | None:
+    """The public number of records; None if x is not an array of records, which the mechanism rejects."""
+    if isinstance(x, Chunks):
+        return x.records()
+    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None
+
+
+def _rounded_down(n: int | None) -> int | None:
+    """n, or the next smaller number of three significant bits, so that few numbers of records need a choice."""
+    if not n:
+        return None
+    shift = max(n.bit_length() - 3, 0)
+    return n >> shift << shift
+
+
+def choice_for(
+    statistic: Statistic | tuple[float, ...],
+    x: Any,
+    n: int | None,
+    bounds: tuple[float, float] | str | None,
+    grid: Points | None,
+    epsilon: float,
+    delta: float,
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
+    measure: str | Sequence[int] = "auto",
+    distribution: Any = None,
+) -> Choice:
+    """What ``method="auto"`` takes for n records of the type of x, and why."""
+    names = compared(statistic, bounds, grid, neighbors, missing, measure, distribution)
+    if not names:
+        given = bounds, grid, epsilon, delta, "auto", neighbors, missing, measure, distribution
+        default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, *given))
+        return Choice([default], n, None)
+    within = grid_with(_grid_within(bounds, grid, x), checked_policy(missing))
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), distribution)
+
+
+def release_of(
+    statistic: Statistic | tuple[float, ...],
+    x: Any,
+    bounds: Any,
+    grid: Any,
+    epsilon: float,
+    delta: float,
+    method: str,
+    neighbors: str = "replace-one",
+    missing: float | str | None = None,
+    measure: str | Sequence[int] = "auto",
+    distribution: Any = None,
+    *,
+    rng: RandomSource,
+    workers: int,
+    explain: Explain,
+) -> Any:
+    """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
+    public = neighbors, missing, measure, distribution
+    mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
+    if explain is not False:
+        comparison = None
+        if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
+            choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
+            comparison = choice.comparison
+        explained(mechanism, explain, x, comparison)
+    return mechanism(x, rng=rng, workers=workers)
 
 
 def mechanism_for(
@@ -57,17 +227,30 @@ def mechanism_for(
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     measure: str | Sequence[int] = "auto",
+    distribution: Any = None,
 ) -> Mechanism:
-    """The mechanism that releases a statistic of x by the given method.
+    """The mechanism that releases a statistic of x by the given method; "auto" chooses by public numbers.
 
     Quantiles by inverse sensitivity need neither bounds nor a grid.
     """
     _checks.choice("neighbors", neighbors, ("replace-one", "add-remove"))
     missing = checked_policy(missing)
     methods = _methods(type(statistic))
-    if method not in methods:
-        raise ValueError(f"method must be {' or '.join(map(repr, methods))}, not {method!r}")
+    if method not in methods and method != "auto":
+        raise ValueError(f"method must be {' or '.join(map(repr, ('auto', *methods)))}, not {method!r}")
     delta = _checks.delta_down(delta)
+    if method == "auto":
+        epsilon = _checks.positive_down("epsilon", epsilon)
+        method = next(iter(methods))
+        if distribution is not None:
+            Assumed(distribution)  # reject another object before data are read
+        if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
+            within = _grid_within(bounds, grid, x)
+            n = _rounded_down(_records_of(x))
+            method = _taken(names, statistic, within, epsilon, delta, n, sums_epsilons(), distribution)
+        delta = delta if method == "smooth-sensitivity" else 0.0
+    elif distribution is not None:
+        raise ValueError(f"distribution is for method='auto', not {method!r}")
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
@@ -116,6 +299,8 @@ def _privately_bounded(
 ) -> Mechanism:
     if bounds != "private":
         raise ValueError(f"bounds must be a pair (lower, upper) or 'private', not {bounds!r}")
+    if mechanism is clamped_privately:
+        raise ValueError("method='private-bounds' finds bounds inside bounds=(lower, upper): give these, or no method")
     if "neighbors" in dict(options):
         raise ValueError("bounds='private' needs a public number of records: neighbors must be 'replace-one'")
     if not isinstance(statistic, Statistic) or (mechanism is InverseSensitivity and _needs_order_only(statistic)):

@@ -142,6 +142,23 @@ class NoisyProducts(GaussianOrPure):
         matrix[self._codes(d) :, self._codes(d) :] = 0.0
         return matrix * self._units(d) * self._units(d)[:, None]
 
+    def error(self, n: SupportsIndex, *, dimension: SupportsIndex | None = None) -> Values:
+        """The root of the expected squared noise on each entry, in data units: `noise_deviation`, without assumptions.
+
+        Rounding and later steps, such as ``psd=True``, are left out.
+
+        Parameters
+        ----------
+        n, dimension
+            See `noise_deviation`.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of the release.
+        """
+        return self.noise_deviation(n, dimension=dimension)
+
     def _by_norm(self, d: int) -> bool:
         """Whether pure noise is that of the Frobenius norm, which has less variance below four rows of the matrix."""
         return False

@@ -170,17 +170,20 @@ differential privacy) for one record replaced (the number of records is public)>
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> NDArray[np.float64]:
         population = [target(Quantile(q), assumed) for q in self.qs]
+        releases = self.imagined_releases(n, assumed, _imagined(len(set(self.qs))), _DRAWS)
+        return np.asarray(np.quantile(np.abs(releases - population), confidence, axis=0, method="inverted_cdf"))
+
+    def imagined_releases(self, n: int, assumed: Assumed, samples: int, draws: int) -> NDArray[np.float64]:
+        """Releases from imagined samples of an assumed distribution, so many of each: no data are read."""
         ranks, places, stages = self._targets(n)
-        imagined = ImaginedRanks(
-            n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[: _imagined(len(ranks))]
-        )
-        rng, errors = np.random.Generator(np.random.PCG64(0)), []
+        imagined = ImaginedRanks(n, ranks.tolist(), min(stages.reach + 1, n), sobol(len(ranks))[:samples])
+        rng, releases = np.random.Generator(np.random.PCG64(0)), []
         for u in imagined:
             codes = self.grid.encode(assumed.points(u))
             windows = _Windows.around(ranks, stages.reach, n, self.grid, lambda firsts, lasts, codes=codes: codes)
             law = JointQuantiles(windows, stages, places=places, grid=self.grid, measure=self.base_measure)
-            errors.append(np.abs(law.value(law.sample(_DRAWS, rng)) - population))
-        return np.asarray(np.quantile(np.concatenate(errors), confidence, axis=0, method="inverted_cdf"))
+            releases.append(law.value(law.sample(draws, rng)))
+        return np.concatenate(releases)
 
 
 def _imagined(m: int) -> int:

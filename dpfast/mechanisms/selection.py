@@ -167,6 +167,34 @@ for one record added or removed>
         """
         return self.privacy_profile.rho
 
+    def error(self, n: SupportsIndex, *, confidence: float = 0.95) -> float:
+        """How far the score of the selected one of n candidates may be below the best, for any scores.
+
+        With probability `confidence` it is at most this far; in the worst case all others are equally far below the
+        best. Permute-and-flip is never worse.
+
+        Parameters
+        ----------
+        n : int
+            The number of candidates, at least 1.
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+            In units of the scores.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> round(dpf.Selection(epsilon=1.0).error(1000), 2)
+        19.7
+        """
+        n, share = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
+        odds = (n - 1) * share / (1 - share)
+        return max(math.log(odds), 0.0) / float(self.rate) if odds else 0.0
+
     @cached_property
     def rate(self) -> Fraction:
         """The exact increase of the log-probability per unit of score."""

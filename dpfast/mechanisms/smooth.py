@@ -16,6 +16,8 @@ from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
 from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, calibrated, privacy_down, valid_region
+from dpfast.mechanisms.expectations import expected_error
+from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.spending import EXACT, refused
@@ -199,7 +201,8 @@ class SmoothSensitivity(StatisticMechanism):
     (docs/proofs/rounded-laplace.md, rounded-student.md). The granularity does not depend on S.
     Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics on each side. Timing is outside
     the guarantee. `InverseSensitivity`, which has no delta, is mostly more accurate for order statistics up to epsilon
-    = 1; Student-t noise is more accurate for trimmed means, and at epsilon = 4 (docs/results/accuracy.md).
+    = 1; Student-t noise is more accurate for trimmed means of many records, and at epsilon = 4
+    (docs/results/accuracy.md). ``method="auto"`` of functions compares both (docs/guides/choosing.md).
 
     References
     ----------
@@ -297,6 +300,9 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             last=self.statistic.last(self.grid, n),
             decode=partial(self.statistic.decode, self.grid, n),
         )
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid

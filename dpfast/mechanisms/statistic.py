@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 from dpfast import _checks
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.prediction import Expected
 
 
 class StatisticMechanism(Mechanism):
@@ -23,8 +24,10 @@ class StatisticMechanism(Mechanism):
     ) -> Any:
         """Predict the error of a release under public assumptions. It reads no data and costs no privacy.
 
-        With probability `confidence` the release is about this close to the population value, the statistic of the
-        assumed distribution. The error includes sampling error, the noise of the mechanism and clipping at the bounds.
+        Without an assumption it is that of the noise alone, where this does not depend on the records: for
+        `GlobalSensitivity`, the least t with a probability of at least `confidence` that the noise is at most t. With
+        an assumption, the release is with this probability about this close to the population value, the statistic of
+        the assumed distribution. This includes sampling error, the noise of the mechanism and clipping at the bounds.
 
         Parameters
         ----------
@@ -52,8 +55,8 @@ class StatisticMechanism(Mechanism):
         Raises
         ------
         TypeError
-            Not exactly one assumption, an assumption that does not suffice for this release, or an object without
-            `ppf`.
+            Several assumptions, or none for noise that depends on the records; an assumption that does not suffice for
+            this release; an object without `ppf`.
         ValueError
             A parameter out of range; a population value that is not finite.
 
@@ -77,21 +80,39 @@ class StatisticMechanism(Mechanism):
         >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=0.5)
         >>> round(mean.error(1000, deviation=15.0), 2)
         1.09
+        >>> round(mean.error(1000), 3)
+        0.599
         >>> trimmed = dpf.InverseSensitivity(dpf.statistics.TrimmedMean(0.1), grid=grid, epsilon=0.5)
         >>> round(trimmed.error(1000, distribution=norm(50, 15)), 1)
         1.1
         """
         n, confidence = _checks.whole("n", n, least=1), _checks.between("confidence", confidence, 0, 1)
-        if sum(assumption is not None for assumption in (distribution, density, deviation)) != 1:
+        given = sum(assumption is not None for assumption in (distribution, density, deviation))
+        if given > 1:
             raise TypeError("give one assumption: distribution=, density= or deviation=")
+        if not given:
+            return self._error_of_noise(n, confidence)
         if density is not None:
             return self._error_at_density(n, _checks.positive("density", density), confidence)
         if deviation is not None:
             return self._error_at_deviation(n, _checks.positive("deviation", deviation), confidence)
         return self._error_under(n, Assumed(distribution), confidence)
 
+    def expected_error(self, n: SupportsIndex, distribution: Any) -> Expected:
+        assumed = distribution if isinstance(distribution, Assumed) else Assumed(distribution)
+        return self._expected_under(_checks.whole("n", n, least=1), assumed)
+
+    def _expected_under(self, n: int, assumed: Assumed) -> Expected:
+        raise TypeError(f"no expected error is known for a {type(self).__name__} release")
+
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> Any:
         raise TypeError(f"no error is known for a {type(self).__name__} release")
+
+    def _error_of_noise(self, n: int, confidence: float) -> Any:
+        raise TypeError(
+            f"the noise of a {type(self).__name__} release depends on the records, so give one assumption: "
+            f"distribution=, density= or deviation="
+        )
 
     def _error_at_density(self, n: int, density: float, confidence: float) -> Any:
         raise TypeError("a density gives the error of one quantile only: give distribution=")

@@ -221,6 +221,10 @@ class GradientSums(GaussianOrPure):
         change = 2 * Fraction(self._clip) / 2**shift + (math.isqrt(count) + 1 if shift else 0)
         return up(change / Fraction(self.amount))
 
+    def error(self, n: SupportsIndex) -> float:
+        """The root of the expected squared noise on each number of the release: `noise_deviation`."""
+        return self.noise_deviation(n)
+
     def noise_deviation(self, n: SupportsIndex) -> float:
         """The standard deviation of the noise on each number of a release, before rounding.
 

@@ -84,6 +84,10 @@ class LabelShares(GaussianOrPure):
         """The standard deviation of Gaussian noise on a count, else the scale of Laplace noise."""
         return root_up(2 / Fraction(self.mu) ** 2) if self.mu else up(2 / Fraction(self.amount))
 
+    def error(self, n: SupportsIndex) -> float:
+        """The root of the expected squared noise on each share: `noise_deviation`. That of sampling is not included."""
+        return self.noise_deviation(n)
+
     def noise_deviation(self, n: SupportsIndex) -> float:
         """The standard deviation of the noise on each share, before rounding.
 

@@ -1,6 +1,7 @@
 """Private releases of robust estimates: location in d dimensions, and the general reduction."""
 
 from dpfast.robust.boxes import NestedBoxes
+from dpfast.robust.depth import TukeyDepth
 from dpfast.robust.independent import IndependentColumns
 from dpfast.robust.mean import robust_mean
 from dpfast.robust.range_free import Plan, RangeFreeBoxes
@@ -11,6 +12,7 @@ __all__ = [
     "NestedBoxes",
     "Plan",
     "RangeFreeBoxes",
+    "TukeyDepth",
     "reduce",
     "robust_mean",
     "score",

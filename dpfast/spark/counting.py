@@ -6,6 +6,7 @@ They equal the summaries of the same records in one array. Only what the law nee
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,8 +18,11 @@ from dpfast.mechanisms import Mechanism
 from dpfast.spark.frames import Chosen, code, present
 from dpfast.streaming import CodeSums, Counted, Integers, Ranks, Sums
 
+_SAMPLE = 2**16  # records at the beginning of a frame that show where the wanted ranks may be
+_MARGIN = 4.0  # standard deviations of a rank in a random sample
 _DIGIT = 14  # bits of a code by which Spark groups: its fast table of groups has 2**16 entries
 _FEW = 2**20  # records whose codes may come to the driver one by one
+_MORE = 2**22  # the same, where Spark does not sort or group them
 _SMALL = 2**16  # codes of a grid whose counts all come to the driver
 _LIMB = 26  # bits of the parts of a number that Spark sums: of up to 2**36 records
 _PART = (1 << _LIMB) - 1
@@ -54,7 +58,7 @@ def summary(mechanism: Mechanism, chosen: Chosen) -> Any:
         sums = code_sums(counting.sums(reading.squares))
         mechanism.check_records(sums.n)
         return sums
-    if isinstance(reading, Ranks) and grid.size > _SMALL:
+    if isinstance(reading, Ranks):
         records = ordered(counting, mechanism, reading)
     else:
         records = Counted.of_codes(grid, *Cells.of(counting.histogram()))
@@ -115,11 +119,24 @@ class Counting:
         frame = self._codes.selectExpr(*self.by, *parts)
         return frame.groupBy(*self.by).sum(*(part.rpartition(" ")[2] for part in parts)).toArrow()
 
-    def between(self, first: int, last: int) -> Counting:
-        """The records with codes from `first` to `last`."""
+    def within(self, intervals: Sequence[Interval]) -> Counting:
+        """The records with codes in intervals."""
         part = copy.copy(self)
-        part._codes = self._codes.where(f"code BETWEEN {first}L AND {last}L")
+        part._codes = self._codes.where(" OR ".join(f"code BETWEEN {first}L AND {last}L" for first, last in intervals))
         return part
+
+    def head(self, rows: int) -> Integers:
+        """Codes of some records, of all if there are fewer than `rows`; in increasing order."""
+        return np.array(sorted(row.code for row in self._codes.limit(rows).collect()), np.int64)
+
+    def cells(self) -> Cells:
+        """All codes and their counts; the codes come to the driver one by one."""
+        return Cells(*np.unique(_integers(self._codes.toArrow(), "code"), return_counts=True))
+
+    def counts(self, intervals: Sequence[Interval]) -> list[int]:
+        """The number of records with codes in each interval."""
+        names = [f"count_if(code BETWEEN {first}L AND {last}L) AS in{i}" for i, (first, last) in enumerate(intervals)]
+        return [int(count) for count in self._codes.selectExpr(*names).collect()[0]]
 
     def histogram(self, key: str = "code") -> Any:
         """An Arrow table of the number of records in each group with each value of the expression `key`, as "code"."""
@@ -173,33 +190,91 @@ class Cells(NamedTuple):
 def ordered(counting: Counting, mechanism: Mechanism, reading: Ranks) -> Counted:
     """Records with the same order statistics at the wanted ranks, and the same sum between two, as those of a frame.
 
-    The first query counts cells of codes; each further one refines the cells that hold wanted ranks. The records of all
-    other cells get the first code of their cell.
+    The records of all cells of codes that hold no wanted rank get the first code of their cell.
     """
-    grid = counting.grid
-    shift = max((grid.size - 1).bit_length() - _DIGIT, 0)
+    cells, intervals = _near_sample(counting, mechanism, reading) or _refined(counting, mechanism, reading)
+    if reading.sums and len(intervals) == 2:
+        (_, below), (above, _) = intervals
+        inside = cells.within([(below + 1, above - 1)])
+        sums = code_sums(counting.within([(below + 1, above - 1)]).sums(squares=False))
+        if sums.n != cells.counts[inside].sum():
+            raise ValueError(_CHANGED)
+        cells = cells.replaced(inside, _with_sum(sums))
+    return Counted.of_codes(counting.grid, cells.starts, cells.counts)
+
+
+def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]] | None:
+    """The cells, and the intervals of codes that hold the wanted ranks, by two queries: each is a scan without groups.
+
+    None if the first records of the frame do not show where these ranks are, as in a sorted frame.
+    """
+    sample = counting.head(_SAMPLE)
+    if len(sample) < _SAMPLE:
+        mechanism.check_records(len(sample))
+        return Cells(*np.unique(sample, return_counts=True)), []
+    intervals = _around(sample, reading.wanted(len(sample)), counting.grid.size)
+    parts = _and_between(intervals, counting.grid.size)
+    counts = counting.counts(parts)
+    n = mechanism.check_records(sum(counts))
+    coarse = Cells(np.array([first for first, _ in parts]), np.array(counts))
+    inside = coarse.within(intervals)
+    ends = np.cumsum(counts)
+    known = [(end - count + 1, end) for end, count in zip(ends[inside], coarse.counts[inside], strict=True)]
+    stretches = ((max(first, 1), min(last, n)) for first, last in reading.wanted(n))
+    if not all(any(low <= first and last <= high for low, high in known) for first, last in stretches):
+        return None
+    few_codes = counting.grid.size <= _SMALL
+    if coarse.counts[inside].sum() > _MORE and not few_codes:
+        return None
+    within = counting.within(intervals)
+    finer = Cells.of(within.histogram()) if few_codes else within.cells()
+    if [int(finer.counts[finer.within([interval])].sum()) for interval in intervals] != list(coarse.counts[inside]):
+        raise ValueError(_CHANGED)
+    return coarse.replaced(inside, finer), intervals
+
+
+def _around(sample: Integers, wanted: Iterable[tuple[int, int]], size: int) -> list[Interval]:
+    """Intervals of codes, in order, that probably hold the wanted ranks of all records, from those of a sample."""
+    margin = _MARGIN * math.sqrt(len(sample)) / 2
+    found: list[Interval] = []
+    for low, high in sorted(wanted):
+        below, above = math.floor(low - margin), math.ceil(high + margin)
+        first = int(sample[below]) if below >= 0 else 0
+        last = int(sample[above]) if above < len(sample) else size - 1
+        if found and first <= found[-1][1] + 1:
+            first, last = found[-1][0], max(last, found.pop()[1])
+        found.append((first, last))
+    return found
+
+
+def _and_between(intervals: list[Interval], size: int) -> list[Interval]:
+    """The intervals and those between them: all codes, in order."""
+    made, start = [], 0
+    for first, last in [*intervals, (size, size)]:
+        if start < first:
+            made.append((start, first - 1))
+        if first < size:
+            made.append((first, last))
+        start = last + 1
+    return made
+
+
+def _refined(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tuple[Cells, list[Interval]]:
+    """The same for any frame: the first query counts cells of codes; each further one refines those of wanted ranks."""
+    shift = max((counting.grid.size - 1).bit_length() - _DIGIT, 0)
     cells = Cells.of(counting.histogram(f"shiftright(code, {shift})"), shift)
     n = mechanism.check_records(cells.n)
     intervals: list[Interval] = []
     while shift and n:
         intervals = cells.holding(reading.wanted(n), 1 << shift)
         inside = cells.within(intervals)
-        shift = 0 if cells.counts[inside].sum() <= _FEW else max(shift - _DIGIT, 0)
-        wanted = " OR ".join(f"code BETWEEN {first}L AND {last}L" for first, last in intervals)
-        table = counting.histogram(f"CASE WHEN {wanted} THEN shiftright(code, {shift}) ELSE -1L END")
-        finer = Cells.of(table, shift)
-        if finer.n != n:
+        expected = int(cells.counts[inside].sum())
+        shift = 0 if expected <= _FEW else max(shift - _DIGIT, 0)
+        finer = Cells.of(counting.within(intervals).histogram(f"shiftright(code, {shift})"), shift)
+        if finer.n != expected:
             raise ValueError(_CHANGED)
-        kept = finer.starts >= 0
-        cells = cells.replaced(inside, Cells(finer.starts[kept], finer.counts[kept]))
-    if reading.sums and len(intervals) == 2:
-        (_, below), (above, _) = intervals
-        inside = cells.within([(below + 1, above - 1)])
-        sums = code_sums(counting.between(below + 1, above - 1).sums(squares=False))
-        if sums.n != cells.counts[inside].sum():
-            raise ValueError(_CHANGED)
-        cells = cells.replaced(inside, _with_sum(sums))
-    return Counted.of_codes(grid, cells.starts, cells.counts)
+        cells = cells.replaced(inside, finer)
+    return cells, intervals
 
 
 def _with_sum(sums: CodeSums) -> Cells:

@@ -62,9 +62,11 @@ def release(
     are PRIVATE. The release is drawn on the driver. With a `dpfast.Ledger` it is charged before anything is computed.
     A task that Spark repeats returns the same state. All passes must read the same records: persist a frame that is
     random, or expensive to compute.
-    Cost: order statistics and sums of one column on a `Grid` are counted by Spark's own engine: one query for a mean,
-    or for a grid of at most 2**16 points, otherwise two or more for order statistics; up to 2**36 records. Other
-    mechanisms run in Python on the workers, which need dpfast: one query for each pass of the mechanism.
+    Cost: order statistics and sums of one column on a `Grid` are counted by Spark's own engine, up to 2**36 records:
+    one query for a mean, or for a grid of at most 2**16 points. For order statistics the first 2**16 records show where
+    the wanted ranks are, and two scans count the records around them; of a frame in another order, such as a sorted
+    one, a query for every 14 bits of a code counts cells. Other mechanisms run in Python on the workers, which need
+    dpfast: one query for each pass of the mechanism.
 
     Examples
     --------

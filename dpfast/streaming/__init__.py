@@ -3,6 +3,7 @@
 A mechanism uses one of a few *readings* of the data, whose summary determines its law:
 
 - `Sums`: exact sums of the codes and of their squares;
+- `TransformedSums`: the same for functions of the records;
 - `RecordCount`: the number of records;
 - `Counts`: a table of counts, of the cells of a histogram or of the nodes of a series;
 - `Ranks`: order statistics around public ranks, and the sum between two of them, in one to three passes;
@@ -32,6 +33,7 @@ from dpfast.streaming.ranks import Order, Ordered, Ranks, Selected
 from dpfast.streaming.reading import Array, Batch, Codes, CodeSums, Counts, Reading, RecordCount, Sums, Values
 from dpfast.streaming.rows import LabelledProducts, ProductSums, RowProducts, RowSums, VectorSums
 from dpfast.streaming.state import State, Streamed
+from dpfast.streaming.transformed import ColumnSums, TransformedSums
 from dpfast.streaming.wire import Integers
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Chunks",
     "CodeSums",
     "Codes",
+    "ColumnSums",
     "Columns",
     "Counted",
     "Counts",
@@ -59,6 +62,7 @@ __all__ = [
     "State",
     "Streamed",
     "Sums",
+    "TransformedSums",
     "Values",
     "VectorSums",
     "check_labels_given",

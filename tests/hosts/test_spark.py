@@ -115,12 +115,43 @@ def test_a_release_is_that_of_one_array(frame, mechanism, counted):
 def test_cells_of_codes_are_refined(classic, monkeypatch, few, statistic):
     """For records in one cell, in far cells, at the ends, and all alike; by one more digit of the code or several."""
     monkeypatch.setattr(counting, "_FEW", few)
+    monkeypatch.setattr(counting, "_near_sample", lambda *_: None)
     mechanism = dpf.InverseSensitivity(statistic, grid=WIDE, epsilon=3.0)
     near = 5 + np.random.default_rng(3).integers(0, 50, 60) * 2.0**-30
     far = np.random.default_rng(4).normal(0, 1e6, 60)
     for values in (near, far, np.full(9, 7.0), np.array([-np.inf] * 30 + [np.inf] * 31), np.concatenate([near, far])):
         released = dpfast.spark.release(mechanism, framed(classic, a=values), "a", size=3, rng=PCG(1))
         assert np.array_equal(released, mechanism.release(values, size=3, rng=PCG(1)))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpf.InverseSensitivity(Median(), grid=WIDE, epsilon=3.0),
+        dpf.InverseSensitivity(TrimmedMean(0.25), grid=WIDE, epsilon=3.0),
+        dpf.Quantiles([0.01, 0.3, 0.5], grid=WIDE, epsilon=9.0),
+    ],
+    ids=repr,
+)
+def test_the_first_records_show_where_the_others_are(classic, monkeypatch, mechanism):
+    """In a frame in random order two queries are enough; any other frame is read as if there were no sample."""
+    monkeypatch.setattr(counting, "_SAMPLE", 512)
+    plain, tried = counting._refined, []
+    monkeypatch.setattr(counting, "_refined", lambda *given: tried.append(1) or plain(*given))
+    values = np.random.default_rng(3).lognormal(3, 1, 5000)
+    for records, refined in (
+        (values, 0),
+        (np.round(values, -1), 0),
+        (np.full(5000, 7.0), 0),
+        (values[:511], 0),
+        (values[:512], 0),
+        (np.sort(values), 1),
+    ):
+        tried.clear()
+        frame = classic.createDataFrame(pa.table({"a": records})).coalesce(1)
+        released = dpfast.spark.release(mechanism, frame, "a", size=3, rng=PCG(1))
+        assert np.array_equal(released, mechanism.release(records, size=3, rng=PCG(1)))
+        assert len(tried) == refined
 
 
 def test_codes_are_those_of_the_grid(classic):
@@ -204,8 +235,8 @@ def test_a_frame_that_changes_is_refused(classic):
     def shorter_and_shorter(_):
         import time
 
-        rows = int(2.0**40 - 1e3 * time.time()) % 2**20 + 1  # fewer every millisecond
-        yield pa.record_batch({"a": np.arange(rows) / 2.0**14})
+        rows = 2**17 + int(2.0**40 - 1e3 * time.time()) % 2**20  # fewer every millisecond
+        yield pa.record_batch({"a": np.full(rows, 7.0)})
 
     changing = classic.range(1, numPartitions=1).mapInArrow(shorter_and_shorter, "a double")
     with pytest.raises(ValueError, match="the frame had different records in two passes: persist it"):

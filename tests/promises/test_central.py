@@ -17,7 +17,7 @@ import dpfast as dpf
 from dpfast import location
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.mechanisms import NoisyProducts
-from dpfast.robust import RangeFreeBoxes
+from dpfast.robust import RangeFreeBoxes, TukeyDepth
 from dpfast.statistics import InterquartileRange, Mean, Median, TrimmedMean
 from dpfast.streaming import Reading, State
 from tests.central import (
@@ -341,7 +341,7 @@ def test_only_the_release_depends_on_data(mechanism):
 
 
 # Their draws take a number of words that depends on the result; their docstrings exclude timing.
-VARYING = {dpf.MEstimator, dpf.Quantiles, KolmogorovSmirnov}
+VARYING = {dpf.MEstimator, dpf.Quantiles, KolmogorovSmirnov, TukeyDepth}
 
 
 @each

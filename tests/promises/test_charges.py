@@ -56,6 +56,8 @@ ON_THE_WAY = {
     "dask.state",
     "densities.Cells.count",
     "densities.Cells.locate",
+    "densities.counted",
+    "densities.encoded",
     "keys.read",
     "robust.Plan.slack",
     "spark._summary",

@@ -1,5 +1,7 @@
 """Laws by brute force over all datasets, and by definition in high precision."""
 
+import math
+from fractions import Fraction
 from itertools import pairwise, product
 
 from mpmath import mp, mpf
@@ -22,6 +24,24 @@ def depth(statistic, data, codes):
     """The greatest number of records whose replacement by any of `codes` leaves statistic(data) as it is."""
     others = [other for other in product(codes, repeat=len(data)) if statistic(other) != statistic(data)]
     return min((sum(a != b for a, b in zip(data, other, strict=True)) for other in others), default=len(data) + 1) - 1
+
+
+def interpolated_scores(data, k, last):
+    """The distance of k from the ranks of each code 0..last: an interval for a record, linear between two records.
+
+    Below the least record the ranks start from 0 at code 0, which has all ranks below, too; similarly above.
+    """
+    records = [0, *sorted(data), last]
+
+    def ranks(code):
+        equal = [rank for rank, record in enumerate(records) if record == code]
+        if not equal:
+            below = max(rank for rank, record in enumerate(records) if record < code)
+            place = below + Fraction(code - records[below], records[below + 1] - records[below])
+            equal = [place]
+        return -math.inf if code == 0 else min(equal), math.inf if code == last else max(equal)
+
+    return [max(0, low - k, k - high) for low, high in map(ranks, range(last + 1))]
 
 
 def inverse_sensitivity(scores, epsilon, cap):

@@ -326,11 +326,13 @@ def test_every_mechanism_predicts_without_data():
     assumed = {
         "args",
         "assumptions",
+        "center",
         "contamination",
         "dimension",
         "probabilities",
         "roughness",
         "smoothness",
+        "spread",
         "square_integral",
         "theta",
     }
@@ -353,7 +355,7 @@ class Half:
 @pytest.mark.parametrize(
     ("mechanism", "options", "error", "message"),
     [
-        (globally(Mean(), 1.0), {}, TypeError, "give one assumption"),
+        (inverse(Mean(), 1.0), {}, TypeError, "depends on the records, so give one assumption"),
         (globally(Mean(), 1.0), {"density": 1.0, "deviation": 1.0}, TypeError, "give one assumption"),
         (globally(Mean(), 1.0), {"density": 1.0}, TypeError, "a density gives"),
         (globally(Variance(), 1.0), {"deviation": 1.0}, TypeError, "does not determine the error of the variance"),

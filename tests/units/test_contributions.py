@@ -1,5 +1,6 @@
 """Bounded contributions: the exact law of what is kept, what one unit changes, containers and streams."""
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -13,7 +14,7 @@ from numpy.random import PCG64, Generator
 
 import dpfast as dpf
 from dpfast import contributions
-from dpfast._kernels._bounding import Reservoirs, thin
+from dpfast._kernels._bounding import Reservoirs, thin, thin_sorted
 from tests.reference.contributions import law as expected_law
 from tests.scripted import ScriptedBits
 from tests.statistical import chi_square_rejects
@@ -43,28 +44,89 @@ def ranges_of_thin(codes, keep):
         left[code] -= bool(kept)
 
 
-def thinned(codes, keep, limit):
-    """The law of the marks after `thin`, by all outcomes of its words."""
+def order_by_code(codes):
+    """The order in which `thin_sorted` visits records."""
+    return sorted(range(len(codes)), key=lambda i: (codes[i], i))
+
+
+def order_of_equal_hashes(codes):
+    """The same if all hashes are equal: one group after the other, each moved to the front of what is left."""
+    order, start = list(range(len(codes))), 0
+    while start < len(order):
+        end, first = start, codes[order[start]]
+        for i in range(start, len(order)):
+            if codes[order[i]] == first:
+                order[i], order[end] = order[end], order[i]
+                end += 1
+        start = end
+    return order
+
+
+def unmixed(hashed):
+    """The word whose SplitMix64 hash is this."""
+    mask = 2**64 - 1
+    z = hashed ^ (hashed >> 31) ^ (hashed >> 62)
+    z = z * pow(0x94D049BB133111EB, -1, 2**64) & mask
+    z ^= (z >> 27) ^ (z >> 54)
+    z = z * pow(0xBF58476D1CE4E5B9, -1, 2**64) & mask
+    return z ^ (z >> 30) ^ (z >> 60)
+
+
+def keys_of_equal_hashes(codes, seed):
+    """Different integers for different codes below 2 n, whose hashes differ in their last bits only."""
+    return np.array([unmixed(5 << 60 | int(code)) ^ seed for code in codes], np.uint64).view(np.int64)
+
+
+def thinned_by_code(source, codes, limit, keep):
+    thin(source, codes, int(codes.max(initial=-1)) + 1, limit, keep)
+    return range(len(codes))
+
+
+def thinned_by_sort(source, codes, limit, keep):
+    keep &= codes >= 0
+    codes = np.maximum(codes, 0)
+    thin_sorted(source, codes, limit, keep)
+    return order_by_code(codes.tolist())
+
+
+def thinned_by_hash(source, codes, limit, keep):
+    keep &= codes >= 0
+    codes = np.maximum(codes, 0)
+    thin_sorted(source, keys_of_equal_hashes(codes, 77), limit, keep, seed=77)
+    return order_of_equal_hashes(codes.tolist())
+
+
+def thinned(codes, keep, limit, by):
+    """The law of the marks after `by`, by all outcomes of its words."""
     codes = np.array(codes, np.int64)
     marks = [int(kept and code >= 0) for kept, code in zip(keep, codes, strict=True)]
-    for script, share in scripts([max(r, 1) for r in ranges_of_thin(codes.tolist(), keep)]):
+    order = by(PCG64(1), codes, limit, np.array(keep, np.uint8))
+    visited = codes if by is thinned_by_code else np.maximum(codes, 0)
+    ranges = ranges_of_thin(
+        [int(visited[i]) for i in order], [(keep if by is thinned_by_code else marks)[i] for i in order]
+    )
+    for script, share in scripts([max(r, 1) for r in ranges]):
         out = np.array(keep, np.uint8)
         source = ScriptedBits(script)
-        thin(source, codes, int(codes.max(initial=-1)) + 1, limit, out)
+        by(source, codes, limit, out)
         assert source.used == len(codes)
         assert (out <= marks).all()
         yield out.tolist(), share
 
 
-def law_of_thin(units, keys, per_unit, per_key):
-    """The law of the kept records in one call: two passes of `thin`."""
+def law_of_thin(units, keys, per_unit, per_key, by=thinned_by_code):
+    """The law of the kept records in one call: two passes of `thin`, or of `thin_sorted`."""
     pairs = [2 * u + k if u >= 0 else -1 for u, k in zip(units, keys, strict=True)]
     found = Counter()
-    first = thinned(pairs, [1] * len(units), per_key) if per_key else [([1] * len(units), Fraction(1))]
+    first = thinned(pairs, [1] * len(units), per_key, by) if per_key else [([1] * len(units), Fraction(1))]
     for keep, p in first:
-        for kept, q in thinned(units, keep, per_unit):
+        for kept, q in thinned(units, keep, per_unit, by):
             found[frozenset(np.flatnonzero(kept).tolist())] += p * q
     return found
+
+
+law_of_sorted = functools.partial(law_of_thin, by=thinned_by_sort)
+law_of_hashed = functools.partial(law_of_thin, by=thinned_by_hash)
 
 
 def ranges_of_reservoirs(units, keys, per_unit, per_key):
@@ -103,7 +165,7 @@ def datasets(n):
     return [list(chosen) for chosen in itertools.combinations_with_replacement(kinds, n)]
 
 
-LAWS = pytest.mark.parametrize("law", [law_of_thin, law_of_reservoirs])
+LAWS = pytest.mark.parametrize("law", [law_of_thin, law_of_sorted, law_of_hashed, law_of_reservoirs])
 LIMITS = pytest.mark.parametrize(("per_unit", "per_key"), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (3, 2)])
 
 
@@ -208,9 +270,11 @@ class TestChoice:
         return np.where(sizes == self.KEPT, 1 / math.comb(self.SIZE, self.KEPT), 0.0)
 
     @pytest.mark.parametrize("order", ["blocks", "interleaved"])
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_is_uniform(self, order, stream):
-        unit = np.repeat(np.arange(self.N), self.SIZE)
+    @pytest.mark.parametrize(
+        ("stream", "spread"), [(True, 1), (False, 1), (False, 1_000_003), (False, 2**40 + 1)], ids=str
+    )
+    def test_is_uniform(self, order, stream, spread):
+        unit = np.repeat(np.arange(self.N) * spread, self.SIZE)
         places = np.argsort(np.random.default_rng(1).random(len(unit))) if order == "interleaved" else slice(None)
         number, kept = np.arange(len(unit))[places], np.zeros(len(unit), np.int64)
         if stream:
@@ -238,7 +302,7 @@ class TestChoice:
         np.testing.assert_array_equal(kept[0], kept[1])
         np.testing.assert_array_equal(kept[0], kept[2])
 
-    @pytest.mark.parametrize("form", [lambda u: u * 1000003, lambda u: u.astype(str), lambda u: u - 5, list])
+    @pytest.mark.parametrize("form", [lambda u: u.astype(str), lambda u: u - 5, list])
     @pytest.mark.parametrize("per_key", [None, 2])
     def test_does_not_depend_on_how_units_are_named(self, form, per_key):
         drawn = np.random.default_rng(2)
@@ -250,6 +314,19 @@ class TestChoice:
         np.testing.assert_array_equal(found, expected)
         without = dpf.bound_contributions(missing, number, rng=PCG64(5), **asked)
         np.testing.assert_array_equal(without, expected[unit[expected] % 7 > 0])
+
+    @pytest.mark.parametrize("spread", [10**6, 2**50])
+    def test_is_that_of_units_among_many_others(self, spread):
+        """Sorted and hashed records: few units have many records, most have one; some are missing."""
+        drawn = np.random.default_rng(4)
+        unit = np.where(drawn.random(50_000) < 0.3, drawn.integers(0, 9, 50_000), drawn.integers(9, 60_000, 50_000))
+        missing = drawn.random(50_000) < 0.1
+        named = np.ma.MaskedArray((unit - 30_000) * (spread - 1), missing)
+        kept = dpf.bound_contributions(named, np.arange(50_000), per_unit=4, rng=PCG64(6))
+        assert (np.diff(kept) > 0).all()
+        counts = np.bincount(unit[~missing], minlength=60_000)
+        np.testing.assert_array_equal(np.bincount(unit[kept], minlength=60_000), np.minimum(counts, 4))
+        assert not missing[kept].any()
 
     def test_the_default_source_is_secret(self):
         unit, number = np.zeros(1000, np.int64), np.arange(1000)

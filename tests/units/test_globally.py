@@ -393,10 +393,12 @@ class TestMechanism:
             assert call(x, grid=Grid(0, 1), epsilon=0.5, rng=PCG64(6)) == expected
         assert dpf.std(x, bounds=(0, 1), epsilon=0.5, rng=PCG64(6)) == math.sqrt(expected)
         assert_array_equal(dpf.variance([3], bounds=(0, 9), epsilon=1.0), 0.0)
-        with pytest.raises(ValueError, match="method must be 'global-sensitivity', not 'inverse-sensitivity'"):
+        with pytest.raises(
+            ValueError, match="method must be 'auto' or 'global-sensitivity' or 'private-bounds', not 'inverse"
+        ):
             dpf.variance(x, bounds=(0, 1), epsilon=1.0, method="inverse-sensitivity")
         with pytest.raises(ValueError, match="delta must be 0 for method='global-sensitivity'"):
-            dpf.mean(x, bounds=(0, 1), epsilon=1.0, delta=1e-6)
+            dpf.mean(x, bounds=(0, 1), epsilon=1.0, delta=1e-6, method="global-sensitivity")
 
     @pytest.mark.parametrize("bounds", [(0, 9), (0.5, 8.5), (-0.25, 9.75), (0, 0.5)])
     def test_integers_get_step_1(self, bounds):

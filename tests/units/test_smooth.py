@@ -526,7 +526,7 @@ def test_median_and_quantile_by_name():
         assert dpf.trimmed_mean(x, 0.1, bounds=(-8, 8), rng=PCG64(1), **options) == trimmed(x, rng=PCG64(1))
         assert abs(trimmed(x, rng=PCG64(1))) < 0.5
     with pytest.raises(ValueError, match="delta must be 0 for method='inverse-sensitivity'"):
-        dpf.median(x, bounds=(-8, 8), epsilon=1.0, delta=1e-6)
+        dpf.median(x, bounds=(-8, 8), epsilon=1.0, delta=1e-6, method="inverse-sensitivity")
 
 
 def test_command_line(tmp_path, capsys):

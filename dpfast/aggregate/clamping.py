@@ -1,0 +1,106 @@
+"""The interval that records are clamped to before their sufficient statistics are summed, by public numbers.
+
+A narrow interval takes less noise; a wide one loses less of the information of the records. The unknown parameters are
+not public: relative to the best interval, the error is least on average over parameters spread evenly over the bounds
+(the logarithms of positive ones), or at a guess.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.aggregate.moments import Moments, positive, scaled_range
+from dpfast.families.family import Family
+from dpfast.families.summed import Summed, summed
+
+Values = NDArray[np.float64]
+Ranges = tuple[tuple[float, float], ...]
+_WIDEST = 2.0**-10  # of the upper bound of a positive parameter: the least one that the choice considers
+_POINTS = {1: 9, 2: 5}  # assumed values of each parameter
+_ENDS = {1: (6, 16), 2: (9, 9)}  # candidates for the low and the high end
+_TAILS = np.array([0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6])
+_FARTHEST = 1e300
+_MOST_LOSS = 700.0
+
+
+class Clamping(NamedTuple):
+    """An interval of coordinates, and the logarithms of the errors with it.
+
+    Attributes
+    ----------
+    low, high : float
+    losses : ndarray of shape (m,)
+        At each assumed value of the parameters, the mean logarithm of their standard deviations.
+    """
+
+    low: float
+    high: float
+    losses: Values
+
+
+def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequence[float] | None) -> Values:
+    """The assumed values of the parameters, of shape (m, p): the guess, or points that cover the bounds evenly."""
+    if guess is not None:
+        return np.array([guess])
+    axes = []
+    for (low, high), logs in zip(bounds, positive(model), strict=True):
+        start, stop = scaled_range(max(low, high * _WIDEST) if logs else low, high, logs=bool(logs))
+        count = _POINTS[len(bounds)]
+        points = start + (stop - start) * (np.arange(count) + 0.5) / count
+        axes.append(np.clip(np.exp(points), low, high) if logs else points)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
+
+
+@lru_cache(maxsize=256)
+def clamping(
+    family: Family, names: tuple[str, ...], bounds: Ranges, guess: tuple[float, ...] | None, n: int, noise: float
+) -> Clamping:
+    """The interval of least mean error, relative to the least one at each assumed value.
+
+    Parameters
+    ----------
+    family, names, bounds, guess
+        See `dpfast.SufficientStatistics`; the ranges and the guess in the order of the names.
+    n : int
+        The expected number of records.
+    noise : float
+        The variance of the noise on the sum of a statistic of width 1.
+    """
+    model = summed(family, names)
+    assert model is not None
+    theta = assumed(model, bounds, guess)
+    variances = np.full(len(names), noise / n**2)
+    with np.errstate(all="ignore"):
+        pairs = [(low, high) for low, high in itertools.product(*_candidates(model, theta)) if low < high]
+        found = []
+        for low, high in pairs:
+            moments = Moments(model, bounds, low, high)
+            phi = moments.phi(theta)
+            found.append(np.log(moments.deviations(phi, moments.covariance(phi, n, variances))).mean(axis=1))
+    losses = np.nan_to_num(np.array(found), nan=_FARTHEST, posinf=_FARTHEST, neginf=-_FARTHEST)
+    best = int(np.argmin(np.exp(np.minimum(losses - losses.min(axis=0), _MOST_LOSS)).mean(axis=1)))
+    return Clamping(*pairs[best], losses[best])
+
+
+def _candidates(model: Summed, theta: Values) -> tuple[list[float], list[float]]:
+    """Ends of intervals: quantiles of the coordinate at the assumed parameters."""
+    least, most = model.most
+    lows, highs = _ENDS[model.statistics]
+
+    def ends(levels: Values, count: int, limit: float) -> list[float]:
+        points = np.concatenate([model.quantile(theta, np.full(len(theta), level)) for level in levels])
+        points = points[np.isfinite(points) & (np.abs(points) < _FARTHEST)]
+        if np.isfinite(limit):
+            points = np.append(points, limit)
+        points = np.unique(np.clip(np.rint(points) if model.whole else points, least, most))
+        chosen: list[float] = points[np.unique(np.linspace(0, len(points) - 1, count).round().astype(int))].tolist()
+        return chosen
+
+    low = [least] if np.isfinite(least) and not model.whole else ends(_TAILS, lows, least)
+    return low, ends(1 - _TAILS, highs, most)

@@ -1,0 +1,145 @@
+"""Maximum-likelihood estimates in one call, by the mechanism of less expected error."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, SupportsIndex
+
+from numpy.typing import ArrayLike
+
+from dpfast import _checks
+from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
+from dpfast.aggregate.mechanism import SampleAndAggregate
+from dpfast.aggregate.plan import Bounds
+from dpfast.aggregate.sufficient import PLANNED_N, SufficientStatistics
+from dpfast.families.user import family_for
+from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.random import RandomSource
+from dpfast.streaming import Chunks, Counted
+
+_OF_BLOCKS = ("blocks", "combine", "margin", "shuffle")  # parameters that sums do not have
+_DEFAULTS = {field.name: field.default for field in fields(SampleAndAggregate)}
+
+
+def mle(
+    x: ArrayLike,
+    family: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    bounds: Bounds,
+    method: str = "auto",
+    noise: str = "auto",
+    blocks: int | str = "auto",
+    bias_correction: bool = True,
+    combine: str = "auto",
+    guess: Any = None,
+    margin: float | str = "auto",
+    shuffle: int | None = None,
+    missing: float | None = None,
+    rng: RandomSource = None,
+    workers: SupportsIndex = 1,
+    explain: Explain = False,
+) -> Any:
+    """Release the maximum-likelihood estimate of the parameters of a family, from noisy sums or from blocks of records.
+
+    Pure epsilon-differential privacy, or (epsilon, delta) with Gaussian noise, under one replaced record; the number of
+    records is public.
+
+    Parameters
+    ----------
+    x : array_like of shape (n,), or pair of arrays
+        Private records. For a regression ``(X, y)``, of shapes (n, d) and (n,). Blocks leave out NaN and records
+        outside the support of the family; for sums, NaN counts as `missing`, other records as the nearest possible one.
+    family : str, Family, scipy.stats distribution or callable
+        See `SampleAndAggregate`. The names "linear", "logistic" and "poisson-regression" mean a regression on an
+        intercept and the columns of X.
+    epsilon, delta, bounds, noise, blocks, bias_correction, combine, guess, margin, shuffle
+        See `SampleAndAggregate`.
+    method : {"auto", "blocks", "sums"}
+        "blocks": `SampleAndAggregate`. "sums": `SufficientStatistics`, for Bernoulli, Poisson, geometric, exponential,
+        Pareto, normal, lognormal, gamma and beta records with bounds on all parameters. "auto": the one of less
+        expected error at `guess`, or on average over the bounds, by n, epsilon, delta and the bounds only; blocks if
+        `blocks`, `combine`, `margin` or `shuffle` is given. ``explain=True`` prints the comparison.
+    missing : float, optional
+        The value of missing records for sums, public; see `SufficientStatistics`. If some records may be missing, give
+        one that is plausible for them, or ``method="blocks"``.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that read the data, -1 for one per core; the result does not depend on it.
+    explain : bool or callable
+        See `dpfast.median`.
+
+    Returns
+    -------
+    float or ndarray
+        In the order of the bounds; a float for one parameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See `SampleAndAggregate` and `SufficientStatistics`.
+
+    Notes
+    -----
+    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md) or `SufficientStatistics`
+    (docs/proofs/sufficient-statistics.md). docs/results/efficiency.md compares their errors. The choice takes up to
+    half a second for the first call with some public parameters, and is then cached.
+
+    References
+    ----------
+    Smith 2008, "Efficient, differentially private point estimators".
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> waits = np.random.default_rng(0).exponential(2.0, 100_000)
+    >>> rate = dpf.mle(waits, "exponential", bounds=(0.05, 5), epsilon=1.0)
+    >>> bool(abs(rate - 0.5) < 0.05)
+    True
+    """
+    by_blocks = SampleAndAggregate(
+        family_for(family, x),
+        bounds=bounds,
+        epsilon=epsilon,
+        delta=delta,
+        noise=noise,
+        blocks=blocks,
+        bias_correction=bias_correction,
+        combine=combine,
+        guess=guess,
+        margin=margin,
+        shuffle=shuffle,
+    )
+    choice = _choice(by_blocks, _checks.choice("method", method, METHODS), missing, _records_of(x))
+    if isinstance(choice, LikelihoodChoice):
+        mechanism = explained(choice.mechanism, explain, x, choice)
+    else:
+        mechanism = explained(choice, explain, x)
+    return mechanism(x, rng=rng, workers=workers)  # type: ignore[arg-type]
+
+
+def _choice(
+    blocks: SampleAndAggregate, method: str, missing: float | None, n: int | None
+) -> LikelihoodChoice | SampleAndAggregate | SufficientStatistics:
+    """The mechanism of a method, or the choice of "auto"."""
+    given = [name for name in _OF_BLOCKS if getattr(blocks, name) != _DEFAULTS[name]]
+    if method == "sums":
+        if given:
+            raise ValueError(f"{given[0]} is a parameter of blocks: leave it out for method='sums'")
+        return sums_for(blocks, n or PLANNED_N, missing)
+    if missing is not None and (method == "blocks" or given):
+        raise ValueError("missing is a parameter of sums: blocks leave missing records out")
+    if method == "blocks" or given or not n:
+        return blocks
+    return choice_between(blocks, n, missing)
+
+
+def _records_of(x: Any) -> int | None:
+    """The public number of records, if x is an array of numbers, counted values or chunks."""
+    if isinstance(x, (Chunks, Counted)):
+        return x.records()
+    return (
+        len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 and not isinstance(x, tuple) else None
+    )
