@@ -54,7 +54,10 @@ RELEASES = {
     ],
     "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
-    "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.mle": lambda: [
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25),
+    ],
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
     "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
     "robust.reduce": lambda: robust.reduce(
@@ -73,6 +76,7 @@ TIMES = {
     "dpf.glm": 2,
     "dpf.interval": 5,
     "dpf.mean": 2,
+    "dpf.mle": 2,
     "dpf.sum": 2,
     "dpf.quantile": 2,
     "dpf.synthesize": 4,
