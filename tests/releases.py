@@ -64,7 +64,10 @@ RELEASES = {
         dpf.marginals({"a": X, "b": X % 3}, {"a": (0, 100), "b": [0, 1, 2]}, **E),
         dpf.marginals(np.stack([X] * 3, axis=1), {0: (0, 100), 1: dpf.Bins(), 2: (0, 100)}, **E),
     ],
-    "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.mle": lambda: [
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25),
+    ],
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
     "dpf.robust_mean": lambda: [
         dpf.robust_mean(X[:, None], **B),
@@ -88,6 +91,7 @@ TIMES = {
     "dpf.glm": 2,
     "dpf.interval": 5,
     "dpf.mean": 3,
+    "dpf.mle": 2,
     "dpf.robust_mean": 3,
     "dpf.sum": 2,
     "dpf.quantile": 2,
