@@ -3,10 +3,11 @@
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench import pages, peers
+from bench import pages
 from bench.pages import location_accuracy, peer_accuracy, quantile_accuracy, robust_accuracy
 from bench.pages.populations import populations
 from bench.pages.tables import paragraph
+from bench.peers import installed
 
 
 def method(quick):
@@ -16,7 +17,7 @@ def method(quick):
         f"- **{population.name}**: {population.note}, step {population.grid.step:g}" for population in populations()
     )
     counted = ", ".join(f"{datasets} of n = {n:,}" for n, datasets in sizes.items())
-    versions = {"numpy": version("numpy"), **peers.versions()}
+    versions = {"numpy": version("numpy"), **installed.versions()}
     public = f"""**Public**: n, the bounds and steps above, epsilon, delta, Huber's corner, the trimmed fraction
         ({location_accuracy.TRIM:g} on each side). **Assumptions**: none about the data; each guarantee is for one
         replaced record. Inverse sensitivity, global sensitivity and Student-t noise are pure; smooth sensitivity with

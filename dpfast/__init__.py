@@ -24,14 +24,19 @@ from dpfast import (
 from dpfast.aggregate import SampleAndAggregate, SufficientStatistics, mle
 from dpfast.contributions import BoundedContributions, bound_contributions
 from dpfast.densities import (
+    Bins,
+    Categories,
     Histogram,
     KolmogorovSmirnov,
+    Marginals,
+    NoisyMarginals,
     PerturbedHistogram,
     SeriesCoefficients,
     SeriesDensity,
     SmoothedHistogram,
     density,
     histogram,
+    marginals,
     synthesize,
 )
 from dpfast.errors import BudgetError, EntropyError
@@ -69,8 +74,10 @@ from dpfast.streaming import Chunks, Counted
 __version__ = _version("dpfast")
 
 __all__ = [
+    "Bins",
     "BoundedContributions",
     "BudgetError",
+    "Categories",
     "Chunks",
     "Counted",
     "Covariance",
@@ -84,8 +91,10 @@ __all__ = [
     "KolmogorovSmirnov",
     "Ledger",
     "MEstimator",
+    "Marginals",
     "Mechanism",
     "NestedBoxes",
+    "NoisyMarginals",
     "NoisySums",
     "PartitionSelection",
     "Partitions",
@@ -120,6 +129,7 @@ __all__ = [
     "linear_regression",
     "local",
     "m_estimate",
+    "marginals",
     "mle",
     "noise",
     "partitions",

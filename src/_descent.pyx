@@ -1,4 +1,4 @@
-"""Sequential private gradient loops; serves dpfast/local/location.py. The loops are in ``descent.h``."""
+"""Sequential private gradient loops; serves dpfast/local/descent.py and search.py. The loops are in ``descent.h``."""
 
 from libc.stdint cimport uint16_t, uint64_t
 from numpy.random cimport bitgen_t
@@ -14,9 +14,10 @@ cdef extern from "descent.h" nogil:
     void dpfast_split_lanes(const uint64_t *words, uint16_t *lanes, Py_ssize_t n)
     void dpfast_settle(bitgen_t *source, uint64_t threshold, uint16_t *lanes, Py_ssize_t n)
     void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, Py_ssize_t n, Py_ssize_t runs,
-                        uint16_t top, double lower, double upper, double missing, double *theta, double *total)
+                        uint16_t top, double lean, double lower, double upper, double missing, double *theta,
+                        double *total)
     void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, Py_ssize_t n, uint16_t top,
-                             double lower, double upper, double missing, double *theta, double *total)
+                             double lean, double lower, double upper, double missing, double *theta, double *total)
     void dpfast_pushes(uint64_t first, double scale, double decay, double *out, Py_ssize_t n)
 
 
@@ -32,14 +33,15 @@ def fill_pushes(uint64_t first, double scale, double decay, double[::1] out not 
 
 
 def descend(bit_generator, uint64_t threshold, const double[::1] x not None, const double[::1] push not None,
-            double lower, double upper, double missing, double[::1] theta not None, double[::1] total not None):
+            double lean, double lower, double upper, double missing, double[::1] theta not None,
+            double[::1] total not None):
     """Move each theta by one private bit per person, in order; add theta to its total before each move.
 
     **Law** person i, asked with theta: g = +1 if theta >= x_i, else -1 (+1 at a tie), x_i clipped to [lower, upper] and
     `missing` for NaN; the report is g with probability threshold / 2**64, exactly, else -g; theta then moves by -report
-    * push[i], clipped. Repetitions (entries of theta) have coins of their own. **Assumes** lower < upper, theta and
-    missing in between, none of them -0.0; threshold >= 2**48; as many pushes as records, totals as thetas. **Cost**
-    about 7 ns for one repetition and person, 2 ns for one of many; a random word for four coins, one more for a coin
+    * push[i] + lean * push[i], clipped. Repetitions (entries of theta) have coins of their own. **Assumes** lean in
+    (-1, 1), 0.0 for a median; lower < upper, theta and missing in between, none of them -0.0; threshold >= 2**48; as
+    many pushes as records, totals as thetas. **Cost** about 7 ns for one repetition and person, 2 ns for one of many; a random word for four coins, one more for a coin
     in 2**16.
     **Reference** Duchi, Jordan and Wainwright 2018, equation (11).
     """
@@ -60,6 +62,8 @@ def descend(bit_generator, uint64_t threshold, const double[::1] x not None, con
         dpfast_settle(source, threshold, &lanes[0], n * runs)
     with nogil:
         if runs == 1:
-            dpfast_descend_once(&x[0], &push[0], &lanes[0], n, top, lower, upper, missing, &theta[0], &total[0])
+            dpfast_descend_once(&x[0], &push[0], &lanes[0], n, top, lean, lower, upper, missing, &theta[0],
+                                &total[0])
         else:
-            dpfast_descend(&x[0], &push[0], &lanes[0], n, runs, top, lower, upper, missing, &theta[0], &total[0])
+            dpfast_descend(&x[0], &push[0], &lanes[0], n, runs, top, lean, lower, upper, missing, &theta[0],
+                           &total[0])

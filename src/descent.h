@@ -52,42 +52,43 @@ static inline double dpfast_record(double x, double lower, double upper, double 
     return x < upper ? x : upper;
 }
 
-/* Move theta away from x by push (a tie counts as above) and clamp it to the bounds. The sign of theta - x is exact and
- * branch-free. Assumes that theta and lower are not -0, so that a tie is +0; theta remains so. */
-static inline double dpfast_moved(double theta, double x, double push, double lower, double upper)
+/* Move theta up by drift, then away from x by push (a tie counts as above), and clamp it to the bounds. The sign of
+ * theta - x is exact and branch-free. Assumes that theta and lower are not -0, so that a tie is +0; theta remains so. */
+static inline double dpfast_moved(double theta, double x, double push, double drift, double lower, double upper)
 {
     const uint64_t below = dpfast_bits(theta - x) & ((uint64_t)1 << 63);
-    double moved = theta - dpfast_double(dpfast_bits(push) ^ below);
+    double moved = theta + drift - dpfast_double(dpfast_bits(push) ^ below);
     moved = moved > lower ? moved : lower;
     return moved < upper ? moved : upper;
 }
 
 /* For each person in turn: add theta to `total`, then move theta down if it is at least x, else up, or the opposite after a
- * lie. Each of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only, so every
+ * lie, and up by the part `lean` of the step. Each of the `runs` repetitions has its own coins, theta and total. Exact operations and IEEE sums only, so every
  * machine computes the same bits. */
 DPFAST_CLONES static void dpfast_descend(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n,
-                                         ptrdiff_t runs, uint16_t top, double lower, double upper, double missing,
-                                         double *theta, double *total)
+                                         ptrdiff_t runs, uint16_t top, double lean, double lower, double upper,
+                                         double missing, double *theta, double *total)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double value = dpfast_record(x[i], lower, upper, missing), step = push[i];
+        const double value = dpfast_record(x[i], lower, upper, missing), step = push[i], drift = lean * step;
         const uint16_t *lane = lanes + i * runs;
         for (ptrdiff_t r = 0; r < runs; r++) {
             total[r] += theta[r];
-            theta[r] = dpfast_moved(theta[r], value, dpfast_signed_push(step, lane[r], top), lower, upper);
+            theta[r] = dpfast_moved(theta[r], value, dpfast_signed_push(step, lane[r], top), drift, lower, upper);
         }
     }
 }
 
 /* The same for one repetition, with theta in a register. */
 static void dpfast_descend_once(const double *x, const double *push, const uint16_t *lanes, ptrdiff_t n, uint16_t top,
-                                double lower, double upper, double missing, double *theta, double *total)
+                                double lean, double lower, double upper, double missing, double *theta,
+                                double *total)
 {
     double t = *theta, sum = *total;
     for (ptrdiff_t i = 0; i < n; i++) {
         const double value = dpfast_record(x[i], lower, upper, missing);
         sum += t;
-        t = dpfast_moved(t, value, dpfast_signed_push(push[i], lanes[i], top), lower, upper);
+        t = dpfast_moved(t, value, dpfast_signed_push(push[i], lanes[i], top), lean * push[i], lower, upper);
     }
     *theta = t;
     *total = sum;

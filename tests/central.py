@@ -14,6 +14,7 @@ from dpfast.statistics import Count, Quantile, Statistic
 from tests.reference.statistics import one_of_each
 
 STATISTICS = [*one_of_each(), Quantile(0.0), Count((20.0, 35.0))]
+LEVELS = {"a": dpf.Bins(5, bounds=(0, 100)), "b": dpf.Categories(range(0, 100, 7))}
 # The parameters that a class of mechanisms needs beyond the grid, the statistic and epsilon; a domain as a function of
 # the grid.
 OPTIONS = {
@@ -34,6 +35,10 @@ OPTIONS = {
         {"domain": domains.Box, "delta": 1e-3},
         {"domain": lambda grid: domains.Box((grid, dpf.Grid(-10, 1000))), "delta": 1e-3},
         {"domain": lambda grid: domains.Ball(grid.upper), "delta": 1e-3},
+    ],
+    dpf.NoisyMarginals: [
+        {"columns": LEVELS, "marginals": [("a", "b"), ("a",)]},
+        {"columns": LEVELS, "marginals": [("a", "b")], "delta": 0.1},
     ],
     dpf.PartitionSelection: [
         {"delta": 1e-3},
@@ -118,6 +123,7 @@ OPTIONS = {
 ROWS = (
     dpf.Covariance,
     dpf.NestedBoxes,
+    dpf.NoisyMarginals,
     dpf.NoisySums,
     dpf.RegressionMoments,
     dpf.SecondMoments,
@@ -184,7 +190,8 @@ def shaped(mechanism, x):
 
 def plain(release):
     """A release as an array; its counts or coefficients, of an object."""
-    return getattr(release, "counts", release)
+    counts = getattr(release, "counts", release)
+    return np.concatenate([table.reshape(-1) for table in counts.values()]) if isinstance(counts, dict) else counts
 
 
 def same(a, b):

@@ -41,6 +41,9 @@ def kind_of(released):
     if isinstance(released, dpf.Partitions):  # how many keys are released is part of the release
         keys = released.keys if isinstance(released.keys, tuple) else (released.keys,)
         return "Partitions", str([key.dtype.str for key in keys]), released.counts.dtype.str, True
+    if isinstance(released, dpf.Marginals):  # which pairs are in a tree is part of the release
+        kinds = {table.dtype.str for table in released.counts.values()}
+        return "Marginals", str((list(released.columns), kinds, released.n is None, str(released.privacy))), (), True
     array = np.asarray(getattr(released, "coefficients", getattr(released, "counts", released)))
     finite = bool(np.isfinite(array).all()) if array.dtype.kind == "f" else True
     return type(released).__name__, array.dtype.str, array.shape, finite

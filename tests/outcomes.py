@@ -22,7 +22,7 @@ from dpfast import local
 from dpfast.densities import KolmogorovSmirnov, SmoothedHistogram
 from dpfast.local.randomizer import Randomizer
 from dpfast.robust import IndependentColumns, RangeFreeBoxes, TukeyDepth
-from tests.central import KINDS, ROWS, STATISTIC_CLASSES, defined
+from tests.central import KINDS, LEVELS, ROWS, STATISTIC_CLASSES, defined
 from tests.kinds import kind_of, outcome
 from tests.records import FORMS, ROW_FORMS, datasets, installed, pick
 from tests.reference.statistics import FUNCTIONS as LOCATION
@@ -119,6 +119,7 @@ def label_ball(rng):
             return dpf.domains.Ball(pick(rng, LENGTHS), center=pick(rng, [0.0, 0.0, -4e15]))
 
 
+COLUMNS = {0: (-1.0, 99.0), 1: dpf.Bins(), 2: [3, 99]}
 # The values of each parameter, drawn for each job; None stands for the default.
 PARAMETERS = {
     "statistic": statistic,
@@ -133,6 +134,7 @@ PARAMETERS = {
     "measure": lambda rng: pick(
         rng, [None, "uniform", "dyadic", "integers", "decimal", (1, 2**40), tuple(range(1, 18))]
     ),
+    "interpolate": lambda rng: pick(rng, [None, True, False]),
     "selection": lambda rng: pick(rng, [None, "exponential", "permute-and-flip"]),
     "neighbors": lambda rng: pick(rng, ["replace-one", "add-remove"]),
     "noise": lambda rng: pick(
@@ -179,6 +181,9 @@ PARAMETERS = {
     "standard_error": lambda rng: pick(rng, [True, False]),
     "missing": lambda rng: pick(rng, [None, 0.0, 1e308]),
     "shuffle": lambda rng: pick(rng, [None, 0, 7]),
+    "columns": lambda rng: pick(rng, [LEVELS, {"a": (0, 1), "b": dpf.Bins([0, 3], grid=dpf.FloatGrid())}]),
+    "marginals": lambda rng: pick(rng, [[("a", "b")], [("b",), ("a", "b"), ("a",)]]),
+    "weights": lambda rng: pick(rng, [None, None, (1.0,), (1.0, 1e-9, 1e9)]),
 }
 
 
@@ -267,7 +272,11 @@ RANDOMIZERS = {
         2,
     ),
     local.Interval: lambda rng, epsilon: (
-        local.Interval(epsilon, bounds=pick(rng, [(0.0, 1.0), (-1e300, 1e300), (1e16, 2e16), (-5e-324, 5e-324)])),
+        local.Interval(
+            epsilon,
+            bounds=pick(rng, [(0.0, 1.0), (-1e300, 1e300), (1e16, 2e16), (-5e-324, 5e-324)]),
+            objective=pick(rng, ["worst", "average"]),
+        ),
         0,
     ),
     local.L2Ball: lambda rng, epsilon: (
@@ -296,6 +305,12 @@ FRAMES = frozenset({"pandas.DataFrame", "pandas.nullable", "pyarrow.table", "pol
 FUNCTIONS = {
     **REGRESSIONS,
     "local.median": lambda x, source, epsilon: local.median(x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source),
+    "local.median, search": lambda x, source, epsilon: local.median(
+        x, bounds=(-1.0, 1e6), epsilon=epsilon, method="search", rng=source
+    ),
+    "local.quantile": lambda x, source, epsilon: local.quantile(
+        x, 0.9, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
+    ),
     "local.median_naive": lambda x, source, epsilon: local.median_naive(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
     ),
@@ -310,6 +325,12 @@ FUNCTIONS = {
     ),
     "robust_mean of columns": lambda x, source, epsilon: dpf.robust_mean(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="columns", rng=source
+    ),
+    "robust_mean by depth": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, method="depth", rng=source
+    ),
+    "robust_mean, whitened": lambda x, source, epsilon: dpf.robust_mean(
+        x, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, method="whitened", rng=source
     ),
     "noise.add_laplace": lambda x, source, epsilon: dpf.noise.add_laplace(
         x, scale=1.0, grid=dpf.Grid(-1, 99), rng=source
@@ -348,6 +369,14 @@ FUNCTIONS = {
         x, 7, bounds=(-1.0, 99.0), epsilon=epsilon, delta=1e-6, noise="gaussian", rng=source
     ),
     "synthesize": lambda x, source, epsilon: dpf.synthesize(x, 7, bounds=(0.0, 1.0), epsilon=epsilon, rng=source),
+    "synthesize a table": lambda x, source, epsilon: dpf.synthesize(
+        x, 7, bounds=(-1.0, 99.0), bins=3, method="tree", epsilon=epsilon, rng=source
+    ),
+    "marginals": lambda x, source, epsilon: dpf.marginals(x, COLUMNS, epsilon=epsilon, delta=1e-6, rng=source),
+    "marginals, add-remove": lambda x, source, epsilon: dpf.marginals(
+        x, {0: (-1.0, 99.0), 1: [0, 1], 2: [3, 99]}, "all", epsilon=epsilon, neighbors="add-remove", rng=source
+    ),
+    "synthesize, no bounds": lambda x, source, epsilon: dpf.synthesize(x, 7, epsilon=epsilon, rng=source),
 }
 BY_NAME = {name: arguments for name, (arguments, _) in LOCATION.items()}
 BY_NAME |= {"quantile of several": ([0.1, 0.9],), "histogram": (7,), "density": ()}
@@ -417,6 +446,8 @@ ESTIMATORS = {
 if importlib.util.find_spec("sklearn"):
     FUNCTIONS |= ESTIMATORS
 ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean": 3, "robust_mean of columns": 3}
+ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
+ROWS_OF |= {"robust_mean by depth": 2, "robust_mean, whitened": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
 ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}
 # A regression takes pairs.

@@ -27,7 +27,11 @@ def by_name(name):
 # Every public function that releases, by name.
 RELEASES = {
     **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
-    "dpf.mean": lambda: [dpf.mean(X, **B), dpf.mean(X[:, None], **B)],
+    "dpf.mean": lambda: [
+        dpf.mean(X, **B),
+        dpf.mean(X[:, None], **B),
+        dpf.mean(np.tile(X, 16), method="private-bounds", **B),
+    ],
     "dpf.sum": lambda: [dpf.sum(X, **B), dpf.sum(X[:, None], radius=100.0, **E)],
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
@@ -39,7 +43,9 @@ RELEASES = {
     "dpf.histogram": lambda: dpf.histogram(X, 5, **B),
     "dpf.density": lambda: dpf.density(X, **B),
     "dpf.synthesize": lambda: [
-        dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")
+        *(dpf.synthesize(X, 5, method=method, **B) for method in ("perturbed", "smoothed", "ks", "series")),
+        dpf.synthesize(X, 5, **E),
+        dpf.synthesize({"a": X, "b": X % 3}, 5, columns={"a": (0, 100), "b": [0, 1, 2]}, **E),
     ],
     "dpf.covariance": lambda: dpf.covariance(X[:, None], radius=100.0, **E),
     "dpf.linear_regression": lambda: dpf.linear_regression(X[:, None], X, radius=100.0, label_bound=100.0, **E),
@@ -54,12 +60,20 @@ RELEASES = {
     ],
     "dpf.partitions": lambda: dpf.partitions(X, domain=100, **E),
     "dpf.select": lambda: dpf.select([1, 2, 3], **E),
+    "dpf.marginals": lambda: [
+        dpf.marginals({"a": X, "b": X % 3}, {"a": (0, 100), "b": [0, 1, 2]}, **E),
+        dpf.marginals(np.stack([X] * 3, axis=1), {0: (0, 100), 1: dpf.Bins(), 2: (0, 100)}, **E),
+    ],
     "dpf.mle": lambda: [
         dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
         dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25),
     ],
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
-    "dpf.robust_mean": lambda: dpf.robust_mean(X[:, None], **B),
+    "dpf.robust_mean": lambda: [
+        dpf.robust_mean(X[:, None], **B),
+        dpf.robust_mean(np.stack([X, X[::-1]], axis=1), method="depth", **B),
+        dpf.robust_mean(np.stack([X, X[::-1]], axis=1), method="whitened", **B),
+    ],
     "robust.reduce": lambda: robust.reduce(
         lambda c: robust.score(dpf.statistics.Median(), X, c, grid=GRID), range(3), **E
     ),
@@ -69,17 +83,20 @@ RELEASES = {
     "local.mean": lambda: local.mean(X, **B),
     "local.median": lambda: local.median(X, **B),
     "local.median_naive": lambda: local.median_naive(X, **B),
+    "local.quantile": lambda: local.quantile(X, 0.5, **B),
     "local.sparse_mean": lambda: local.sparse_mean(X[:, None], **E),
 }
 TIMES = {
     "dpf.by_group": 4,
     "dpf.glm": 2,
     "dpf.interval": 5,
-    "dpf.mean": 2,
+    "dpf.mean": 3,
     "dpf.mle": 2,
+    "dpf.robust_mean": 3,
     "dpf.sum": 2,
     "dpf.quantile": 2,
-    "dpf.synthesize": 4,
+    "dpf.marginals": 2,
+    "dpf.synthesize": 6,
 }
 NEIGHBORS = {
     "dpf.count": "add-remove",
@@ -91,6 +108,7 @@ NEIGHBORS = {
 NO_RELEASE = {
     "dpf.bound_contributions",
     "dpf.explain",
+    "local.project",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench import peers
 from bench.compare import memory
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
+from bench.peers import installed
 
 
 def _shown(value, unit):
@@ -62,7 +62,7 @@ def environment():
         "python": platform.python_version(),
         "dpfast": dpf.__version__,
         "numpy": version("numpy"),
-        **peers.versions(),
+        **installed.versions(),
         "cpu": cpu(),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,

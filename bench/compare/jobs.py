@@ -13,12 +13,13 @@ from numpy.random import PCG64, Generator
 from scipy.stats import trim_mean
 
 import dpfast as dpf
-from bench import data, peers
+from bench import data
 from bench.asv import bench_fits
 from bench.asv.bench_descent import numpy_descent
 from bench.asv.bench_hosts import opendp_median
 from bench.compare import clusters
 from bench.compare.clock import Floor, Job
+from bench.peers import installed
 from dpfast import local
 from dpfast.random import SecureBitGenerator
 
@@ -36,7 +37,7 @@ def median(size) -> Iterator[Job]:
     for n in (size(10**7), size(10**8)):
         x = data.pay(n)
         floors = Floor("np.median", lambda x=x: np.median(x), 0.20), Floor("x.sum()", x.sum, 3.0)
-        others = peers.medians(x) if n <= 10**7 else {}
+        others = installed.medians(x) if n <= 10**7 else {}
         yield Job(f"median, n = {power(n)}", lambda x=x: mechanism(x), floors, others)
         if n == size(10**8):
             one = Floor("workers=1", lambda x=x: mechanism(x), WORKERS_LIMIT)
@@ -74,7 +75,7 @@ def call(size) -> Iterator[Job]:
     """One small call: the overhead of Python and of the checks."""
     x, mechanism = data.pay(100), data.median_mechanism()
     floor = Floor("np.median", lambda: np.median(x), 1.0)
-    yield Job("one call, n = 100, mechanism built", lambda: mechanism(x), (floor,), peers.medians(x))
+    yield Job("one call, n = 100, mechanism built", lambda: mechanism(x), (floor,), installed.medians(x))
     floor = Floor("np.median", lambda: np.median(x))
     release = lambda: dpf.median(x, bounds=data.BOUNDS, epsilon=data.EPSILON)  # noqa: E731
     yield Job("one call, n = 100, dpf.median(...)", release, (floor,))
@@ -102,7 +103,7 @@ def noise(size) -> Iterator[Job]:
     n, rng = size(10**6), np.random.default_rng(1)
     for scale, name in ((1.0, "1"), (1e3, "1e3"), (2.0**20, "2**20")):
         floor = Floor("Generator.laplace", lambda s=scale: rng.laplace(0.0, s, n), 0.75)
-        others = peers.laplaces(scale, 1000) if scale == 1e3 else {}
+        others = installed.laplaces(scale, 1000) if scale == 1e3 else {}
         run = lambda s=scale: dpf.noise.laplace(s, n)  # noqa: E731
         yield Job(f"rounded Laplace, scale {name}, {power(n)} draws", run, (floor,), others)
     for sigma, name in ((1.0, "1"), (1e3, "1e3"), (2.0**30, "2**30")):
@@ -288,7 +289,7 @@ def groups(size) -> Iterator[Job]:
     yield Job(f"medians, {power(count)} groups of 100", run, (floor,))
     count = size(10**5)
     y, labels = data.pay(10 * count), data.labels(count, 10)
-    floors = tuple(Floor(name, run, 0.5) for name, run in peers.group_medians(y, labels).items())
+    floors = tuple(Floor(name, run, 0.5) for name, run in installed.group_medians(y, labels).items())
     for name, m in {"": mechanism, ", n private": data.median_mechanism(neighbors="add-remove")}.items():
         run = lambda m=m: dpf.by_group(m, y, labels=labels, num_groups=count)  # noqa: E731
         yield Job(f"medians, {power(count)} groups of 10{name}", run, floors)
@@ -340,7 +341,7 @@ def regressions(size) -> Iterator[Job]:
 
 def hosts(size) -> Iterator[Job]:
     """A median as an OpenDP measurement, if installed: at most 1.2 times the direct call, plus 1 ms."""
-    if "OpenDP" not in peers.names():
+    if "OpenDP" not in installed.names():
         return
     n = size(10**6)
     x, mechanism, measurement = data.pay(n), data.median_mechanism(), opendp_median(n)

@@ -3,8 +3,9 @@
 import numpy as np
 
 import dpfast as dpf
-from bench import pages, peers
+from bench import pages
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 from dpfast.theory import gaussian_scale
 
 EPSILONS = (1.0, 2.0, 4.0)
@@ -27,7 +28,7 @@ def integers(quick):
         draws of dpfast and {FEW:,} of the others, with a standard error of at most 2 %. The others have the noise of
         their mechanisms for integers of the same l1 sensitivity: discrete Laplace in OpenDP, the geometric mechanism
         in diffprivlib."""
-    heads = ["release", "epsilon", "dpfast", *peers.integers(1, 1.0)]
+    heads = ["release", "epsilon", "dpfast", *installed.integers(1, 1.0)]
     return "\n".join(["## Integers", "", paragraph(text), table(heads, rows)])
 
 
@@ -60,7 +61,7 @@ def _draws(quick):
 
 
 def _against(ours, sensitivity, epsilon, quick):
-    others = peers.integers(sensitivity, epsilon).values()
+    others = installed.integers(sensitivity, epsilon).values()
     return [digits(ours), *(digits(np.abs(draw(100 if quick else FEW)).mean()) for draw in others)]
 
 
@@ -87,7 +88,7 @@ def _column_sizes(d, quick):
         mechanism = dpf.NoisySums(dpf.statistics.Mean(), domain=box, epsilon=1.0, delta=delta)
         sizes[name] = np.abs(mechanism.release(X, size=draws) - 0.5).mean()
     sizes["analytic Gaussian"] = np.sqrt(2 / np.pi * d) * gaussian_scale(1.0, DELTA) / N
-    for name, release in peers.column_means(X, 1.0).items():
+    for name, release in installed.column_means(X, 1.0).items():
         sizes[name] = np.mean([np.abs(np.asarray(release()) - 0.5).mean() for _ in range(10 if quick else 500)])
     return sizes
 

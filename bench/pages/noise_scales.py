@@ -3,9 +3,9 @@
 import numpy as np
 
 import dpfast as dpf
-from bench import peers
 from bench.compare.clock import race
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 from dpfast.theory import gaussian_scale
 
 GUARANTEES = ((0.1, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (4.0, 1e-9))
@@ -17,7 +17,7 @@ def gaussian(quick):
     """A table over guarantees, with the time of a draw in the last column of each library."""
     rows = []
     for epsilon, delta in GUARANTEES[2:3] if quick else GUARANTEES:
-        scale, others = gaussian_scale(epsilon, delta), peers.gaussians(epsilon, delta)
+        scale, others = gaussian_scale(epsilon, delta), installed.gaussians(epsilon, delta)
         cells = [f"{sigma:.4f} ({100 * (sigma / scale - 1):.1f} %)" for sigma, _ in others.values()]
         rows.append([f"({epsilon:g}, {delta:g})", f"{scale:.4f}", *cells])
     times = _times(0.05 if quick else 2.5)
@@ -35,7 +35,7 @@ def gaussian(quick):
             "## Gaussian noise",
             "",
             paragraph(text),
-            table(["(epsilon, delta)", "dpfast", *peers.gaussians(1.0, 1e-6)], rows),
+            table(["(epsilon, delta)", "dpfast", *installed.gaussians(1.0, 1e-6)], rows),
             paragraph(speed),
             table(["library", "one draw", "relative to NumPy"], clock),
         ]
@@ -48,6 +48,6 @@ def _times(seconds):
     fast = [lambda: dpf.noise.gaussian(scale, DRAWS), lambda: generator.standard_normal(DRAWS)]
     (ours, floor), _ = race(fast, seconds)
     times = {"dpfast": ours / DRAWS, "NumPy `standard_normal`, neither exact nor secure": floor / DRAWS}
-    for name, (_, draw) in peers.gaussians(1.0, 1e-6).items():
+    for name, (_, draw) in installed.gaussians(1.0, 1e-6).items():
         times[name] = race([lambda draw=draw: draw(FEW)], 0.0)[0][0] / FEW
     return times

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 import dpfast as dpf
-from bench import peers
 from bench.pages.location_accuracy import DATASETS, EPSILONS, QUICK, center, measure, mechanisms, ratio
 from bench.pages.populations import populations
 from bench.pages.tables import digits, paragraph, size, table
+from bench.peers import installed
 from dpfast.statistics import Quantile
 
 CANDIDATES = 10_000  # of OpenDP's quantile, evenly spread
@@ -23,8 +23,8 @@ def _releases(name, population, n, epsilon, candidates):
     """Functions of n records, by peer."""
     public = {"n": n, "bounds": (population.grid.lower, population.grid.upper), "epsilon": epsilon}
     if name == "mean":
-        return peers.means(**public)
-    return peers.quantiles(_QS[name], **public, candidates=min(candidates, population.grid.size))
+        return installed.means(**public)
+    return installed.quantiles(_QS[name], **public, candidates=min(candidates, population.grid.size))
 
 
 @cache
@@ -55,10 +55,10 @@ def section(quick):
         for name in OURS
         for n, datasets in sizes.items()
     ]
-    middle = {peer: _typical(peer, sizes[1000], candidates) for peer in peers.names()}
+    middle = {peer: _typical(peer, sizes[1000], candidates) for peer in installed.names()}
     summary = "; ".join(f"{peer} {', '.join(of)}" for peer, of in middle.items())
     floors = ", ".join(f"{p.name} {digits(_spacing(p, candidates) / 4)}" for p in populations())
-    versions = ", ".join(f"{name} {number}" for name, number in peers.versions().items()) or "none installed"
+    versions = ", ".join(f"{name} {number}" for name, number in installed.versions().items()) or "none installed"
     ours = ", ".join(f"{name} by {mechanism} sensitivity" for name, mechanism in OURS.items())
     text = f"""Noise of dpfast ({ours}), then the noise of the other libraries relative to it: above 1 is worse than
         dpfast. All use the same data, bounds and stated epsilon. For OpenDP and diffprivlib, as for dpfast, epsilon is
@@ -75,10 +75,10 @@ def section(quick):
             "",
             paragraph(text),
             paragraph(typical),
-            table(["statistic", "data", "dpfast", *peers.names()], over_data),
+            table(["statistic", "data", "dpfast", *installed.names()], over_data),
             "Normal data, epsilon 1:",
             "",
-            table(["statistic", "n", "dpfast", *peers.names()], over_sizes),
+            table(["statistic", "n", "dpfast", *installed.names()], over_sizes),
             *_ties(3 if quick else TIED_DATASETS),
         ]
     )
@@ -86,7 +86,7 @@ def section(quick):
 
 def _ties(datasets):
     """A table of quantiles of ages in whole years, with either kind of neighbours."""
-    if peers.opendp is None:
+    if installed.opendp is None:
         return
     n, [ages] = 1000, [population for population in populations() if population.name == "ages"]
     rows = [
@@ -118,7 +118,7 @@ def _tied_errors(population, n, q, neighbors, epsilon, datasets):
     ]
     codes = np.arange(grid.size)
     public_n = n if neighbors == "replace-one" else None
-    theirs = peers.opendp_quantile(q, public_n, grid.decode(codes).tolist(), epsilon)
+    theirs = installed.opendp_quantile(q, public_n, grid.decode(codes).tolist(), epsilon)
     found = []
     for seed in range(datasets):
         x = population.sample(n, seed).astype(float)
@@ -133,7 +133,7 @@ def _cells(name, population, n, datasets, epsilons, candidates):
     ours = [_ours(name, population, n, epsilon, datasets) for epsilon in epsilons]
     theirs = [errors(name, population, n, epsilon, datasets, candidates) for epsilon in epsilons]
     yield " / ".join(map(digits, ours))
-    for peer in peers.names():
+    for peer in installed.names():
         ratios = [ratio(error[peer], own) if peer in error else None for error, own in zip(theirs, ours, strict=True)]
         yield " / ".join(map(digits, ratios))
 

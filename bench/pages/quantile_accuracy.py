@@ -3,8 +3,8 @@
 import numpy as np
 
 import dpfast as dpf
-from bench import peers
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 
 EPSILON = 1.0
 GRID = dpf.Grid(0, 1e6)
@@ -30,7 +30,7 @@ def errors(x, m, runs):
         "one at a time": np.concatenate(alone, axis=1),
     }
     if m <= MOST_ALONE:
-        each = [peers.quantiles(q, n=x.size, candidates=10_000, **share) for q in qs]
+        each = [installed.quantiles(q, n=x.size, candidates=10_000, **share) for q in qs]
         for peer in each[0]:
             releases[peer] = np.array([[release[peer](x) for release in each] for _ in range(min(runs, 30))])
     return {name: np.mean([rank_error(ordered, ranks, values) for values in of]) for name, of in releases.items()}
@@ -44,10 +44,10 @@ def section(quick):
     rows = [
         [m, *(digits(error.get(name)) for name in columns), digits(error["one at a time"] / error["joint"])]
         for m, error in measured.items()
-        if (columns := ["joint", "one at a time", *peers.names()])
+        if (columns := ["joint", "one at a time", *installed.names()])
     ]
     text = f"""Mean rank error of m quantiles of {n:,} lognormal records in [0, 1,000,000], with epsilon {EPSILON:g} for
         all of them together: released jointly by `dpf.Quantiles`, then one at a time with epsilon / m each, by dpfast
         and by other libraries (a dash: not run). *gain* is the error of dpfast one at a time over its joint error."""
-    headings = ["m", "joint", "one at a time", *peers.names(), "gain"]
+    headings = ["m", "joint", "one at a time", *installed.names(), "gain"]
     return "\n".join(["## Many quantiles at once", "", paragraph(text), table(headings, rows)])

@@ -8,6 +8,7 @@ def descend(
     threshold: int,
     x: NDArray[float64],
     push: NDArray[float64],
+    lean: float,
     lower: float,
     upper: float,
     missing: float,

@@ -192,7 +192,7 @@ def _add_synthesis(parser: Parser) -> None:
     add_column(parser)
     parser.add_argument("-k", type=whole, required=True, help="number of records")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="CSV file to write")
-    parser.add_argument("--method", default="perturbed", choices=METHODS, help="default perturbed")
+    parser.add_argument("--method", default="auto", choices=("auto", *METHODS), help="default auto")
     parser.add_argument(
         "--bins", type=bin_count, default="auto", help="a number, or auto (default), from public numbers"
     )

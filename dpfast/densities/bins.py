@@ -30,7 +30,7 @@ def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
 
 
 def table(
-    X: ArrayLike | Chunks, bounds: Any, grid: Grid | Sequence[Grid] | None, missing: float | str | None = None
+    X: ArrayLike | Chunks, bounds: Any, grid: Points | Sequence[Grid] | None, missing: float | str | None = None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
     """Return the records, of shape (n,) or (n, r) or in chunks, a grid for each column, and the number of dimensions.
 

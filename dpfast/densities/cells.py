@@ -66,7 +66,7 @@ class Cells:
     @cached_property
     def codes(self) -> tuple[NDArray[np.int64], ...]:
         """The edges of each axis as grid codes."""
-        return tuple(_edge_codes(grid.size - 1, count) for grid, count in zip(self.grids, self.bins, strict=True))
+        return tuple(equal_edges(grid.size - 1, count) for grid, count in zip(self.grids, self.bins, strict=True))
 
     @cached_property
     def edges(self) -> tuple[NDArray[np.float64], ...]:
@@ -139,18 +139,21 @@ def frozen_array(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=64)
-def _edge_codes(last: int, bins: int) -> NDArray[np.int64]:
+def equal_edges(last: int, bins: int) -> NDArray[np.int64]:
     """round(i * last / bins) for i = 0..bins, halves up."""
     return frozen_array(np.array([(2 * i * last + bins) // (2 * bins) for i in range(bins + 1)], dtype=np.int64))
 
 
 @lru_cache(maxsize=64)
 def _axis(grid: Grid, bins: int) -> _bins.Axis:
-    """The least double of each bin but the first, found by `Grid.encode`.
+    return axis_with(grid, equal_edges(grid.size - 1, bins)[1:-1])
+
+
+def axis_with(grid: Grid, codes: NDArray[np.int64]) -> _bins.Axis:
+    """The axis with given first codes of each bin but the first: the least double of each, found by `Grid.encode`.
 
     It is (index - 1/2) step or an adjacent double, where index belongs to the bin's first code: ties round to even.
     """
-    codes = _edge_codes(grid.size - 1, bins)[1:-1]
     middle = (codes + grid.first - 0.5) * grid.step
     candidates = np.stack([np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)])
     reached = np.array([grid.encode(row) for row in candidates]) >= codes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -11,11 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
-from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table
+from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
+from dpfast.densities.cells import MOST_COLUMNS
+from dpfast.densities.columns import Bins, Table, columns_of, whole_columns
+from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
+from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
+from dpfast.densities.selected import marginals, marginals_of
 from dpfast.densities.series import density
-from dpfast.grid import Grid
+from dpfast.densities.trees import forest
+from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
+from dpfast.mechanisms import Quantiles
 from dpfast.random import RandomSource, bit_generator
 from dpfast.streaming import Chunks, Counted
 from dpfast.theory.densities import smoothed_optimum
@@ -29,7 +36,7 @@ class Request:
     ----------
     values : ndarray of shape (n,) or (n, r), or Chunks
         Private.
-    grids : tuple of r Grids
+    grids : tuple of r Grids, or a FloatGrid for r = 1
     k : int
     bins : int, sequence of ints, or str
     epsilon : float
@@ -38,7 +45,7 @@ class Request:
     """
 
     values: NDArray[Any] | Chunks
-    grids: tuple[Grid, ...]
+    grids: tuple[Any, ...]
     k: int
     bins: int | Sequence[int] | str
     epsilon: float
@@ -106,6 +113,38 @@ def _series(request: Request) -> NDArray[np.float64]:
     return np.asarray(released.sample(request.k, request.rng))
 
 
+def _quantiles(request: Request) -> NDArray[np.float64]:
+    column, [grid] = _column(request, "quantiles"), request.grids
+    mechanism = Quantiles(quantile_levels(_records(column), request.epsilon), grid=grid, epsilon=request.epsilon)
+    released = mechanism(column, rng=request.rng, workers=request.workers)
+    return draw_between(released, request.k, grid, request.rng)
+
+
+def _records(values: NDArray[Any] | Chunks) -> int:
+    """The public number of records, at least 1."""
+    return _checks.records(values.records() if isinstance(values, Chunks) else len(values))
+
+
+def _automatic(request: Request) -> str:
+    """The method for "auto", by public numbers: quantiles for one column and enough records, without bins."""
+    if len(request.grids) > 1 or request.bins != "auto":
+        return "perturbed"
+    enough = _records(request.values) * request.epsilon >= LEAST_PRODUCT
+    return "quantiles" if enough or isinstance(request.grids[0], FloatGrid) else "perturbed"
+
+
+def _unbounded(
+    X: ArrayLike | Chunks, grid: Any, missing: float | str | None
+) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
+    """The records of a single column on floats, as `table` returns them."""
+    floats = floats_for(X, missing) if grid is None else grid_with(grid, missing)
+    first = next(iter(X), ()) if isinstance(X, Chunks) else X
+    piece = _containers.numbers("X", first.values if isinstance(first, Counted) else first, dimensions=1)
+    if piece.ndim not in (1, 2) or (piece.ndim == 2 and piece.shape[1] != 1):
+        raise ValueError(f"X must have one column without bounds, not shape {_containers.shape_of(piece)}")
+    return (X if isinstance(X, Chunks) else piece), (floats,), piece.ndim
+
+
 def _assumed_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(ndtr((x - 0.5) / ASSUMED_DEVIATION))
 
@@ -115,7 +154,37 @@ METHODS: dict[str, Callable[[Request], NDArray[np.float64]]] = {
     "smoothed": _smoothed,
     "ks": _kolmogorov_smirnov,
     "series": _series,
+    "quantiles": _quantiles,
 }
+
+
+def _check_table(method: str, *others: Any) -> None:
+    """Raise an error if the arguments of other methods are given with `columns`."""
+    if method not in ("auto", "tree"):
+        raise ValueError(f"method must be 'tree' or 'auto' with columns, not {method!r}")
+    if others != (None, None, None, "auto"):
+        raise TypeError("columns has the domains: leave out bounds, grid, missing and bins")
+
+
+def _is_wide(X: Any) -> bool:
+    """Whether X has rows of more than four numbers."""
+    shape: Any = getattr(X, "shape", ())
+    return len(shape) == 2 and bool(shape[1] > MOST_COLUMNS)
+
+
+def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[Any, Bins]:
+    """The domains of the columns of rows of numbers."""
+    d = _containers.matrix("X", X).shape[1]
+    _checks.bounds_or_grid(bounds, grid)
+    given = grid_with(grids_within(bounds, natural_step(X)) if grid is None else grid, missing)
+    grids = (given,) * d if isinstance(given, Points) else tuple(given)
+    if len(grids) != d:
+        raise ValueError(f"bounds and grid must be for one column or for each of {d}, not for {len(grids)}")
+    numbers = (None,) * d if isinstance(bins, str) and bins == "auto" else whole_bins(bins, d)
+    if len(numbers) != d:
+        raise ValueError(f"bins must be one number or one for each of {d} columns, not {bins!r}")
+    names = _containers.column_names(X) or range(d)
+    return {name: Bins(number, grid=part) for name, number, part in zip(names, numbers, grids, strict=True)}
 
 
 def synthesize(
@@ -123,30 +192,43 @@ def synthesize(
     k: SupportsIndex,
     *,
     epsilon: float,
+    delta: float = 0.0,
     bounds: Any = None,
-    grid: Grid | Sequence[Grid] | None = None,
-    method: str = "perturbed",
+    grid: Points | Sequence[Grid] | None = None,
+    columns: Mapping[Any, Any] | None = None,
+    pairs: str | Sequence[Sequence[Any]] = "tree",
+    method: str = "auto",
     bins: int | Sequence[int] | str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
     workers: int = 1,
-) -> NDArray[np.float64]:
+) -> Any:
     """Release k synthetic records that resemble those of X, epsilon-differentially private for one replaced record.
 
     Parameters
     ----------
-    X : array_like of shape (n,) or (n, r)
-        Private data, with r at most 4, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless
-        `missing` says otherwise.
+    X : array_like of shape (n,) or (n, r), or a table
+        Private data, as in `histogram`; n >= 1 is public. NaN counts as the lower bound unless `missing` says
+        otherwise. With `columns`, a frame or another table, as in `marginals`.
     k : int
         Number of synthetic records, at least 1.
     epsilon, bounds, grid
-        See `histogram`.
-    method : {"perturbed", "smoothed", "ks", "series"}
-        "perturbed" draws any number of records from one `PerturbedHistogram`. "smoothed" draws from the
-        `SmoothedHistogram`, where every draw spends its share of the budget: for few records from large data. "ks" is
-        the exponential mechanism `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records
-        from `density`; both support one column only.
+        See `histogram`. A single column needs no bounds with "quantiles", and `grid` may be a `FloatGrid`.
+    delta : float
+        In [0, 1). Only for "tree": with Gaussian noise where that is less.
+    columns : mapping from names to domains, optional
+        Public domains of the columns of a table, as in `marginals`, instead of bounds and grid. For "tree" alone.
+    pairs : "tree", or sequence of pairs of names
+        The pairs of columns that the records follow, as in `marginals`, without circles. For "tree" alone.
+    method : {"auto", "quantiles", "tree", "perturbed", "smoothed", "ks", "series"}
+        "quantiles" draws any number of records of one column between about ``sqrt(n epsilon) / 2`` jointly released
+        quantiles, at most 127: close where the data are, for any width of the bounds. "perturbed" draws any number of
+        records from one `PerturbedHistogram`. "smoothed" draws from the `SmoothedHistogram`, where every draw spends
+        its share of the budget: for few records from large data. "ks" is the exponential mechanism
+        `KolmogorovSmirnov`, with at most 8191 records; "series" draws any number of records from `density`; both
+        support one column only. "tree" draws any number of records with any number of columns from `marginals`: single
+        columns and a tree of pairs. "auto" is "tree" for a table or for more than four columns; "quantiles" for one
+        column, without `bins`, if n epsilon is at least 200 or if there are no bounds; else "perturbed".
     bins : int, sequence of ints, or "auto"
         See `histogram`; only for "perturbed" and "smoothed". With "smoothed", "auto" minimises
         `dpfast.theory.smoothed_mise` for n, k and epsilon under a centred normal density with three standard deviations
@@ -156,8 +238,9 @@ def synthesize(
 
     Returns
     -------
-    ndarray of float64, shape (k,) or (k, r), like X
-        Grid points inside the bounds, independent given the release; integers if the step is 1.
+    ndarray of float64, shape (k,) or (k, r), like X; or a table of the kind of X
+        Grid points, inside the bounds; integers if the step is 1. A table is of pandas, polars or Arrow, a dict or a
+        structured array.
 
     Raises
     ------
@@ -166,8 +249,9 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md. Cost: O(n + k); O(k)
-    for "smoothed"; for "ks" see `KolmogorovSmirnov`.
+    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md,
+    joint-quantiles.md, marginals.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
+    `KolmogorovSmirnov`, for "quantiles" `Quantiles`.
 
     References
     ----------
@@ -180,12 +264,35 @@ def synthesize(
     >>> twins = dpf.synthesize(ages, 5000, bounds=(0, 100), epsilon=1.0)
     >>> bool(abs(np.mean(twins) - np.mean(ages)) < 3)
     True
+    >>> pay = np.random.default_rng(0).lognormal(10, 1, 10_000)
+    >>> bool(abs(np.median(dpf.synthesize(pay, 5000, epsilon=1.0)) - np.exp(10)) < 2000)
+    True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}, not {method!r}")
+    _checks.choice("method", method, ("auto", *METHODS, "tree"))
     k, epsilon = _checks.whole("k", k, least=1), _checks.positive_down("epsilon", epsilon)
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
-    values, grids, dimensions = table(X, bounds, grid, missing)
-    records = METHODS[method](Request(values, grids, k, bins, epsilon, rng, threads))
+    delta = _checks.delta_down(delta)
+    if columns is not None:
+        _check_table(method, bounds, grid, missing, bins)
+    elif method == "tree" or (method == "auto" and _is_wide(X)):
+        columns = _domains(X, bounds, grid, missing, bins)
+    if columns is not None:
+        names = [name for name, _ in columns_of(columns)]
+        forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
+        released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=workers)
+        whole = whole_columns(columns_of(columns), Table(X, names))
+        drawn = released.sample(k, rng)
+        return like(X, {name: x.astype(np.int64) if name in whole else x for name, x in drawn.items()})
+    if delta or pairs != "tree":
+        raise ValueError("delta must be 0, and pairs 'tree', unless the method is 'tree'")
+    values: NDArray[Any] | Chunks
+    grids: tuple[Points, ...]
+    unbounded = bounds is None and (grid is None or isinstance(grid, FloatGrid))
+    if unbounded and method in ("auto", "quantiles") and bins == "auto":
+        values, grids, dimensions = _unbounded(X, grid, missing)
+    else:
+        values, grids, dimensions = table(X, bounds, grid, missing)
+    request = Request(values, grids, k, bins, epsilon, rng, threads)
+    records = METHODS[_automatic(request) if method == "auto" else method](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

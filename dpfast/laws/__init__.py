@@ -31,6 +31,7 @@ from dpfast.laws.vectors import (
     RoundedBall,
     RoundedBox,
     RoundedGaussians,
+    Runs,
     VectorNoise,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "RoundedGaussians",
     "RoundedLaplace",
     "RoundedStudent3",
+    "Runs",
     "ScalarLaw",
     "Staircase",
     "SumAndCount",

@@ -21,6 +21,7 @@ from dpfast.random import BLOCK, RandomSource, bit_generator, blocks
 # The scores below the cap leave at most e**-42 < 2**-60 of the probability to all others.
 TAIL = 42.0
 
+_EIGHTHS = np.arange(1, 8)
 _NODES, _PANELS = 48, 64  # of the quadrature of permute-and-flip
 
 
@@ -97,6 +98,11 @@ class NestedIntervals(ScalarLaw):
         too_low = len(self.lower) - np.searchsorted(self.lower[::-1], codes, side="right")
         too_high = np.searchsorted(self.upper, codes, side="left")
         return np.asarray(np.maximum(too_low, too_high))
+
+    @property
+    def knots(self) -> NDArray[np.int64]:
+        """Codes between which the probability is about even where all points weigh the same."""
+        return np.concatenate([self.lower, self.upper + 1])
 
     def exponent(self, k: ArrayLike) -> NDArray[np.int64]:
         """The score, and the depth besides for a positive score."""
@@ -226,6 +232,13 @@ class InterpolatedIntervals(NestedIntervals):
         """The score, at most that of the last ends."""
         codes = _containers.integers("k", k)
         return np.maximum(_interpolated(codes, self.upper), _interpolated(-codes, -self.lower))
+
+    @property
+    def knots(self) -> NDArray[np.int64]:
+        parts = [
+            np.asarray(ends)[:-1, None] + np.diff(ends)[:, None] * _EIGHTHS // 8 for ends in (self.lower, self.upper)
+        ]
+        return np.concatenate([super().knots, *(part.reshape(-1) for part in parts)])
 
     def exponent(self, k: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
         """The score, and the depth besides for a positive score."""

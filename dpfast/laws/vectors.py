@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, reduce
 from typing import Any, SupportsIndex, TypeAlias
@@ -102,6 +102,35 @@ class RoundedGaussians(VectorNoise):
 
     def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
         _samplers.fill_rounded_gaussians(source, self.scales, out)
+
+
+class Runs(VectorNoise):
+    """Independent noise of one law on each run of coordinates.
+
+    Parameters
+    ----------
+    runs : sequence of (IntegerNoise, int)
+        The laws, and for how many coordinates.
+    """
+
+    def __init__(self, runs: Sequence[tuple[IntegerNoise, int]]) -> None:
+        super().__init__(sum(length for _, length in runs))
+        self.runs = tuple(runs)
+
+    def _slices(self) -> Iterator[tuple[IntegerNoise, slice]]:
+        start = 0
+        for noise, length in self.runs:
+            yield noise, slice(start, start + length)
+            start += length
+
+    def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.sum([noise.logpmf(z[..., run]).sum(axis=-1) for noise, run in self._slices()], axis=0))
+
+    def fill(self, source: np.random.BitGenerator, out: NDArray[np.int64]) -> None:
+        for noise, run in self._slices():
+            part = np.empty(out[:, run].shape, np.int64)
+            noise.fill(source, part.reshape(-1))
+            out[:, run] = part
 
 
 class NormNoise(VectorNoise):

@@ -5,14 +5,17 @@ Each file covers one estimation problem. Any two values of one person's record a
 
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
+from dpfast.local.descent import MedianDescent
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
-from dpfast.local.location import MedianDescent, mean, median, median_naive
+from dpfast.local.location import mean, median, median_naive, quantile
 from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
+from dpfast.local.search import QuantileSearch
 from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.shuffling import Shuffled
+from dpfast.local.simplex import project
 from dpfast.local.sparse import sparse_mean
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "L2Ball",
     "LocalDensity",
     "MedianDescent",
+    "QuantileSearch",
     "Randomizer",
     "SeriesReports",
     "Shuffled",
@@ -34,5 +38,7 @@ __all__ = [
     "mean",
     "median",
     "median_naive",
+    "project",
+    "quantile",
     "sparse_mean",
 ]

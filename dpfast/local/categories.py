@@ -17,6 +17,7 @@ from dpfast.grid import Grid
 from dpfast.local.randomizer import Aggregate
 from dpfast.local.responses import LARGEST_LAW, METHODS, Method, least_variance, method_of
 from dpfast.local.scalar import FiniteLaw, ScalarRandomizer, record
+from dpfast.local.simplex import simplex
 
 _MOST_CATEGORIES = 2**31
 
@@ -108,11 +109,15 @@ class Binary(ScalarRandomizer):
         ends = np.array([float((p - 1) / (2 * p - 1)), float(p / (2 * p - 1))])
         return np.asarray(ends[reports])
 
-    def estimate(self, reports: NDArray[Any] | Aggregate) -> float:
-        """Unbiased estimate of the share of ones; may lie outside [0, 1]. Refused reports are left out."""
+    def estimate(self, reports: NDArray[Any] | Aggregate, *, project: bool = False) -> float:
+        """Unbiased estimate of the share of ones; may lie outside [0, 1], unless `project` clips it.
+
+        Refused reports are left out.
+        """
         total = self._aggregated(reports, 2)
         p = self.coin.probability
-        return float((Fraction(int(total.sums[1]), total.n) - (1 - p)) / (2 * p - 1))
+        share = float((Fraction(int(total.sums[1]), total.n) - (1 - p)) / (2 * p - 1))
+        return min(max(share, 0.0), 1.0) if project else share
 
     def variance(self, x: ArrayLike | None = None) -> Any:
         p = self.coin.probability
@@ -278,14 +283,23 @@ class Categorical(ScalarRandomizer):
         values = np.array([float(-q / (p - q)), float((1 - q) / (p - q))])
         return np.asarray(values[self._method.supported(reports).astype(np.intp)])
 
-    def estimate(self, reports: NDArray[Any] | Aggregate) -> NDArray[np.float64]:
+    def estimate(self, reports: NDArray[Any] | Aggregate, *, project: bool = False) -> NDArray[np.float64]:
         """Unbiased estimates of the k frequencies; they may be negative and need not sum to 1.
 
         Refused reports are left out; ``aggregate(reports).refused`` is their number.
+
+        Parameters
+        ----------
+        reports : ndarray or Aggregate
+        project : bool
+            Return the nearest frequencies that are nonnegative and sum to 1 instead (`dpfast.local.project`). They are
+            biased, and never farther from the frequencies of the records: with few reports for each category, they
+            are several times more accurate in mean square.
         """
         total = self._aggregated(reports, self.k)
         p, q = self.support
-        return (total.sums / total.n - float(q)) / float(p - q)
+        frequencies = (total.sums / total.n - float(q)) / float(p - q)
+        return simplex(frequencies) if project else frequencies
 
     def variance(self, x: ArrayLike | None = None) -> Any:
         """Variance of the entries of a decoded report.

@@ -149,6 +149,7 @@ def sum(
     radius: float | None = None,
     delta: float = 0.0,
     method: str = "auto",
+    distribution: Any = None,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -162,11 +163,11 @@ def sum(
     x : array_like of shape (n,) or (n, d)
     method : {"auto", "global-sensitivity", "private-bounds"}
         Noise of scale width / epsilon, width the distance of the bounds; or, for numbers, narrower bounds found
-        privately, see `mean`.
+        privately, which "auto" compares for an assumed distribution: see `mean`.
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and the noise has
         the scale of the larger bound in magnitude / epsilon.
-    epsilon, bounds, grid, center, radius, delta, missing, rng, workers, explain
+    epsilon, bounds, grid, center, radius, delta, distribution, missing, rng, workers, explain
         See `mean`, also for errors, privacy, cost and references. NaN counts as the lower bound unless `missing` says
         otherwise; 0, within the bounds, or "drop" leave it out of the sum.
 
@@ -183,7 +184,21 @@ def sum(
     True
     """
     return moment_of(
-        Sum(), x, bounds, grid, center, radius, epsilon, delta, method, neighbors, missing, None, rng, workers, explain
+        Sum(),
+        x,
+        bounds,
+        grid,
+        center,
+        radius,
+        epsilon,
+        delta,
+        method,
+        neighbors,
+        missing,
+        distribution,
+        rng,
+        workers,
+        explain,
     )
 
 

@@ -70,9 +70,11 @@ def median(
         to 2**25 and those of 25 significant bits beyond. Smooth sensitivity needs bounds.
     delta : float
         What "auto" and "smooth-sensitivity" may use; a mechanism that is pure costs no delta.
-    method : {"auto", "inverse-sensitivity", "smooth-sensitivity"}
+    method : {"auto", "inverse-sensitivity", "interpolated", "smooth-sensitivity"}
         "auto" takes the mechanism that public numbers show to have less error, never data (docs/guides/choosing.md);
         `dpfast.explain` shows the choice. For quantiles it is inverse sensitivity unless `distribution` is given.
+        "interpolated" is inverse sensitivity with ``interpolate=True`` (`InverseSensitivity`), for one quantile of
+        records without ties within bounds.
     distribution : object, optional
         For "auto": the distribution that you assume for the records, which must not be estimated from x, like
         ``scipy.stats.norm(50, 15)``. The expected errors under it decide.

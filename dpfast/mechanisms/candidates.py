@@ -233,7 +233,8 @@ class Choice:
             return []
         if self._distribution is not None:
             found = self.expected_error(method, 0)
-            return ["unknown", "", ""] if found is None else [f"{x:.3g}" for x in (found.total, *found)]
+            parts = [] if found is None else [found.total, found.noise, found.sampling]
+            return [f"{part:.3g}" for part in parts] or ["unknown", "", ""]
         normal = [i for i, reference in enumerate(self._references) if reference.shape == "normal"][::-1]
         totals = [self.expected_error(method, i) for i in normal]
         worst = max(self._loss(method, i) for i in range(len(self._references)))

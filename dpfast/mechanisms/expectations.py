@@ -52,13 +52,16 @@ def expected_error(
 
     The bias of a mean that is cut at the bounds counts as noise.
     """
+    sampling = mean_magnitude(sampling_deviation(statistic, assumed, grid, n))
     if statistic.adds or isinstance(statistic, Huber):
-        samples = [even_summary(statistic, assumed, grid, n, levels)]
-    else:
-        samples = list(islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES))
-    population = target(statistic, assumed) if isinstance(statistic, Mean) else None
-    noise = np.mean([mean_distance(law_for(law_of, sample), population) for sample in samples])
-    return Expected(float(noise), mean_magnitude(sampling_deviation(statistic, assumed, grid, n)))
+        law = law_for(law_of, even_summary(statistic, assumed, grid, n, levels))
+        population = target(statistic, assumed) if isinstance(statistic, Mean) else None
+        return Expected(mean_distance(law, population), sampling)
+    samples = islice(summaries(statistic, assumed, grid, n, levels), _SAMPLES)
+    laws = [law_for(law_of, sample) for sample in samples]
+    centers = None, target(statistic, assumed)
+    noise, joint = (float(np.mean([mean_distance(law, center) for law in laws])) for center in centers)
+    return Expected(noise, sampling, joint)
 
 
 def law_for(law_of: Callable[[_Sample], _Law], sample: _Sample) -> _Law:
@@ -101,7 +104,7 @@ def mean_distance(law: NestedIntervals | ClampedNoise, target: float | None = No
     """
     first, last = law.support
     if isinstance(law, NestedIntervals):
-        center, around = int(law.lower[0]), np.concatenate([law.lower, law.upper + 1])
+        center, around = int(law.lower[0]), law.knots
     else:
         center = law.center
         away = np.geomspace(1, last + 1, 2 + int(_GROWTH * math.log(last + 2))).astype(np.int64)

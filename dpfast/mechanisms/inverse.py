@@ -85,7 +85,7 @@ class InverseSensitivity(StatisticMechanism):
     interpolate : bool
         True for a quantile under "replace-one": the score rises linearly from each order statistic to the next, instead
         of by a step. For records without ties the noise is then 0.97, 0.90, 0.73 and 0.48 times as large at epsilon 1,
-        2, 4 and 8; it is larger for records with ties that are several steps apart. Epsilon is at most 1024, with the
+        2, 4 and 8; it may be larger for records with ties that are a few steps apart. Epsilon is at most 1024, with the
         exponential mechanism, radius 0 and the measure "uniform", which "auto" then stands for.
 
     Raises
@@ -316,7 +316,9 @@ class InverseSensitivity(StatisticMechanism):
             return self._with_public_n().expected_error(n, assumed)
         if isinstance(self.grid, FloatGrid):
             raise TypeError("no expected error is known on a FloatGrid: use error(n, distribution=...)")
-        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, self._levels(n))
+        # With or without interpolation, the same imagined samples.
+        levels = min(self.cap(n), self.statistic.breakdown(n)) + isinstance(self.statistic, OrderStatistic)
+        return expected_error(self.law_of, self.statistic, assumed, self.grid, n, levels)
 
     def _error_under(self, n: int, assumed: Assumed, confidence: float) -> float:
         statistic, grid = self.statistic, self.grid

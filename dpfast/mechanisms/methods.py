@@ -55,6 +55,8 @@ def _methods(statistic: type[Statistic | tuple[float, ...]]) -> dict[str, Callab
         methods["global-sensitivity"] = GlobalSensitivity
     if issubclass(statistic, RankStatistic):
         methods["inverse-sensitivity"] = InverseSensitivity
+    if issubclass(statistic, OrderStatistic):
+        methods["interpolated"] = partial(InverseSensitivity, interpolate=True)
     if issubclass(statistic, RankStatistic) and not issubclass(statistic, Huber):
         methods["smooth-sensitivity"] = SmoothSensitivity
     if issubclass(statistic, MomentStatistic) and not issubclass(statistic, Count):
@@ -82,7 +84,9 @@ def compared(
         return ()
     if isinstance(statistic, TrimmedMean | WinsorizedMean):
         return "inverse-sensitivity", "smooth-sensitivity"
-    if distribution is not None and isinstance(statistic, OrderStatistic | InterquartileRange):
+    if distribution is not None and isinstance(statistic, OrderStatistic):
+        return "inverse-sensitivity", "interpolated", "smooth-sensitivity"
+    if distribution is not None and isinstance(statistic, InterquartileRange):
         return "inverse-sensitivity", "smooth-sensitivity"
     if distribution is not None and isinstance(statistic, Mean):
         return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"

@@ -12,7 +12,7 @@ from dpfast._least import least
 
 
 class Expected(NamedTuple):
-    """The two parts of an expected absolute error, in data units.
+    """An expected absolute error and its two parts, in data units.
 
     Attributes
     ----------
@@ -20,15 +20,18 @@ class Expected(NamedTuple):
         About E|release - exact statistic|, with the bias that the mechanism itself has.
     sampling : float
         About E|exact statistic - population value|.
+    joint : float, optional
+        About E|release - population value|, if both parts are not independent.
     """
 
     noise: float
     sampling: float
+    joint: float | None = None
 
     @property
     def total(self) -> float:
-        """About E|release - population value|."""
-        return math.hypot(self.noise, self.sampling)
+        """About E|release - population value|: `joint`, or that of independent parts."""
+        return math.hypot(self.noise, self.sampling) if self.joint is None else self.joint
 
 
 class Predicted:
@@ -64,7 +67,7 @@ class Predicted:
         Returns
         -------
         Expected
-            The pair ``noise, sampling`` in data units; ``.total`` is about E|release - population value|.
+            In data units, with the attributes `noise`, `sampling` and `total`, about E|release - population value|.
 
         Raises
         ------
@@ -76,9 +79,9 @@ class Predicted:
         >>> import dpfast as dpf
         >>> from scipy.stats import norm
         >>> mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=dpf.Grid(0, 100), epsilon=0.5)
-        >>> noise, sampling = mean.expected_error(1000, norm(50, 15))
-        >>> round(noise, 3), round(sampling, 3)
-        (0.2, 0.378)
+        >>> expected = mean.expected_error(1000, norm(50, 15))
+        >>> round(expected.noise, 3), round(expected.sampling, 3), round(expected.total, 3)
+        (0.2, 0.378, 0.428)
         """
         raise TypeError(f"no expected error is known for a {type(self).__name__} release")
 

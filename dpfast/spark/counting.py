@@ -58,7 +58,7 @@ def summary(mechanism: Mechanism, chosen: Chosen) -> Any:
         sums = code_sums(counting.sums(reading.squares))
         mechanism.check_records(sums.n)
         return sums
-    if isinstance(reading, Ranks) and grid.size > _SMALL:
+    if isinstance(reading, Ranks):
         records = ordered(counting, mechanism, reading)
     else:
         records = Counted.of_codes(grid, *Cells.of(counting.histogram()))
@@ -223,9 +223,11 @@ def _near_sample(counting: Counting, mechanism: Mechanism, reading: Ranks) -> tu
     stretches = ((max(first, 1), min(last, n)) for first, last in reading.wanted(n))
     if not all(any(low <= first and last <= high for low, high in known) for first, last in stretches):
         return None
-    if coarse.counts[inside].sum() > _MORE:
+    few_codes = counting.grid.size <= _SMALL
+    if coarse.counts[inside].sum() > _MORE and not few_codes:
         return None
-    finer = counting.within(intervals).cells()
+    within = counting.within(intervals)
+    finer = Cells.of(within.histogram()) if few_codes else within.cells()
     if [int(finer.counts[finer.within([interval])].sum()) for interval in intervals] != list(coarse.counts[inside]):
         raise ValueError(_CHANGED)
     return coarse.replaced(inside, finer), intervals

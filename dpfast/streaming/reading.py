@@ -190,6 +190,8 @@ class Counts(Reading):
         ``count(values, threads)`` returns the counts of a chunk, an array of this shape.
     locate : callable, optional
         Returns the index of the cell of each number in an array, for records that are numbers.
+    cells_of_a_record : int
+        The number of cells that count each record.
     """
 
     def __init__(
@@ -198,8 +200,11 @@ class Counts(Reading):
         records: Callable[[Any], Array],
         count: Callable[[Array, int], Integers],
         locate: Callable[[Array], NDArray[np.integer[Any]]] | None = None,
+        *,
+        cells_of_a_record: int = 1,
     ) -> None:
         self._shape, self._records, self._count, self._locate = shape, records, count, locate
+        self._times = cells_of_a_record
         self._counts = np.zeros(shape, np.int64)
 
     def records(self, x: Any) -> Array:
@@ -229,7 +234,7 @@ class Counts(Reading):
 
     def unpack(self, packed: Any, n: int, number: int) -> None:
         [counts] = read_items(packed, 1)
-        self._counts = read_counts(counts, self._counts.size, n).reshape(self._shape)
+        self._counts = read_counts(counts, self._counts.size, n * self._times).reshape(self._shape)
 
 
 class Codes(Reading):

@@ -64,7 +64,13 @@ from dpfast.theory.location import (
 )
 from dpfast.theory.mestimation import m_estimator_sample_size
 from dpfast.theory.quantiles import quantile_error, sample_size
-from dpfast.theory.robust import gaussian_mean_error, gaussian_mean_sample_size, robust_sample_size
+from dpfast.theory.robust import (
+    depth_error,
+    gaussian_mean_error,
+    gaussian_mean_sample_size,
+    medians_error,
+    robust_sample_size,
+)
 from dpfast.theory.series import (
     series_error,
     series_published_loss,
@@ -80,6 +86,7 @@ __all__ = [
     "clamp_bias",
     "clamp_margin",
     "density_rate",
+    "depth_error",
     "exponential_distance",
     "exponential_orders",
     "exponential_tail",
@@ -112,6 +119,7 @@ __all__ = [
     "lower_bound",
     "lower_bound_scale",
     "m_estimator_sample_size",
+    "medians_error",
     "noise_variance",
     "perturbed_bins",
     "perturbed_mise",

@@ -95,6 +95,14 @@ def test_synthesize(file, x, tmp_path, capsys, method):
     assert len(out.read_text().split()) == 31
 
 
+def test_synthesize_by_public_numbers(file, x, tmp_path, capsys):
+    out = tmp_path / "twins.csv"
+    arguments = ["synthesize", file, "--column", "age", *PUBLIC, "-k", "30", "-o", str(out)]
+    assert main([*arguments, "--seed", "7"]) == 0
+    expected = dpf.synthesize(x, 30, grid=GRID, epsilon=1.0, method="quantiles", rng=Generator(PCG64(7)))
+    assert out.read_text().split() == ["age", *map(repr, expected.tolist())]
+
+
 def test_a_name_of_two_words_and_a_comma(tmp_path):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text('"age, years",x\n30,1\n40,2\n')

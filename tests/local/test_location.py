@@ -25,9 +25,10 @@ pytestmark = pytest.mark.kernel
 BOUNDS = (-1.0, 3.0)
 
 
-def descend(source, threshold, x, pushes, theta, bounds=BOUNDS, missing=0.0):
+def descend(source, threshold, x, pushes, theta, bounds=BOUNDS, missing=0.0, lean=0.0):
     theta, total = np.array(theta, float), np.zeros(len(theta))
-    _descent.descend(source, threshold, np.asarray(x, float), np.asarray(pushes, float), *bounds, missing, theta, total)
+    x, pushes = np.asarray(x, float), np.asarray(pushes, float)
+    _descent.descend(source, threshold, x, pushes, lean, *bounds, missing, theta, total)
     return theta, total
 
 
@@ -35,17 +36,18 @@ def descend(source, threshold, x, pushes, theta, bounds=BOUNDS, missing=0.0):
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 7])
+@pytest.mark.parametrize("lean", [0.0, 0.375])
 @pytest.mark.parametrize("epsilon", [2.0**-40, 0.7, 44.0])
-def test_kernel_is_the_slow_twin(epsilon, runs):
+def test_kernel_is_the_slow_twin(epsilon, runs, lean):
     rng, n = np.random.default_rng(runs), 400
     x, threshold = rng.choice([-1.0, 0.25, 0.5, 3.0], n), coin(epsilon).threshold
     words = PCG64(5).random_raw(n * runs)
     words[::50] |= np.uint64(threshold >> 48)  # open lanes now and then
     pushes = rng.choice([0.25, 0.5], n)
-    theta, total = descend(ScriptedBits(words), threshold, x, pushes, [0.5] * runs)
+    theta, total = descend(ScriptedBits(words), threshold, x, pushes, [0.5] * runs, lean=lean)
     kept = np.reshape(reference.coins(threshold, n * runs, iter(words.tolist())), (n, runs))
     for r in range(runs):
-        thetas = reference.descend(x, pushes, kept[:, r], *BOUNDS, 0.5)
+        thetas = reference.descend(x, pushes, kept[:, r], *BOUNDS, 0.5, lean)
         assert theta[r] == thetas[-1]
         assert total[r] == sum(thetas[:-1])
 

@@ -46,6 +46,7 @@ EXACT = {
     "theory.influence_function": lambda x: dpf.theory.influence_function(dpf.statistics.Median(), x, 5.0, 0.1),
     "theory.gross_error_sensitivity": lambda x: dpf.theory.gross_error_sensitivity(dpf.statistics.Median(), x, 0.1),
     "local.MedianDescent.probability": lambda x: local.MedianDescent(**B).probability(50.0, 3.0),
+    "local.QuantileSearch.probability": lambda x: local.QuantileSearch(**B).probability(50.0, 3.0),
 }
 # Private and allowed: states and their parts, and releases of hosts, which document them.
 ON_THE_WAY = {
@@ -55,6 +56,8 @@ ON_THE_WAY = {
     "dask.state",
     "densities.Cells.count",
     "densities.Cells.locate",
+    "densities.counted",
+    "densities.encoded",
     "keys.read",
     "robust.Plan.slack",
     "spark._summary",
@@ -171,6 +174,7 @@ class TestEverythingIsCharged:
         assert sum(private.values()) >= 15
         assert {name for name, refused in private.items() if refused and not name.endswith(("law", "law_of"))} == {
             "local.MedianDescent.probability",
+            "local.QuantileSearch.probability",
             "mechanisms.smooth_sensitivity",
             "robust.score",
             "streaming.State.summary",
@@ -220,8 +224,9 @@ class TestEverythingIsCharged:
         with Ledger(0.2, neighbors="local"), pytest.raises(BudgetError):
             randomizer.randomize(Untouchable())
 
-    def test_the_median_descent(self):
-        survey = local.MedianDescent(bounds=(0, 100), epsilon=0.25)
+    @pytest.mark.parametrize("protocol", [local.MedianDescent, local.QuantileSearch])
+    def test_protocols_of_questions(self, protocol):
+        survey = protocol(bounds=(0, 100), epsilon=0.25)
         with Ledger(10.0, neighbors="local") as ledger:
             survey(X)
             survey.release(X, size=3)

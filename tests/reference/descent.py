@@ -15,12 +15,12 @@ def coins(threshold, count, words):
     return [lane < top or (lane == top and next(words) >> 16 < rest) for lane in lanes]
 
 
-def descend(x, pushes, kept, lower, upper, start):
+def descend(x, pushes, kept, lower, upper, start, lean=0.0):
     """The theta sent to each person, and the last one; x is already clipped."""
     thetas = [start]
     for value, push, keep in zip(x, pushes, kept, strict=True):
         g = 1 if thetas[-1] >= value else -1
-        thetas.append(min(max(thetas[-1] - push * (g if keep else -g), lower), upper))
+        thetas.append(min(max(thetas[-1] + lean * push - push * (g if keep else -g), lower), upper))
     return thetas
 
 

@@ -132,8 +132,8 @@ def largest_ratio(laws):
     return max(max(column) / min(column) for column in zip(*laws, strict=True))
 
 
-def least_worst_variance(epsilon, top, cells, inputs):
-    """Linear programme: the least worst variance of an unbiased private report of a number in [-1, 1].
+def least_variance(epsilon, top, cells, inputs, objective):
+    """Linear programme: the least worst or average variance of an unbiased private report of a number in [-1, 1].
 
     Reports lie on an even grid of [-top, top] with `cells` cells, which can only raise the optimum; inputs on an even
     grid of [0, 1], which can only lower it; the law of -x is the mirror image of that of x.
@@ -160,6 +160,21 @@ def least_worst_variance(epsilon, top, cells, inputs):
     for j in range(m):
         if j != m - 1 - j:
             equal[2 * n + j, [n * m + j, n * m + m - 1 - j]] = [1, -1]
-    cost = np.zeros(size)
-    cost[-1] = 1
-    return linprog(cost, upper.tocsr(), right, equal.tocsr(), values, (0, None), method="highs").fun
+    cost, constant = np.zeros(size), 0.0
+    if objective == "worst":
+        cost[-1] = 1
+    else:  # the second moment, linear between two inputs, less the mean of x^2
+        cost[: n * m] = np.outer(np.where((xs == 0) | (xs == 1), 0.5, 1.0) / (n - 1), y**2).reshape(-1)
+        constant = 1 / 3
+    return linprog(cost, upper.tocsr(), right, equal.tocsr(), values, (0, None), method="highs").fun - constant
+
+
+def simplex(values, variances):
+    """The projection onto the simplex: bisection on the threshold at which the entries sum to 1."""
+    low, high = min(values) - 1, max(v / w for v, w in zip(values, variances, strict=True))
+    low /= min(variances)
+    for _ in range(200):
+        middle = (low + high) / 2
+        total = sum(max(v - middle * w, 0) for v, w in zip(values, variances, strict=True))
+        low, high = (middle, high) if total > 1 else (low, middle)
+    return [max(v - low * w, 0) for v, w in zip(values, variances, strict=True)]

@@ -126,13 +126,13 @@ class TestTable:
         assert choice.table[0] == ["method", "expected error", "noise", "sampling", ""]
         for row in choice.table[1:]:
             expected = choice.candidates[row[0]].expected_error(1024, norm(500, 100))
-            assert row[1:4] == [f"{x:.3g}" for x in (expected.total, *expected)]
+            assert row[1:4] == [f"{x:.3g}" for x in (expected.total, expected.noise, expected.sampling)]
 
     def test_explain_prints_it_before_the_release(self):
         texts = []
         dpf.trimmed_mean(np.zeros(200), 0.1, bounds=(0, 1000), epsilon=1.0, explain=texts.append)
         assert texts[0].startswith("method ")
-        assert "InverseSensitivity release of the 0.1-trimmed mean" in texts[0]
+        assert "SmoothSensitivity release of the 0.1-trimmed mean" in texts[0]
         dpf.trimmed_mean(
             np.zeros(9), 0.1, bounds=(0, 1), epsilon=1.0, method="smooth-sensitivity", explain=texts.append
         )

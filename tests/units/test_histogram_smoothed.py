@@ -164,7 +164,7 @@ class TestSynthesize:
             (rng.random((500, 2)), [(0, 1), (0.25, 3)], (7, 2)),
             (rng.random((500, 4)), (0, 1), (7, 4)),
         ):
-            if x.shape[1:] > (1,) and method in ("ks", "series"):
+            if x.shape[1:] > (1,) and method in ("ks", "series", "quantiles"):
                 with pytest.raises(ValueError, match=f"method='{method}' supports one column"):
                     dpf.synthesize(x, 7, bounds=bounds, epsilon=1.0, method=method)
                 continue
@@ -196,7 +196,7 @@ class TestSynthesize:
         found = dpf.synthesize(x, 10, bounds=(0, 1), epsilon=1.0, method="series", rng=Generator(PCG64(5)))
         np.testing.assert_array_equal(found, expected)
 
-    @pytest.mark.parametrize("method", ["ks", "series"])
+    @pytest.mark.parametrize("method", ["ks", "series", "quantiles"])
     def test_bins_are_for_histograms(self, method):
         with pytest.raises(ValueError, match="does not use bins"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method=method, bins=5)
@@ -204,10 +204,11 @@ class TestSynthesize:
     def test_synthetic_records_resemble(self):
         x = np.random.default_rng(1).beta(5, 2, 100_000)
         cases = (("perturbed", 50_000, 0.01), ("smoothed", 200, 0.12), ("ks", 200, 0.12), ("series", 50_000, 0.01))
+        cases = (*cases, ("quantiles", 50_000, 0.01))
         for method, k, close in cases:
             draws = dpf.synthesize(x, k, bounds=(0, 1), epsilon=1.0, method=method, rng=PCG64(1))
             assert abs(draws.mean() - x.mean()) < close
 
     def test_unknown_methods(self):
-        with pytest.raises(ValueError, match=r"method must be 'perturbed' or .*, not 'magic'"):
+        with pytest.raises(ValueError, match=r"method must be one of 'auto', .*, not 'magic'"):
             dpf.synthesize([0.5], 3, bounds=(0, 1), epsilon=1.0, method="magic")

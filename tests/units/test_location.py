@@ -64,7 +64,7 @@ def test_declared_integers_have_step_one():
         (
             {"bounds": (0, 1), "method": "magic"},
             ValueError,
-            "method must be 'auto' or 'inverse-sensitivity' or 'smooth-sensitivity', not 'magic'",
+            "method must be 'auto' or 'inverse-sensitivity' or 'interpolated' or 'smooth-sensitivity', not 'magic'",
         ),
         ({"bounds": (0, 1), "epsilon": 0}, ValueError, "epsilon must be positive, not 0"),
         ({"bounds": (0, 1), "epsilon": [1]}, TypeError, "epsilon must be a real number, not list"),

@@ -247,6 +247,7 @@ FUNCTIONS = {
     "perturbed": lambda x, **o: dpf.synthesize(x, 9, method="perturbed", **o),
     "smoothed": lambda x, **o: dpf.synthesize(x, 9, method="smoothed", **o),
     "ks": lambda x, **o: dpf.synthesize(x, 9, method="ks", **o),
+    "quantiles": lambda x, **o: dpf.synthesize(x, 9, method="quantiles", **o),
     "series": lambda x, **o: dpf.synthesize(x, 9, method="series", **o),
     "robust_mean": lambda x, **o: dpf.robust_mean(
         dpf.Chunks([c[:, None] for c in x]) if isinstance(x, dpf.Chunks) else x[:, None], **o

@@ -1,0 +1,337 @@
+"""Public domains of the columns of a table, and the columns of users' tables."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks, _containers, keys
+from dpfast._kernels import _bins
+from dpfast.densities.cells import axis_with, equal_edges
+from dpfast.grid import Grid, Points, check_points, natural_step, unbounded
+
+Codes = NDArray[np.uint16]
+MOST_BINS = 2**16
+_OTHER = "the further category of missing and unlisted keys is None: leave out missing=, or name a category"
+
+
+class Column(ABC):
+    """A public division of the values of a column into bins, which are numbered from 0."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of bins."""
+
+    @abstractmethod
+    def encode(self, name: str, values: Any) -> Codes:
+        """The bin of each value of a column. PRIVATE."""
+
+    @abstractmethod
+    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+        """A value in each of these bins."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Any, ...]:
+        """A name for each bin."""
+
+
+@dataclass(frozen=True)
+class Categories(Column):
+    """The categories of a column of keys.
+
+    Parameters
+    ----------
+    values : sequence of keys
+        Distinct public keys: text, bytes or integers (also booleans), of the kind of the column.
+    missing : key, optional
+        The category of missing keys and of those that are not listed. Default: a further category, None.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.Categories(["a", "b"]).labels
+    ('a', 'b', None)
+    >>> dpf.Categories([0, 1], missing=0).size
+    2
+    """
+
+    values: Sequence[Any]
+    missing: Any = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, (str, bytes)) or not hasattr(self.values, "__iter__"):
+            raise TypeError(f"values must be a sequence of keys, not {type(self.values).__name__}")
+        values = np.asarray(self.values).tolist() if hasattr(self.values, "dtype") else list(self.values)
+        object.__setattr__(self, "values", tuple(values))
+        if not 1 <= len(values) < MOST_BINS:
+            raise ValueError(f"values must be 1 to 65535 keys, not {len(values)}")
+        keys.public_table(values, values, "values")  # reject missing and duplicate keys
+        if self.missing is not None:
+            self._position(self.missing)
+
+    def _position(self, key: Any) -> int:
+        place = int(keys.lookup([key], list(self.values), "values")[0])
+        if place < 0:
+            raise ValueError("missing must be one of the values")
+        return place
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + (self.missing is None)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return (*self.values, *((None,) if self.missing is None else ()))
+
+    def encode(self, name: str, values: Any) -> Codes:
+        places = keys.lookup(values, list(self.values), name)
+        other = len(self.values) if self.missing is None else self._position(self.missing)
+        return np.where(places < 0, other, places).astype(np.uint16)
+
+    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+        listed = np.empty(self.size, object)
+        listed[:] = self.labels
+        whole = all(type(label) is int for label in self.labels)
+        return np.asarray(listed[bins].astype(np.int64) if whole else listed[bins])
+
+
+@dataclass(frozen=True)
+class Bins(Column):
+    """The bins of a column of numbers.
+
+    Parameters
+    ----------
+    bins : int or sequence of floats
+        The number of bins of equal width, for a Grid; or the increasing inner edges in data units: a value at an edge
+        belongs to the bin above it. Default: a number from the public size and budget of a release.
+    bounds : pair of floats
+        Public bounds, short for ``grid=Grid(*bounds)``. Without bounds and grid, and without edges, the edges are
+        quantiles that a part of the budget pays for.
+    grid : Grid or FloatGrid
+        Instead of `bounds`.
+
+    Examples
+    --------
+    >>> import dpfast as dpf
+    >>> dpf.Bins(4, bounds=(0, 100)).labels
+    ('[0, 25)', '[25, 50)', '[50, 75)', '[75, 100]')
+    >>> dpf.Bins([0, 1000], grid=dpf.FloatGrid()).size
+    3
+    """
+
+    bins: int | Sequence[float] | None = None
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
+    grid: Points | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", _checks.pair("bounds", self.bounds))
+            _checks.bounds_or_grid(self.bounds, self.grid)
+            Grid(*self.bounds)  # reject bounds that make no grid
+        if self.grid is not None:
+            check_points(self.grid)
+            if self.grid.resolves:
+                raise ValueError("missing must be a number or 'lower' for a column of a table")
+        if self.bins is not None and not isinstance(self.bins, (Sequence, np.ndarray)):
+            object.__setattr__(self, "bins", _checks.whole("bins", self.bins, least=1))
+        elif self.bins is not None:
+            object.__setattr__(self, "bins", tuple(_checks.real("each of bins", edge) for edge in self.bins))
+        if self.bins is not None and not self.private:
+            self.within(None).cuts  # noqa: B018  # reject edges that do not fit the grid
+
+    @property
+    def private(self) -> bool:
+        """Whether the edges are quantiles to be released."""
+        no_edges = self.bins is None or isinstance(self.bins, int)
+        return no_edges and self.bounds is None and not isinstance(self.grid, Grid)
+
+    def within(self, step: float | None) -> Bins:
+        """The same bins with a grid: in place of the bounds, or of floats, which are integers if a step is given."""
+        if self.grid is not None:
+            return self
+        if self.bounds is None:
+            return Bins(self.bins, grid=unbounded(step is not None))
+        return Bins(self.bins, grid=Grid(*self.bounds, step=step))
+
+    def with_bins(self, bins: int) -> Bins:
+        """These bins, `bins` of them unless their number or edges are given, at most the steps of the grid."""
+        if self.bins is not None or self.grid is None:
+            return self
+        return Bins(min(bins, self.grid.size - 1), grid=self.grid)
+
+    @cached_property
+    def cuts(self) -> NDArray[np.int64]:
+        """The first code of each bin but the first."""
+        assert self.grid is not None
+        last = self.grid.size - 1
+        if isinstance(self.bins, tuple):
+            cuts = self.grid.encode(np.array(self.bins, dtype=np.float64))
+            if np.any(np.diff(cuts, prepend=0) < 1):
+                raise ValueError("bins must be increasing edges on different points of the grid, above its lower bound")
+        else:
+            assert isinstance(self.bins, int)
+            if not 1 <= self.bins <= last:
+                raise ValueError(f"bins must be between 1 and the {last} steps of the grid, not {self.bins}")
+            cuts = equal_edges(last, self.bins)[1:-1]
+        if len(cuts) >= MOST_BINS:
+            raise ValueError(f"bins must be at most 65536, not {len(cuts) + 1}")
+        return cuts
+
+    @property
+    def _axis(self) -> _bins.Axis:
+        assert isinstance(self.grid, Grid)
+        return axis_with(self.grid, self.cuts)
+
+    @property
+    def size(self) -> int:
+        return len(self.cuts) + 1
+
+    @cached_property
+    def edges(self) -> NDArray[np.float64]:
+        """The first point of each bin, and the last point of the last one, in data units."""
+        assert self.grid is not None
+        return np.asarray(self.grid.decode(np.concatenate([[0], self.cuts, [self.grid.size - 1]])))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        shown = [f"{edge:.9g}" for edge in self.within(None).edges]
+        closing = [")"] * (len(shown) - 2) + ["]"]
+        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], closing, strict=False))
+
+    def encode(self, name: str, values: Any) -> Codes:
+        assert self.grid is not None
+        numbers = _containers.vector(name, values)
+        if isinstance(self.grid, Grid):
+            bins = np.empty(len(numbers), np.int32)
+            _bins.locate(numbers[:, None], [self._axis], bins)
+            return bins.astype(np.uint16)
+        return np.searchsorted(self.cuts, self.grid.encode(numbers), side="right").astype(np.uint16)
+
+    def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, the nearest edge."""
+        grid = self.grid
+        assert grid is not None
+        starts = np.concatenate([[0], self.cuts])
+        ends = np.concatenate([self.cuts, [grid.size]]) - 1  # the last codes
+        if isinstance(grid, Grid):
+            return np.asarray(grid.decode(rng.integers(starts[bins], ends[bins], endpoint=True)))
+        if len(self.cuts):
+            starts[0], ends[-1] = ends[0], starts[-1]
+        low, high = grid.decode(starts)[bins], grid.decode(ends)[bins]
+        share = rng.random(len(bins))
+        return np.asarray(grid.decode(grid.encode((1 - share) * low + share * high)))
+
+
+def column_of(given: Any) -> Column:
+    """The domain of a column from what users give: categories, bounds, a grid, or a domain."""
+    if isinstance(given, Column):
+        return given
+    if given is None or isinstance(given, Points):
+        return Bins(grid=given)
+    if isinstance(given, tuple) and len(given) == 2 and all(map(_checks.is_real, given)):
+        return Bins(bounds=given)
+    if _containers.is_sequence(given) or isinstance(given, (np.ndarray, range)):
+        return Categories(given)
+    raise TypeError(
+        f"a column must be a pair of bounds, a Grid, Bins, or a list of categories, not {type(given).__name__}"
+    )
+
+
+def columns_of(given: Any) -> tuple[tuple[Any, Column], ...]:
+    """The names and domains of columns, from a mapping or from pairs."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        columns = tuple((name, column_of(column)) for name, column in pairs)
+    except (TypeError, ValueError) as error:
+        if isinstance(given, Mapping):
+            raise
+        raise TypeError("columns must be a mapping from names to domains") from error
+    if not columns:
+        raise ValueError("columns must name at least one column")
+    if len(dict(columns)) < len(columns):
+        raise ValueError("columns must have different names")
+    return columns
+
+
+class Table:
+    """The columns of a user's table: a mapping, a frame, a structured array, or rows of numbers or keys.
+
+    Parameters
+    ----------
+    x : mapping, data frame, table of Arrow, structured array, or array_like of shape (n, d)
+    names : sequence
+        The names of the wanted columns, which for rows are in the order of the columns.
+    """
+
+    def __init__(self, x: Any, names: Sequence[Any]) -> None:
+        self._names = list(names)
+        self._columns = dict(zip(self._names, self._read(x), strict=True))
+        lengths = {_length(column) for column in self._columns.values()}
+        if len(lengths) > 1:
+            raise ValueError("the columns of x must be equally long")
+        [self.n] = lengths
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._columns[name]
+
+    def _read(self, x: Any) -> list[Any]:
+        if isinstance(x, Mapping):
+            return [x[list(x)[_place(name, list(x))]] for name in self._names]
+        known = _containers.column_names(x)
+        if known is not None:
+            return [_column_at(x, _place(name, known)) for name in self._names]
+        if isinstance(x, np.ndarray) and x.dtype.names is not None:
+            return [x[x.dtype.names[_place(name, x.dtype.names)]] for name in self._names]
+        if not (isinstance(x, np.ndarray) and x.ndim == 2):
+            x = _containers.matrix("x", x)
+        if x.shape[1] != len(self._names):
+            raise ValueError(f"x must have {len(self._names)} columns, not shape {_containers.shape_of(x)}")
+        return [x[:, j] for j in range(x.shape[1])]
+
+
+def _place(name: Any, names: Sequence[Any]) -> int:
+    """The place of a name among the names of columns, which are text in frames."""
+    for wanted in (name, str(name)):
+        if wanted in names:
+            return list(names).index(wanted)
+    raise ValueError(f"x has no column {name!r}")
+
+
+def _column_at(x: Any, place: int) -> Any:
+    """A column of a data frame or a table."""
+    if hasattr(x, "iloc"):
+        return x.iloc[:, place]
+    return x.get_columns()[place] if hasattr(x, "get_columns") else x.column(place)
+
+
+def _length(column: Any) -> int:
+    if not hasattr(column, "__len__"):
+        raise TypeError(f"a column must be a sequence or an array, not {type(column).__name__}")
+    return len(column)
+
+
+def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[Any]:
+    """The names of the columns of integers within bounds."""
+    return {
+        name
+        for name, column in columns
+        if isinstance(column, Bins) and column.bounds is not None and _containers.declares_integers(table[name])
+    }
+
+
+def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: int) -> tuple[tuple[Any, Column], ...]:
+    """The columns with grids in place of bounds, of the natural step of each column, and numbers of bins."""
+    made = []
+    for name, column in columns:
+        if isinstance(column, Bins):
+            column = column.within(natural_step(table[name])).with_bins(bins)
+        made.append((name, column))
+    return tuple(made)

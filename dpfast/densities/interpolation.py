@@ -1,0 +1,39 @@
+"""Synthetic numbers between jointly released quantiles."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast.grid import Points
+from dpfast.random import RandomSource, bit_generator
+
+LEAST_PRODUCT = 200  # n epsilon from which quantiles are the better method
+_LEAST, _MOST = 3, 127
+
+
+def quantile_levels(n: int, epsilon: float) -> tuple[float, ...]:
+    """The levels (i + 1/2) / m of the quantiles to release: m is about ``sqrt(n epsilon) / 2``, from 3 to 127.
+
+    More quantiles follow the distribution more closely but have more noise: m / n epsilon times a logarithm in the
+    tails, 1 / m between two quantiles.
+    """
+    m = min(max(round(math.sqrt(min(n * epsilon, 1e9)) / 2), _LEAST), _MOST)
+    return tuple((i + 0.5) / m for i in range(m))
+
+
+def draw_between(quantiles: NDArray[np.float64], k: int, grid: Points, rng: RandomSource) -> NDArray[np.float64]:
+    """Draw k numbers from the distribution with these quantiles at the levels (i + 1/2) / m, m >= 2, on grid points.
+
+    It is uniform between two neighbouring quantiles, and beyond the last ones for half of the last distance.
+    """
+    with np.errstate(over="ignore"):
+        before = 2 * quantiles[0] - quantiles[1]
+        after = 2 * quantiles[-1] - quantiles[-2]
+    knots = np.clip(np.concatenate([[before], quantiles, [after]]), grid.lower, grid.upper)
+    place = np.random.Generator(bit_generator(rng)).random(k) * len(quantiles) + 0.5
+    below = place.astype(np.int64)
+    share = place - below
+    return np.asarray(grid.decode(grid.encode((1 - share) * knots[below] + share * knots[below + 1])))

@@ -1,0 +1,130 @@
+"""Released marginals, and what follows from them by post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks
+from dpfast.densities.columns import Column
+from dpfast.densities.consistency import Names, Values, nearest_consistent
+from dpfast.densities.trees import draw_bins, forest
+from dpfast.privacy import Privacy
+from dpfast.random import RandomSource, bit_generator
+
+_LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Marginals:
+    """Released marginals of a table, made by `dpfast.marginals`. Everything here is public.
+
+    Attributes
+    ----------
+    columns : mapping from names to domains
+        `labels` of a domain are the names of its bins.
+    counts : mapping from tuples of names to ndarrays of int64
+        The noisy counts of each marginal, an axis for each column; possibly negative.
+    deviations : mapping from tuples of names to floats
+        The standard deviation of the noise on each count of a marginal.
+    n : int or None
+        The number of records, if it is public.
+    privacy : Privacy
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> table = {"a": np.arange(1000) % 3, "b": np.arange(1000) % 2}
+    >>> released = dpf.marginals(table, {"a": [0, 1, 2], "b": [0, 1]}, epsilon=1.0)
+    >>> released
+    <Marginals: 1 of 2 columns, 12 cells; epsilon = 1 (pure differential privacy) for one record replaced (the number \
+of records is public)>
+    >>> round(released.consistent()["a", "b"].sum())
+    1000
+    """
+
+    columns: Mapping[Any, Column]
+    counts: Mapping[Names, NDArray[np.int64]]
+    deviations: Mapping[Names, float]
+    n: int | None
+    privacy: Privacy
+
+    def __repr__(self) -> str:
+        cells = sum(table.size for table in self.counts.values())
+        return f"<Marginals: {len(self.counts)} of {len(self.columns)} columns, {cells} cells; {self.privacy}>"
+
+    def consistent(self) -> dict[Names, Values]:
+        """The nonnegative tables with equal shared margins, and the sum n if it is public, nearest to the counts.
+
+        Squared distances are weighted by the noise: several counts of the same people are combined into one that is
+        more precise than each.
+
+        Returns
+        -------
+        dict from tuples of names to ndarrays of float64
+            Margins on shared columns differ by a small part of the noise.
+
+        References
+        ----------
+        Barak et al. 2007; Qardaji, Yang and Li 2014, "PriView"; the parts of a table by subsets of its columns are
+        those of Xiao et al. 2023, "An optimal and scalable matrix mechanism for noisy marginals".
+        """
+        variances = {names: max(deviation**2, _LEAST_VARIANCE) for names, deviation in self.deviations.items()}
+        return nearest_consistent(self.counts, variances, self.n)
+
+    def measurements(self) -> list[tuple[Values, Names, float]]:
+        """The noisy counts, columns and standard deviations of all marginals, the arguments of measurements of `mbi`.
+
+        The package `mbi` (Private-PGM) estimates a graphical model from any marginals::
+
+            domain = mbi.Domain.fromdict(released.sizes)
+            measurements = [mbi.LinearMeasurement(*each) for each in released.measurements()]
+            model = mbi.estimation.MirrorDescent().estimate(domain, measurements, iters=1000)
+
+        Returns
+        -------
+        list of (ndarray of float64, tuple of names, float)
+        """
+        return [
+            (table.reshape(-1).astype(np.float64), names, self.deviations[names])
+            for names, table in self.counts.items()
+        ]
+
+    @property
+    def sizes(self) -> dict[Any, int]:
+        """The number of bins of each column."""
+        return {name: column.size for name, column in self.columns.items()}
+
+    def sample(self, k: SupportsIndex, rng: RandomSource = None) -> dict[Any, NDArray[Any]]:
+        """Draw k synthetic records, from the distribution with these pairs of columns, independent otherwise.
+
+        Parameters
+        ----------
+        k : int
+            At least 1.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Default: the secure generator.
+
+        Returns
+        -------
+        dict from names to ndarrays of shape (k,)
+            Values of each column: categories, or numbers uniform in their bins. The shares of the bins of pairs differ
+            from the consistent ones by rounding, less than those of independent draws.
+
+        Raises
+        ------
+        ValueError
+            If a marginal has more than two columns, or pairs form a circle: see `measurements`.
+
+        Notes
+        -----
+        Post-processing: any number of draws costs no more privacy. Cost: O(k) for each column.
+        """
+        k, edges = _checks.whole("k", k, least=1), forest(list(self.columns), list(self.counts))
+        generator = np.random.Generator(bit_generator(rng))
+        drawn = draw_bins(self.consistent(), self.sizes, edges, k, generator)
+        return {name: column.draw(drawn[name], generator) for name, column in self.columns.items()}

@@ -1,0 +1,338 @@
+"""Marginals of a table in one call: private bins, chosen pairs, and their noisy counts, under one budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfast import _checks, _containers
+from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
+from dpfast.densities.consistency import Names
+from dpfast.densities.marginals import (
+    CHANGED,
+    MOST_CELLS,
+    NoisyMarginals,
+    checked_marginals,
+    counted,
+    encoded,
+    gaussian_mu,
+)
+from dpfast.densities.released_marginals import Marginals
+from dpfast.densities.trees import Components
+from dpfast.laws import Independent, RoundedGaussian
+from dpfast.mechanisms import Quantiles, Selection
+from dpfast.privacy import Privacy, PrivacyProfile
+from dpfast.random import RandomSource, bit_generator
+from dpfast.rounding import down, root_down, root_up, up
+from dpfast.spending import spending
+
+_QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
+_SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
+_NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
+_FEWEST, _MOST = 8, 64  # bins by default
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A share of a budget: epsilon, or the mu of Gaussian noise."""
+
+    neighbors: str
+    epsilon: Fraction = Fraction()
+    mu_squared: Fraction = Fraction()
+
+    def share(self, part: Fraction) -> Budget:
+        """A part of this budget; parts that sum to 1 compose to it."""
+        return replace(self, epsilon=self.epsilon * part, mu_squared=self.mu_squared * part)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `NoisyMarginals`, rounded down."""
+        amount = {"gdp": root_down(self.mu_squared)} if self.mu_squared else {"epsilon": down(self.epsilon)}
+        return {**amount, "neighbors": self.neighbors}
+
+
+def marginals(
+    X: Any,
+    columns: Any,
+    pairs: str | Sequence[Sequence[Any]] = "tree",
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    neighbors: str = "replace-one",
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> Marginals:
+    """Release low-order marginals of a table under one budget, (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    X : data frame, table of Arrow, mapping, structured array, or array_like of shape (n, d)
+        Private data, a record in each row.
+    columns : mapping from names to domains
+        Public. For each column: a list of categories or `Categories`; a pair of bounds, a `Grid` or `Bins` for numbers;
+        ``Bins()`` or a `FloatGrid` for numbers without bounds, whose bins are quantiles that a tenth of epsilon pays
+        for. Of rows, the columns in their order. Other columns of X are not read.
+    pairs : {"tree", "all"} or sequence of tuples of names
+        The marginals: these tuples, of one or more columns; all pairs; or each column and the pairs of a tree, which a
+        tenth of the budget selects: those with a distance from independence that is large relative to the noise.
+    epsilon : float
+        Positive, for everything together.
+    delta : float
+        In [0, 1). Positive: with Gaussian noise where that is less.
+    neighbors : {"replace-one", "add-remove"}
+        With "add-remove", the number of records is private; all bins must then be given.
+    rng : numpy.random.Generator or BitGenerator, optional
+        Makes the run reproducible, hence not private. Default: the secure generator.
+    workers : int
+        Threads that count.
+
+    Returns
+    -------
+    Marginals
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong parameter, a missing column, columns of a wrong type, or no records where n is public.
+
+    Notes
+    -----
+    Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`; the parts compose
+    exactly (docs/proofs/marginals.md). The default number of bins is about ``2 (n epsilon / d)**(1/3)``, from 8 to
+    64, and 16 if n is private.
+    Cost: two bytes for each value; a pass over two columns for each pair.
+
+    References
+    ----------
+    McKenna, Miklau and Sheldon 2021, "Winning the NIST contest: a scalable and general approach to differentially
+    private synthetic data"; Chow and Liu 1968.
+
+    Examples
+    --------
+    >>> import numpy as np, dpfast as dpf
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 10_000)
+    >>> table = {"age": age, "retired": np.where(age > 65, "yes", "no"), "coin": rng.integers(0, 2, 10_000)}
+    >>> domains = {"age": (0, 100), "retired": ["yes", "no"], "coin": [0, 1]}
+    >>> released = dpf.marginals(table, domains, epsilon=1.0)
+    >>> ("age", "retired") in released.counts
+    True
+    """
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    _checks.choice("neighbors", neighbors, tuple(CHANGED))
+    threads = _checks.threads(workers)
+    bit_generator(rng)  # reject invalid arguments before reading the data
+    domains = columns_of(columns)
+    names = [name for name, _ in domains]
+    chosen = marginals_of(pairs, names)
+    private = [name for name, column in domains if isinstance(column, Bins) and column.private]
+    if private and neighbors != "replace-one":
+        raise ValueError(f"column {private[0]!r} must have bounds, a Grid or edges with neighbors='add-remove'")
+    table = Table(X, names)
+    if neighbors == "replace-one":
+        _checks.records(table.n)
+    domains = resolved_columns(domains, table, _bins(table.n, epsilon, len(names), neighbors))
+    bins_epsilon = Fraction(epsilon) * _QUANTILES if private else Fraction()
+    rest = down(Fraction(epsilon) - bins_epsilon)
+    m = len(chosen) if chosen is not None else 2 * len(names) - 1
+    mu = gaussian_mu(rest, delta, m, neighbors)
+    budget = Budget(neighbors, *((Fraction(), Fraction(mu) ** 2) if mu else (Fraction(rest), Fraction())))
+    plan = _Plan(domains, budget, chosen, rng, threads)
+    plan.check()
+    privacy = Privacy(epsilon, delta if mu else 0.0, neighbors)
+    parts = [*([("pure", up(bins_epsilon), 1)] if private else []), *plan.parts]
+    with spending(PrivacyProfile(privacy, tuple(parts), failure=0.0), label=f"marginals of {len(names)} columns"):
+        if private:
+            domains = _with_private_bins(domains, table, bins_epsilon / len(private), rng)
+            plan = replace(plan, columns=domains)
+        return replace(plan.release(encoded(domains, X)), privacy=privacy)
+
+
+def marginals_of(pairs: Any, names: Sequence[Any]) -> tuple[Names, ...] | None:
+    """The marginals that are meant by the argument `pairs`; None for those of a tree to be selected."""
+    if isinstance(pairs, str):
+        _checks.choice("pairs", pairs, ("tree", "all"))
+        every = tuple(combinations(names, 2))
+        if len(names) < 3:
+            return every or ((names[0],),)
+        return every if pairs == "all" else None
+    return checked_marginals(pairs, names)
+
+
+def _bins(n: int, epsilon: float, d: int, neighbors: str) -> int:
+    """The default number of bins of a numeric column. Public."""
+    if neighbors == "add-remove":
+        return 16
+    return int(min(max(round(2 * (min(n * epsilon, 1e9) / d) ** (1 / 3)), _FEWEST), _MOST))
+
+
+def _largest(columns: Sequence[tuple[Any, Column]]) -> tuple[tuple[Any, Column], ...]:
+    """The columns with some edges in place of private ones, at least as many as these can have."""
+    return tuple((name, _some_edges(column)) for name, column in columns)
+
+
+def _some_edges(column: Column) -> Column:
+    if not (isinstance(column, Bins) and column.private):
+        return column
+    assert isinstance(column.bins, int)
+    assert column.grid is not None
+    codes = np.arange(1, min(2 * column.bins + 2, column.grid.size))
+    return Bins(np.asarray(column.grid.decode(codes)).tolist(), grid=column.grid)
+
+
+def _with_private_bins(
+    columns: Sequence[tuple[Any, Column]], table: Table, epsilon: Fraction, rng: RandomSource
+) -> tuple[tuple[Any, Column], ...]:
+    """The columns with quantiles as edges of bins."""
+    made = []
+    for name, column in columns:
+        if isinstance(column, Bins) and column.private:
+            values = _containers.vector(f"column {name!r}", table[name])
+            column = _quantile_bins(column, values, down(epsilon), rng)
+        made.append((name, column))
+    return tuple(made)
+
+
+def _quantile_bins(column: Bins, values: NDArray[Any], epsilon: float, rng: RandomSource) -> Bins:
+    """Bins whose inner edges are released quantiles; a repeated one, and the outermost ones, have bins of their own."""
+    assert isinstance(column.bins, int)
+    assert column.grid is not None
+    grid, b = column.grid, column.bins
+    levels = [1 / (4 * b), *(i / b for i in range(1, b)), 1 - 1 / (4 * b)]
+    codes = grid.encode(np.asarray(Quantiles(levels, grid=grid, epsilon=epsilon)(values, rng=rng)))
+    repeated = codes[1:][codes[1:] == codes[:-1]]
+    cuts = np.unique(np.concatenate([codes, repeated + 1]))
+    cuts = cuts[(cuts >= 1) & (cuts < grid.size)]
+    return Bins(np.asarray(grid.decode(cuts)).tolist(), grid=grid)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The marginals to release, or a tree to be selected, and the budget."""
+
+    columns: tuple[tuple[Any, Column], ...]
+    budget: Budget
+    pairs: tuple[Names, ...] | None
+    rng: RandomSource
+    threads: int
+
+    @property
+    def names(self) -> list[Any]:
+        return [name for name, _ in self.columns]
+
+    @property
+    def singles(self) -> tuple[Names, ...]:
+        return tuple((name,) for name in self.names)
+
+    @property
+    def last(self) -> Budget:
+        """The budget of the last counts."""
+        return self.budget if self.pairs else self.budget.share(1 - _SINGLE - _SCORES)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The cost of the release, as parts of a `PrivacyProfile`."""
+        if self.budget.mu_squared:
+            return (("gaussian", root_up(self.budget.mu_squared), 1),)
+        if self.pairs is None:
+            return (("pure", down(self.budget.epsilon), 1),)
+        return NoisyMarginals(_largest(self.columns), self.pairs, **self.budget.options).privacy_profile.parts
+
+    def check(self) -> None:
+        """Raise a ValueError for too many cells or too small a budget, by public numbers."""
+        columns = _largest(self.columns)
+        if self.pairs is not None:
+            NoisyMarginals(columns, self.pairs, **self.budget.options)
+            return
+        for share in (_SINGLE, 1 - _SINGLE - _SCORES):
+            NoisyMarginals(columns, self.singles, **self.budget.share(share).options)
+
+    def release(self, codes: Codes) -> Marginals:
+        """Release the marginals of the encoded records."""
+        if self.pairs is not None:
+            return self._counts(codes, self.pairs, self.budget)
+        singles = self._counts(codes, self.singles, self.budget.share(_SINGLE))
+        tree = self._tree(codes, singles)
+        paired = {name for pair in tree for name in pair}
+        alone = [(name,) for name in self.names if name not in paired]
+        last = self._counts(codes, (*tree, *alone), self.last)
+        return replace(
+            last, counts={**singles.counts, **last.counts}, deviations={**singles.deviations, **last.deviations}
+        )
+
+    def _counts(self, codes: Codes, marginals: tuple[Names, ...], budget: Budget) -> Marginals:
+        mechanism = NoisyMarginals(self.columns, marginals, **budget.options)
+        summary = counted(self.columns, marginals, codes, self.threads), len(codes)
+        released: Marginals = mechanism.drawn(lambda: mechanism.law_of(summary), None, self.rng)
+        return released
+
+    def _tree(self, codes: Codes, singles: Marginals) -> list[Names]:
+        """The pairs of a forest with high scores, of which one record changes each by at most 2, or 1."""
+        sizes, d = {name: column.size for name, column in self.columns}, len(self.columns)
+        most = (MOST_CELLS - sum(sizes.values())) // d  # so that no tree has too many cells
+        candidates = [(a, b) for a, b in combinations(self.names, 2) if sizes[a] * sizes[b] <= most]
+        if not candidates:
+            return []
+        scores = self._scores(codes, singles, candidates)
+        budget, sensitivity = self.budget.share(_SCORES), CHANGED[self.budget.neighbors]
+        if budget.mu_squared:
+            return _by_noisy_scores(candidates, scores, sensitivity, budget.mu_squared, self.rng)
+        each = down(budget.epsilon / (d - 1))
+        selection = Selection(epsilon=each, sensitivity=sensitivity, neighbors=self.budget.neighbors)
+        return _by_selection(candidates, scores, selection, self.rng)
+
+    def _scores(self, codes: Codes, singles: Marginals, candidates: list[Names]) -> NDArray[np.int64]:
+        """The l1 distance of each pair's counts from those of independent columns, less a third of the expected noise.
+
+        In consistent tables most noise of empty cells is gone. The counts of independent columns are integers from the
+        released counts of single columns.
+        """
+        margins = singles.consistent()
+        tree = NoisyMarginals(self.columns, self.singles[1:], **self.last.options)
+        noise, single_noise = tree.noises[0].deviation, next(iter(singles.deviations.values()))
+        scores = np.empty(len(candidates), np.int64)
+        for i, (a, b) in enumerate(candidates):
+            first, second = margins[a,], margins[b,]
+            total = max(float(first.sum()), 1.0)
+            independent = np.rint(np.outer(first, second) / total).astype(np.int64)
+            counts = counted(self.columns, [(a, b)], codes, self.threads).reshape(independent.shape)
+            penalty = _NOISE * (noise * counts.size + single_noise * sum(counts.shape))
+            scores[i] = np.abs(counts - independent).sum() - math.ceil(min(penalty, 2.0**60))
+        return scores
+
+
+def _by_noisy_scores(
+    candidates: list[Names], scores: NDArray[np.int64], sensitivity: int, mu_squared: Fraction, rng: RandomSource
+) -> list[Names]:
+    """A maximal spanning forest by scores with Gaussian noise, without pairs of negative scores."""
+    scale = root_up(len(candidates) * sensitivity**2 / mu_squared)
+    noise = Independent(RoundedGaussian(scale), len(candidates)).draws(None, rng)
+    noisy = scores + np.clip(noise, -(2**61), 2**61)
+    tree, found = Components(), list[Names]()
+    for i in np.argsort(-noisy, kind="stable").tolist():
+        if noisy[i] > 0 and tree.join(*candidates[i]):
+            found.append(candidates[i])
+    return found
+
+
+def _by_selection(
+    candidates: list[Names], scores: NDArray[np.int64], selection: Selection, rng: RandomSource
+) -> list[Names]:
+    """A spanning forest that grows by one selected pair at a time, until selection ends it: a candidate of score 0."""
+    tree, found = Components(), list[Names]()
+    while True:
+        left = [i for i, (a, b) in enumerate(candidates) if tree.find(a) != tree.find(b)]
+        if not left:
+            return found
+        chosen = selection(np.append(scores[left], 0), rng=rng)
+        if chosen == len(left):
+            return found
+        found.append(candidates[left[chosen]])
+        tree.join(*candidates[left[chosen]])

@@ -1,0 +1,452 @@
+"""A quantile by noisy binary search and gradient descent from there, one private bit per person."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from dpfast import _checks, _containers
+from dpfast._kernels import _descent, _samplers
+from dpfast.coin import Coin, coin
+from dpfast.local.descent import clip, doubles, ordered
+from dpfast.local.randomizer import LocalMechanism
+from dpfast.random import BLOCK, RandomSource, bit_generator
+from dpfast.spending import EXACT, refused
+
+_EVIDENCE = 4.0  # log likelihood ratio at which a test decides
+_SPREAD = 4.0  # a test ends after its expected number of reports and this many standard deviations
+_RUN = 6  # after so many decisions in one direction the end of the bracket is tested
+_DECAY = 2 / 3
+_LEAST_SPREAD = 0.36  # of 4 q (1 - q): beyond q = 0.1 and 0.9 steps do not grow
+_LEAST_STEP = 2.0**-40  # in units of the bounds
+_TESTS = 6  # undecided tests around the quantile, at most, in a typical search
+
+
+class Search(NamedTuple):
+    """The state of a `QuantileSearch`; public, like everything the server holds.
+
+    Parameters
+    ----------
+    theta : float
+        The threshold in the question to the next person.
+    lower, upper : float
+        The bracket. During the descent its width is the scale of the steps.
+    phase : {"middle", "right", "left", "end", "descent"}
+        The place of theta in the bracket that is tested (the middle, the middle of its right or of its left half, or an
+        end), or "descent".
+    ones, zeros : int
+        Reports of the test so far.
+    right : int
+        The outcome of the test on the right: 1 if theta is above the quantile, -1 below, 0 undecided.
+    run : int
+        The number of consecutive decisions in one direction, with the sign of that direction.
+    users : int
+        Reports received.
+    asked : int
+        Thetas of the descent so far.
+    total : float
+        Their sum.
+    refused : int
+        Number of refused reports; they do not change the other fields.
+    """
+
+    theta: float
+    lower: float
+    upper: float
+    phase: str = "middle"
+    ones: int = 0
+    zeros: int = 0
+    right: int = 0
+    run: int = 0
+    users: int = 0
+    asked: int = 0
+    total: float = 0.0
+    refused: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileSearch(LocalMechanism):
+    """Protocol for a quantile by noisy binary search, and gradient descent from there: one private bit per person.
+
+    Pure epsilon-local differential privacy. Sequential: each person is asked whether a public number theta is at least
+    their own number, and theta depends on all earlier reports. Unlike `MedianDescent`, it needs no bounds near the
+    numbers: twice the width costs about one more test.
+
+    Parameters
+    ----------
+    bounds : pair of float
+        Public, in data units. A number outside counts as the nearer bound; NaN and missing ones as 0, or as the bound
+        nearest to 0.
+    epsilon : float
+        At least 2**-40; rounded down to a double. Above 44.3 a report is still false once in 2**64.
+    q : float
+        In (0, 1); 0.5 is the median.
+    step : float, optional
+        Public, in data units: the search ends at a bracket of this width, which is then the scale of the descent.
+        Default: the width of the bounds times 2**-40. It matters where many people have equal numbers.
+    most : int, optional
+        At most this many people are asked in the search. Default: not limited; `release` takes half of n then.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is invalid, before any data are read.
+
+    Notes
+    -----
+    A sequential test at theta compares the share of ones with 1 / 2, which it has at the median, and with the shares
+    where 9/10 or 1/10 of the numbers are below theta. It decides "above" or "below" the median at a likelihood ratio of
+    e^4, on the wrong side with probability at most e^-4, or it ends undecided. The search halves the bracket until the
+    tests at its middle and quarters are undecided; after six decisions in one direction it tests the end of the
+    bracket, and moves a wrong one. Then the descent starts in the middle::
+
+        theta_(i+1) = clip(theta_i + s i^(-2/3) (2 r - 2 report), lower, upper)
+
+    where r = P(report 1) at the quantile, s is the width of the bracket over 4 q (1 - q), which counts as at least
+    0.36, and i counts all reports. The estimate is the mean of these thetas.
+
+    Privacy: the report is the truth or its opposite, decided by an exact coin that is rounded towards privacy. So for
+    every theta the server may send, the person's number changes the probability of a report by at most the factor
+    e^epsilon (docs/proofs/median-descent.md). Each person answers once, hence spends epsilon once.
+    Accuracy: see `error`. Beyond q = 0.1 and 0.9 it holds for large n only.
+    Run time: about 15 ns per person in the descent, and 30 us per test.
+
+    References
+    ----------
+    Karp and Kleinberg 2007, "Noisy binary search and its applications"; Wald 1945; Polyak and Juditsky 1992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpfast import local
+    >>> pay = np.random.default_rng(0).lognormal(10.0, 0.5, 100_000)
+    >>> survey = local.QuantileSearch(bounds=(0, 1e9), epsilon=1.0, q=0.9)
+    >>> bool(abs(survey(pay) / np.quantile(pay, 0.9) - 1) < 0.05)
+    True
+
+    The same protocol, message by message:
+
+    >>> state = survey.begin()
+    >>> for x in pay[:2000]:
+    ...     report = survey.respond(state.theta, x)  # on the person's device
+    ...     state = survey.update(state, report)  # on the server
+    >>> bool(0 < survey.estimate(state) < 1e9)
+    True
+    """
+
+    bounds: tuple[float, float]
+    epsilon: float
+    q: float = 0.5
+    step: float | None = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        lower, upper = ordered(self.bounds)
+        epsilon = _checks.positive_down("epsilon", self.epsilon)
+        coin(epsilon)
+        if not math.isfinite(8 * (upper - lower) + max(abs(lower), abs(upper))):
+            raise ValueError("steps could overflow float64: use narrower bounds")
+        q = _checks.between("q", self.q, 0, 1)
+        step = (upper - lower) * _LEAST_STEP if self.step is None else _checks.positive("step", self.step)
+        most = None if self.most is None else _checks.whole("most", self.most)
+        for name, value in {
+            "bounds": (lower, upper),
+            "epsilon": epsilon,
+            "q": q,
+            "step": step,
+            "most": most,
+        }.items():
+            object.__setattr__(self, name, value)
+        if not 0 < self._share(self.q) < 1:
+            raise ValueError(f"q must differ from 0 and 1 by more than the coin resolves, not {self.q!r}")
+
+    @property
+    def coin(self) -> Coin:
+        """The coin that decides whether a report is true."""
+        return coin(self.epsilon)
+
+    def _share(self, below: float) -> float:
+        """P(report 1) where a share `below` of the numbers is at most theta."""
+        keep = float(self.coin.probability)
+        return (1 - keep) + below * (2 * keep - 1)
+
+    @cached_property
+    def _evidence(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """What a report of 1 and of 0 add to the evidence for "above", and for "below"."""
+        shares = self._share(0.9), self._share(0.1)
+        above, below = ((math.log(2 * p), math.log(2 * (1 - p))) for p in shares)
+        return above, below
+
+    @cached_property
+    def limit(self) -> int:
+        """The largest number of reports in a test; far from the median it decides before, but for 4 deviations."""
+        (one, zero), p = self._evidence[0], self._share(1.0)
+        drift, variance = p * one + (1 - p) * zero, p * (1 - p) * (one - zero) ** 2
+        length = _EVIDENCE / drift
+        return math.ceil(length + _SPREAD * math.sqrt(length * variance) / drift)
+
+    def _decision(self, ones: Any, zeros: Any) -> Any:
+        """1 where a test with these reports decides "above", -1 where it decides "below", else 0."""
+        above, below = (one * ones + zero * zeros >= _EVIDENCE for one, zero in self._evidence)
+        return np.subtract(above, below, dtype=np.int8)
+
+    # ---- the person ----
+
+    def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
+        """Return one person's report on the question theta: 1 for "theta >= x", 0 for "below"; it may be false.
+
+        Parameters
+        ----------
+        theta : float
+            From the server, which need not be trusted.
+        x : float
+            Private.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Makes the report reproducible, hence not private. Default: the secure generator.
+        """
+        truth, source = self._truth(theta, x), bit_generator(rng)
+        return int(truth == (_samplers.next_word(source) < self.coin.threshold))
+
+    @refused(EXACT)
+    def probability(self, theta: float, x: float | None) -> Fraction:
+        """The exact probability of the report 1. PRIVATE: it depends on x; for audits."""
+        keep = self.coin.probability
+        return keep if self._truth(theta, x) else 1 - keep
+
+    def _truth(self, theta: float, x: float | None) -> bool:
+        value = float(_containers.numbers("x", [x])[0])
+        lower, upper = self.bounds
+        return _checks.real("theta", theta) >= clip(0.0 if math.isnan(value) else value, lower, upper)
+
+    # ---- the server ----
+
+    def begin(self) -> Search:
+        """The state before the first report."""
+        lower, upper = self.bounds
+        state = Search(_middle(lower, upper), lower, upper)
+        return state._replace(phase="descent") if self.most == 0 else state
+
+    def update(self, state: Search, report: int) -> Search:
+        """The state after one more report, 0 or 1; any other report is refused and only counted."""
+        if not isinstance(report, (int, float, np.generic)) or report not in (0, 1):
+            return state._replace(refused=state.refused + 1)
+        if state.phase != "descent":
+            return self._tested(state, int(report), 1 - int(report))
+        users = state.users + 1
+        push = float(self._pushes(users, 1, state)[0])
+        moved = state.theta + self._lean * push - (push if report else -push)
+        return state._replace(
+            theta=clip(moved, *self.bounds), users=users, asked=state.asked + 1, total=state.total + state.theta
+        )
+
+    @property
+    def _lean(self) -> float:
+        return 2 * self._share(self.q) - 1
+
+    def _pushes(self, first: int, count: int, state: Search) -> NDArray[np.float64]:
+        out = np.empty(count)
+        scale = (state.upper - state.lower) / max(4 * self.q * (1 - self.q), _LEAST_SPREAD)
+        _descent.fill_pushes(first, scale, _DECAY, out)
+        return out
+
+    def _tested(self, state: Search, ones: int, zeros: int) -> Search:
+        """The state after more reports of a test, which decide it at the last of them or not at all."""
+        state = state._replace(ones=state.ones + ones, zeros=state.zeros + zeros, users=state.users + ones + zeros)
+        decision = int(self._decision(state.ones, state.zeros))
+        if decision or state.ones + state.zeros >= self.limit:
+            state = _MOVES[state.phase](state._replace(ones=0, zeros=0), decision, self.bounds)
+        assert self.step is not None
+        if state.upper - state.lower <= self.step or (self.most is not None and state.users >= self.most):
+            state = state._replace(phase="descent", theta=_middle(state.lower, state.upper))
+        return state
+
+    def estimate(self, state: Search) -> float:
+        """The mean of the thetas of the descent; before it, the middle of the bracket."""
+        if not state.asked:
+            return _middle(state.lower, state.upper)
+        return clip(state.total / state.asked, *self.bounds)
+
+    # ---- both, in one process ----
+
+    def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
+        """Run the whole protocol on an array, one person after the other: `release` with one repetition."""
+        return float(self.release(x, rng=rng))
+
+    def release(
+        self,
+        x: ArrayLike,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        rng: RandomSource = None,
+    ) -> Any:
+        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
+
+        Parameters
+        ----------
+        x : array_like of shape (n,)
+            Private data of any numeric dtype, one number for each person, in the order in which they are asked; the
+            order must not depend on the data. Never modified.
+        size : int or tuple of ints, optional
+            The shape of the result; None returns one run, a float.
+        rng : numpy.random.Generator or BitGenerator, optional
+            Makes the run reproducible, hence not private. Default: the secure generator.
+        """
+        shape, source = _checks.shape(size), bit_generator(rng)
+        values = _containers.vector("x", x)
+        n = _checks.records(values.shape[0])
+        made = (
+            self
+            if self.most is not None
+            else QuantileSearch(bounds=self.bounds, epsilon=self.epsilon, q=self.q, step=self.step, most=n // 2)
+        )
+        estimates = np.array([made._run(source, values) for _ in range(math.prod(shape))])
+        return float(estimates[0]) if size is None else estimates.reshape(shape)
+
+    def _run(self, source: Any, x: NDArray[Any]) -> float:
+        state, n = self.begin(), x.shape[0]
+        while state.phase != "descent" and state.users < n:
+            state = self._ask(source, state, doubles(x[state.users : state.users + BLOCK]))
+        if state.users < n:
+            state = self._descend(source, state, x[state.users :])
+        return self.estimate(state)
+
+    def _ask(self, source: Any, state: Search, x: NDArray[np.float64]) -> Search:
+        """Ask people until the search ends, or all of x are asked."""
+        lower, upper = self.bounds
+        words = np.empty(x.size, np.uint64)
+        _samplers.fill_words(source, words)
+        keep = words < np.uint64(self.coin.threshold)
+        records = np.clip(np.where(np.isnan(x), 0.0, x), lower, upper)
+        first = state.users
+        while state.phase != "descent" and (start := state.users - first) < x.size:
+            reach = self.limit - state.ones - state.zeros
+            if self.most is not None:
+                reach = min(reach, self.most - state.users)
+            people = slice(start, start + reach)
+            ones = np.cumsum((state.theta >= records[people]) == keep[people])
+            zeros = np.arange(1, ones.size + 1) - ones
+            decided = np.flatnonzero(self._decision(state.ones + ones, state.zeros + zeros))
+            last = int(decided[0]) if decided.size else ones.size - 1
+            state = self._tested(state, int(ones[last]), int(zeros[last]))
+        return state
+
+    def _descend(self, source: Any, state: Search, x: NDArray[Any]) -> Search:
+        lower, upper = self.bounds
+        theta, total = np.array([state.theta]), np.zeros(1)
+        for begin in range(0, x.shape[0], BLOCK):
+            records = doubles(x[begin : begin + BLOCK])
+            push = self._pushes(state.users + 1 + begin, records.shape[0], state)
+            missing = clip(0.0, lower, upper)
+            _descent.descend(
+                source, self.coin.threshold, records, push, self._lean, lower, upper, missing, theta, total
+            )
+        asked = state.asked + x.shape[0]
+        return state._replace(theta=float(theta[0]), users=state.users + asked, asked=asked, total=float(total[0]))
+
+    # ---- what to expect ----
+
+    def users(self, density: float) -> float:
+        """About how many people a search asks, from an assumed density at the quantile; uses no data.
+
+        Parameters
+        ----------
+        density : float
+            In 1 / data unit; positive.
+        """
+        lower, upper = self.bounds
+        halvings = max(0.0, math.log2(_checks.positive("density", density) * (upper - lower)))
+        (one, zero), p = self._evidence[0], self._share(1.0)
+        return self.least_users + halvings * _EVIDENCE / (p * one + (1 - p) * zero)
+
+    @property
+    def least_users(self) -> int:
+        """About how many people a search asks at the least, where the bounds are near the numbers."""
+        return _TESTS * self.limit
+
+    def error(self, n: SupportsIndex, *, density: float, confidence: float = 0.95) -> float:
+        """Predict the error for n people from a public assumption; uses no data and costs no privacy.
+
+        Parameters
+        ----------
+        n : int
+            Number of people.
+        density : float
+            Assumed density f of the numbers at their quantile, in 1 / data unit; positive.
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+            With probability about `confidence`, the estimate is this close to the quantile of the distribution: it is
+            asymptotically normal with variance ``c^2 r (1 - r) / (f^2 m)``, c = coth(epsilon / 2), where m is n without
+            the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation.
+        """
+        n, f = _checks.whole("n", n, least=1), _checks.positive("density", density)
+        quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
+        searched = min(self.users(f), n // 2 if self.most is None else self.most)
+        r = self._share(self.q)
+        return quantile * self.coin.gain * math.sqrt(r * (1 - r) / max(n - searched, 1)) / f
+
+
+def _middle(lower: float, upper: float) -> float:
+    return lower + (upper - lower) / 2
+
+
+def _placed(state: Search, phase: str) -> Search:
+    """The state with the question of a phase."""
+    middle = _middle(state.lower, state.upper)
+    theta = {
+        "middle": middle,
+        "right": _middle(middle, state.upper),
+        "left": _middle(state.lower, middle),
+        "end": state.upper if state.run < 0 else state.lower,
+        "descent": middle,
+    }[phase]
+    return state._replace(phase=phase, theta=theta)
+
+
+def _after_middle(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    if not decision:
+        return _placed(state, "right")
+    run = state.run + decision if state.run * decision > 0 else decision
+    above = decision > 0
+    state = state._replace(
+        run=run, lower=state.lower if above else state.theta, upper=state.theta if above else state.upper
+    )
+    end = state.upper if run < 0 else state.lower
+    return _placed(state, "end" if abs(run) >= _RUN and bounds[0] < end < bounds[1] else "middle")
+
+
+def _after_right(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    if decision < 0:  # the quantile is further to the right
+        return _placed(state._replace(lower=state.theta, run=0), "middle")
+    return _placed(state._replace(right=decision), "left")
+
+
+def _after_left(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    if decision > 0:  # the quantile is further to the left
+        return _placed(state._replace(upper=state.theta, run=0), "middle")
+    if not decision and not state.right:
+        return _placed(state, "descent")
+    upper = _middle(_middle(state.lower, state.upper), state.upper) if state.right else state.upper
+    return _placed(state._replace(lower=state.theta if decision else state.lower, upper=upper), "middle")
+
+
+def _after_end(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    """Move the bracket beyond an end that the quantile is beyond, to four times its width."""
+    if decision * state.run <= 0:
+        return _placed(state._replace(run=0), "middle")
+    lower, upper, reach = state.lower, state.upper, 4 * (state.upper - state.lower)
+    lower, upper = (upper, min(upper + reach, bounds[1])) if decision < 0 else (max(lower - reach, bounds[0]), lower)
+    return _placed(state._replace(lower=lower, upper=upper), "middle")
+
+
+_MOVES = {"middle": _after_middle, "right": _after_right, "left": _after_left, "end": _after_end}
