@@ -129,7 +129,10 @@ VERIFIED = {
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("name", VERIFIED)
+    @pytest.mark.parametrize(
+        "name",
+        [pytest.param(name, marks=pytest.mark.slow) if name in ("lognormal", "gamma") else name for name in VERIFIED],
+    )
     def test_verified(self, name):
         """All pairs of neighbouring datasets; the claim is tight for one statistic, and half of the noise fails."""
         options, grid, values = VERIFIED[name]
@@ -380,7 +383,7 @@ class TestChoice:
             with pytest.raises(ValueError, match=message):
                 text(**options)
 
-    @pytest.mark.parametrize("family", ["poisson", "normal", "gamma"])
+    @pytest.mark.parametrize("family", ["poisson", "normal", pytest.param("gamma", marks=pytest.mark.slow)])
     def test_within_ten_percent(self, family):
         """Simulated at n = 400: "auto" takes the better one, or one that is hardly worse."""
         bounds, theta, _, draw = SETTINGS[family]
