@@ -16,6 +16,7 @@ from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.search import QuantileSearch
+from dpfast.local.secure import SecureSum
 from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.shuffling import Shuffled
 from dpfast.local.simplex import project
@@ -37,6 +38,7 @@ __all__ = [
     "MedianDescent",
     "QuantileSearch",
     "Randomizer",
+    "SecureSum",
     "SeriesReports",
     "Shuffled",
     "density",
