@@ -4,10 +4,10 @@ from importlib.metadata import version
 
 import dpfast as dpf
 from bench import pages
-from bench.peers import installed
 from bench.pages import location_accuracy, peer_accuracy, quantile_accuracy, robust_accuracy
 from bench.pages.populations import populations
 from bench.pages.tables import paragraph
+from bench.peers import installed
 
 
 def method(quick):

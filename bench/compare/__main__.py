@@ -14,10 +14,10 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import dpfast as dpf
-from bench.peers import installed
 from bench.compare import memory
 from bench.compare.clock import Row, measure
 from bench.compare.jobs import GROUPS
+from bench.peers import installed
 
 
 def _shown(value, unit):

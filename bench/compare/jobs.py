@@ -14,12 +14,12 @@ from scipy.stats import trim_mean
 
 import dpfast as dpf
 from bench import data
-from bench.peers import installed
 from bench.asv import bench_fits
 from bench.asv.bench_descent import numpy_descent
 from bench.asv.bench_hosts import opendp_median
 from bench.compare import clusters
 from bench.compare.clock import Floor, Job
+from bench.peers import installed
 from dpfast import local
 from dpfast.random import SecureBitGenerator
 

@@ -4,8 +4,8 @@ import numpy as np
 
 import dpfast as dpf
 from bench import pages
-from bench.peers import installed
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 from dpfast.theory import gaussian_scale
 
 EPSILONS = (1.0, 2.0, 4.0)

@@ -3,9 +3,9 @@
 import numpy as np
 
 import dpfast as dpf
-from bench.peers import installed
 from bench.compare.clock import race
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 from dpfast.theory import gaussian_scale
 
 GUARANTEES = ((0.1, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (4.0, 1e-9))

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 import dpfast as dpf
-from bench.peers import installed
 from bench.pages.location_accuracy import DATASETS, EPSILONS, QUICK, center, measure, mechanisms, ratio
 from bench.pages.populations import populations
 from bench.pages.tables import digits, paragraph, size, table
+from bench.peers import installed
 from dpfast.statistics import Quantile
 
 CANDIDATES = 10_000  # of OpenDP's quantile, evenly spread

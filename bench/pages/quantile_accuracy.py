@@ -3,8 +3,8 @@
 import numpy as np
 
 import dpfast as dpf
-from bench.peers import installed
 from bench.pages.tables import digits, paragraph, table
+from bench.peers import installed
 
 EPSILON = 1.0
 GRID = dpf.Grid(0, 1e6)

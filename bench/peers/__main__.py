@@ -1,4 +1,8 @@
-"""Errors and run times of dpfast relative to other libraries: ``python -m bench.peers`` writes docs/results/peers.md."""
+"""Errors and times relative to other libraries: ``python -m bench.peers`` writes docs/results/peers.md.
+
+Sections are stored in the folder `--results`, and the page is made of all that are there, so that `--only` renews one.
+With `--quick` nothing is written; without environments dpfast runs alone.
+"""
 
 import argparse
 from pathlib import Path
@@ -31,7 +35,8 @@ def main(arguments=None):
     chosen = options.only or list(SECTIONS)
     for name in chosen:
         run = {"quick": options.quick, "seconds": options.seconds, "only": options.job}
-        section = page.measure(SECTIONS[name], environments, **run)
+        with environments:
+            section = page.measure(SECTIONS[name], environments, **run)
         if not (options.quick or options.job):
             page.store(options.results / f"{name}.json", section)
     if not (options.quick or options.job):

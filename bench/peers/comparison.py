@@ -1,8 +1,9 @@
 """One job of dpfast and of its peers on the same data sets: errors, their ratios and standard errors, and times."""
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -65,8 +66,6 @@ class Row:
     ratio: float
     error: float
     times: float
-    why: str
-    measured: dict = field(default_factory=dict)
 
     def stored(self):
         return asdict(self)
@@ -82,8 +81,8 @@ def ratio(ours, theirs):
     if len(ours) >= MANY:
         left = ours.mean(axis=1) - found * theirs.mean(axis=1)
         return found, float(left.std(ddof=1) / math.sqrt(len(left)) / bottom)
-    relative = [_spread(errors) / errors.mean() if errors.mean() else 0.0 for errors in (ours, theirs)]
-    return found, float(found * math.hypot(*relative))
+    spreads = [_spread(errors) / errors.mean() if errors.mean() else 0.0 for errors in (ours, theirs)]
+    return found, float(found * math.hypot(*spreads))
 
 
 def _spread(errors):
@@ -92,6 +91,14 @@ def _spread(errors):
     if releases < 2:
         return 0.0
     return math.sqrt(np.sum(errors.var(axis=1, ddof=1) / releases)) / sets
+
+
+def quotient(value, error):
+    """A ratio with its standard error in units of the last digit."""
+    if math.isnan(value):
+        return "-"
+    places = 3 if value < 0.1 else 2
+    return f"{value:.{places}f}({error * 10**places:.0f})"
 
 
 def rows(job: Job, environments: Environments, *, quick: bool, seconds: float):
@@ -106,28 +113,30 @@ def rows(job: Job, environments: Environments, *, quick: bool, seconds: float):
     releases, our_time = collect(job.ours, datasets, rounds=4 * rounds, seconds=seconds)
     ours = errors(releases)
     found = []
-    for peer in job.peers:
-        if environments.python(peer.worker) is None:
+    for worker, group in itertools.groupby(job.peers, key=lambda peer: peer.worker):
+        if environments.python(worker) is None:
             continue
-        try:
-            releases, time, version = environments.run(
-                peer.worker, peer.job, peer.public, datasets, rounds=rounds, seconds=job.slow * seconds
-            )
-        except PeerError as failure:
-            print(f"FAILED: {job.name}, {job.records}, {failure}", flush=True)
-            continue
-        theirs = errors(releases)
-        quotient, error = ratio(ours, theirs)
-        sizes = float(ours.mean()), float(theirs.mean())
-        if job.root:
-            sizes = tuple(map(math.sqrt, sizes))
-            quotient, error = math.sqrt(quotient), error / (2 * math.sqrt(quotient))
-        found.append(
-            Row(job.name, job.records, job.n, job.guarantee, peer.name, version, *sizes, quotient, error,
-                our_time / time, peer.why)
-        )  # fmt: skip
+        peers = list(group)
+        asked = [(peer.job, peer.public) for peer in peers]
+        limits = {"rounds": rounds, "seconds": job.slow * seconds}
+        version, results = environments.run(worker, asked, datasets, **limits)
+        for peer, result in zip(peers, results, strict=True):
+            if isinstance(result, PeerError):
+                print(f"FAILED: {job.name}, {job.records}, {peer.name}: {result}", flush=True)
+                continue
+            releases, time = result
+            theirs = errors(releases)
+            relative, error = ratio(ours, theirs)
+            sizes = float(ours.mean()), float(theirs.mean())
+            if job.root:
+                sizes = tuple(map(math.sqrt, sizes))
+                relative, error = math.sqrt(relative), error / (2 * math.sqrt(relative))
+            found.append(
+                Row(job.name, job.records, job.n, job.guarantee, peer.name, version, *sizes, relative, error,
+                    our_time / time)
+            )  # fmt: skip
     if not found:
         size = float(ours.mean())
         alone = math.sqrt(size) if job.root else size
-        found.append(Row(job.name, job.records, job.n, job.guarantee, "-", "", alone, *[math.nan] * 4, ""))
+        found.append(Row(job.name, job.records, job.n, job.guarantee, "-", "", alone, *[math.nan] * 4))
     return found

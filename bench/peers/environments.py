@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,18 +17,31 @@ PEERS = {
     "pure_ldp": "pure-ldp",
     "multi_freq": "multi-freq-ldpy",
     "dp_accounting": "dp-accounting",
+    "mbi": "OpenDP with mbi",
 }
 
 
 class PeerError(Exception):
-    """A worker failed; the text is the end of what it printed."""
+    """A job of a worker failed; the text is the end of its traceback."""
 
 
-@dataclass(frozen=True)
 class Environments:
-    """A folder of virtual environments; None: no peer is run."""
+    """A folder of virtual environments, and the workers that run in them; None: no peer is run.
 
-    folder: Path | None
+    A worker starts with its first job and stops at the end of a `with` block.
+    """
+
+    def __init__(self, folder: Path | None):
+        self.folder = folder
+        self._workers: dict[str, subprocess.Popen] = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for worker in self._workers.values():
+            worker.communicate()
+        self._workers.clear()
 
     def create(self):
         """Make what is missing, with pip."""
@@ -50,14 +62,24 @@ class Environments:
     def absent(self):
         return [name for worker, name in PEERS.items() if self.python(worker) is None]
 
-    def run(self, worker, job, public, datasets, *, rounds, seconds):
-        """Releases, shape (data sets, rounds, ...), seconds of one release, and the version of the peer."""
+    def _worker(self, name):
+        if name not in self._workers:
+            script = HERE / "workers" / f"{name}_jobs.py"
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+            self._workers[name] = subprocess.Popen([self.python(name), script], **pipes)
+        return self._workers[name]
+
+    def run(self, worker, jobs, datasets, *, rounds, seconds):
+        """Run jobs (name, public numbers) of a peer; return its version and a result for each.
+
+        A result is a pair, releases of shape (data sets, rounds, ...) and seconds of one release, or a `PeerError`.
+        """
+        process = self._worker(worker)
         with TemporaryDirectory() as folder:
-            stored, released = Path(folder) / "data.npz", Path(folder) / "releases.npy"
+            stored, released = Path(folder) / "data.npz", Path(folder) / "releases"
             np.savez(stored, **{f"{d}_{i}": x for d, arrays in enumerate(datasets) for i, x in enumerate(arrays)})
             request = {
-                "job": job,
-                "public": public,
+                "jobs": jobs,
                 "data": str(stored),
                 "datasets": len(datasets),
                 "arrays": len(datasets[0]),
@@ -65,11 +87,14 @@ class Environments:
                 "rounds": rounds,
                 "seconds": seconds,
             }
-            script = HERE / "workers" / f"{worker}_jobs.py"
-            done = subprocess.run(
-                [self.python(worker), script], input=json.dumps(request), capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise PeerError(f"{worker}, {job}: {done.stderr.strip()[-400:]}")
-            answer = json.loads(done.stdout.strip().splitlines()[-1])
-            return np.load(released), answer["seconds"], answer["version"]
+            try:
+                print(json.dumps(request), file=process.stdin, flush=True)
+                answer = json.loads(process.stdout.readline())
+            except (BrokenPipeError, json.JSONDecodeError):
+                return "", [PeerError(f"{worker}_jobs.py stopped: run it to see why")] * len(jobs)
+            return answer["version"], [
+                PeerError(each["failure"])
+                if "failure" in each
+                else (np.load(f"{released}_{index}.npy"), each["seconds"])
+                for index, each in enumerate(answer["results"])
+            ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.pages.tables import digits, paragraph, table
-from bench.peers.comparison import rows
+from bench.peers.comparison import quotient, rows
 from bench.peers.jobs import SECTIONS
 
 LIMIT = 1.05
@@ -19,16 +19,19 @@ HEADINGS = ["job", "records", "n", "guarantee", "dpfast", "peer", "its error", "
 
 def measure(section, environments, *, quick, seconds, only=None):
     """Run the jobs of a section, print their rows, and return them as plain objects."""
-    found, loads = [], []
-    for job in section.jobs():
+    found, lines, loads = [], [], [os.getloadavg()[0]]
+    for line in section.lines(quick=quick, seconds=seconds) if hasattr(section, "lines") else ():
+        lines.append(line)
+        print(" | ".join(line), flush=True)
+    for job in section.jobs() if hasattr(section, "jobs") else ():
         if only is not None and not job.name.startswith(only):
             continue
         for row in rows(job, environments, quick=quick, seconds=seconds):
             found.append(row.stored())
             print(" | ".join(cells(found[-1])), flush=True)
         loads.append(os.getloadavg()[0])
-    load = float(np.mean(loads)) if loads else 0.0
-    return {"rows": found, "commit": commit(), "load": load, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    return {"rows": found, "lines": lines, "commit": commit(), "load": float(np.mean(loads)), "date": date}
 
 
 def commit():
@@ -44,14 +47,6 @@ def store(path, section):
     path.write_text(json.dumps(section, indent=1), encoding="utf-8")
 
 
-def quotient(value, error):
-    """A ratio with its standard error in units of the last digit."""
-    if math.isnan(value):
-        return "-"
-    places = 3 if value < 0.1 else 2
-    return f"{value:.{places}f}({error * 10**places:.0f})"
-
-
 def cells(row):
     """The cells of one row of the tables."""
     size = "-" if row["n"] is None else f"{row['n']:,}"
@@ -62,21 +57,43 @@ def cells(row):
     return row["name"], row["records"], size, row["guarantee"], sizes[0], row["peer"], sizes[1], marked, times
 
 
+def reasons(section):
+    """Why dpfast has more error, by what identifies a row."""
+    jobs = section.jobs() if hasattr(section, "jobs") else ()
+    return {(job.name, job.records, job.n, job.guarantee, peer.name): peer.why for job in jobs for peer in job.peers}
+
+
+def _losses(section, rows):
+    """Rows above the limit, each with its reason: that of the job, or that it may be chance; empty if there is none."""
+    known = reasons(section)
+    for row in rows:
+        if row["ratio"] > LIMIT:
+            key = tuple(row[name] for name in ("name", "records", "n", "guarantee", "peer"))
+            chance = row["ratio"] <= LIMIT + 2 * row["error"]
+            yield row, known.get(key) or (f"within two standard errors of {LIMIT}." if chance else "")
+
+
 def _text(name, stored):
     """The heading, the paragraphs and the table of one section."""
     section, rows = SECTIONS[name], stored["rows"]
     run = f"""Commit {stored["commit"]}, {stored["date"]}, load of the machine {stored["load"]:.1f}."""
-    reasons = sorted({(row["name"], row["peer"], row["why"]) for row in rows if row["why"]})
-    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run), table(HEADINGS, map(cells, rows))]
-    if reasons:
-        lines += ["Ratios above 1.05:", ""]
-        lines += [paragraph(f"{job}, {peer}: {why}", "- ") for job, peer, why in reasons]
+    lines = [f"## {section.TITLE}", "", paragraph(section.TEXT), paragraph(run)]
+    if rows:
+        lines.append(table(HEADINGS, map(cells, rows)))
+    if stored["lines"]:
+        lines.append(table(section.HEADINGS, stored["lines"]))
+    told = {}
+    for row, why in _losses(section, rows):
+        told.setdefault(why, []).append(f"{row['name']}, {row['records']}, {row['guarantee']}, {row['peer']}")
+    if told:
+        lines += [f"Ratios above {LIMIT}:", ""]
+        lines += [paragraph(f"{'; '.join(names)}: {why or 'not explained.'}", "- ") for why, names in told.items()]
     return "\n".join(lines)
 
 
-def unexplained(rows):
+def unexplained(sections):
     """Rows in which dpfast has more error than a peer, without a sentence that says why."""
-    return [row for row in rows if row["ratio"] > LIMIT + 2 * row["error"] and not row["why"]]
+    return [row for name, stored in sections.items() for row, why in _losses(SECTIONS[name], stored["rows"]) if not why]
 
 
 def write(path, folder):
@@ -100,5 +117,5 @@ def write(path, folder):
     body = [_text(name, stored) for name, stored in sections.items()]
     head = "# Other libraries\n\nMade by `python -m bench.peers`; do not edit it by hand.\n"
     path.write_text("\n".join([head, paragraph(text), paragraph(guarantee), *body]), encoding="utf-8")
-    for row in unexplained(measured):
+    for row in unexplained(sections):
         print(f"UNEXPLAINED: {' | '.join(cells(row))}")

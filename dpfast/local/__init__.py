@@ -3,9 +3,12 @@
 Each file covers one estimation problem. Any two values of one person's record are neighbours.
 """
 
+from dpfast.local.attributes import Attributes
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
 from dpfast.local.descent import MedianDescent
+from dpfast.local.hashed import HashedCategorical
+from dpfast.local.hitters import HeavyHitters
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
 from dpfast.local.location import mean, median, median_naive, quantile
@@ -21,10 +24,13 @@ from dpfast.local.sparse import sparse_mean
 
 __all__ = [
     "Aggregate",
+    "Attributes",
     "Binary",
     "Categorical",
     "FiniteLaw",
     "GradientDescent",
+    "HashedCategorical",
+    "HeavyHitters",
     "Hypercube",
     "Interval",
     "L2Ball",

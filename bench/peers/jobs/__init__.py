@@ -1,6 +1,6 @@
-"""The comparisons, by section of the page: lists of `bench.peers.comparison.Job`."""
+"""The comparisons by section of the page: modules with `jobs()`, of `bench.peers.comparison.Job`, or with `lines()`."""
 
-from bench.peers.jobs import accounts, counts, local, means, quantiles, regressions, vectors
+from bench.peers.jobs import accounts, choice, counts, local, means, quantiles, regressions, tables, vectors
 
 SECTIONS = {
     "counts": counts,
@@ -9,5 +9,7 @@ SECTIONS = {
     "vectors": vectors,
     "regressions": regressions,
     "local": local,
+    "tables": tables,
     "accounts": accounts,
+    "choice": choice,
 }

@@ -7,9 +7,14 @@ from dpfast import local
 
 TITLE = "Local privacy"
 TEXT = """The root mean squared error of frequencies (over all categories), shares and means, from the frequencies of
-    the records. In the rows "unbiased" both sides have no processing after the unbiased estimate; in the others each
-    peer has its best: clipping, projection onto the simplex, or iterative Bayesian updates. multi-freq-ldpy clips and
-    renormalises always."""
+    the records. In the rows "unbiased" both sides have no processing after the unbiased estimate; in the others dpfast
+    and pure-ldp project onto the simplex, and multi-freq-ldpy clips and renormalises (MI) or makes iterative Bayesian
+    updates (IBU). dpfast takes the mechanism that has the least variance for the public k and epsilon."""
+
+
+PROCESSED = """the reports are as good, the processing differs. The projection onto the simplex moves all positive
+    estimates down by one amount; clipping and rescaling (MI) and iterative Bayesian updates (IBU) have less error where
+    no category is frequent relative to the noise, and more where one is."""
 
 
 def frequency_error(k):
@@ -29,15 +34,14 @@ def _frequencies():
     for k, n, epsilon, oracles, others in (
         (4, 1000, 1.0, ("k-rr", "oue"), ("k-rr", "subset")),
         (16, 1000, 1.0, ("oue", "hadamard"), ("subset", "adaptive")),
-        (64, 1000, 1.0, ("oue", "hadamard", "olh"), ("subset", "oue")),
-        (64, 5000, 1.0, ("oue", "hadamard"), ("subset",)),
+        (64, 1000, 1.0, ("oue", "hadamard"), ("subset", "oue")),
         (64, 1000, 4.0, ("k-rr", "oue"), ("k-rr", "subset")),
     ):
         mechanism, public = local.Categorical(k, epsilon), {"k": k, "epsilon": epsilon}
-        for name, draw in (("Zipf 1", _zipf(k, n)), ("uniform", _uniform(k, n))):
+        for name, draw in (("Zipf 1", _zipf(k, n)), ("uniform", _uniform(k, n)))[: 2 if k == 16 else 1]:
             yield Job(
                 f"frequencies, k = {k}, unbiased", name, n, f"{epsilon:g}, local", draw,
-                lambda x, m=mechanism: m.estimate(m.randomize(x)), frequency_error(k),
+                _unbiased(mechanism), frequency_error(k),
                 tuple(Peer("pure_ldp", "frequencies", {**public, "method": method, "normalization": 0}, method)
                       for method in oracles),
                 root=True, datasets=10, rounds=20,
@@ -48,22 +52,19 @@ def _frequencies():
             )
             clipped = tuple(
                 Peer("multi_freq", "frequencies", {**public, "method": method, "estimator": estimator},
-                     f"{method}, {estimator}")
+                     f"{method}, {estimator}", PROCESSED)
                 for method in others for estimator in ("MI", "IBU")
             )  # fmt: skip
             yield Job(
                 f"frequencies, k = {k}", name, n, f"{epsilon:g}, local", draw,
-                lambda x, m=mechanism: _best(m, x), frequency_error(k), (*projected, *clipped),
+                lambda x, m=mechanism: m.estimate(m.randomize(x), project=True), frequency_error(k),
+                (*projected, *clipped),
                 root=True, datasets=10, rounds=20,
             )  # fmt: skip
 
 
 def _unbiased(mechanism):
     return lambda x: mechanism.estimate(mechanism.randomize(x))
-
-
-def _best(mechanism, x):
-    return mechanism.estimate(mechanism.randomize(x))
 
 
 def _bits():
@@ -75,7 +76,7 @@ def _bits():
             _unbiased(mechanism),
             lambda released, x: float(np.ravel(released)[-1] - x.mean()) ** 2,
             (Peer("opendp", "randomized_bits", public), Peer("diffprivlib", "randomized_bits", public)),
-            root=True, datasets=10, rounds=40,
+            root=True, datasets=10, rounds=200, slow=4,
         )  # fmt: skip
     for k, n, epsilon in ((4, 1000, 1.0),):
         mechanism, public = local.Categorical(k, epsilon), {"k": k, "epsilon": epsilon}

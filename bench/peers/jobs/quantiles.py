@@ -9,8 +9,8 @@ from bench.peers.records import drawer, named
 
 TITLE = "Quantiles"
 CANDIDATES, LEAVES, TREE = 10_000, 1024, (5, 16)
-TEXT = f"""Errors are mean distances from the quantile of the records. Where q n is half an odd number, one record is the
-    quantile by every definition, and so are most n here; where q n is a whole number, all points between two records
+TEXT = f"""Errors are mean distances from the quantile of the records. Where q n is half an odd number, as for most
+    n here, one record is the quantile by every definition; where q n is a whole number, all points between two records
     are quantiles, and errors are distances from the nearest of them. OpenDP chooses among {CANDIDATES:,} evenly spaced
     candidates, or all points of the grid if there are fewer. Nine deciles: OpenDP with equal parts of epsilon, and from
     a consistent tree of {LEAVES:,} bins; python-dp from a tree of height {TREE[0]} and {TREE[1]} branches."""

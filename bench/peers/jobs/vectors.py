@@ -18,8 +18,8 @@ TEXT = """Means of columns in [0, 1]: the mean distance of a coordinate from the
 
 
 def _columns():
+    n, epsilon = 1000, 1.0
     for d in (2, 5, 20, 100):
-        n, epsilon = 1000, 1.0
         public = {"epsilon": epsilon}
         yield Job(
             f"means of {d} columns", "uniform", n, f"{epsilon:g}, {REPLACED}",
@@ -79,7 +79,7 @@ KEPT = 2
 def _components():
     from dpfast.sklearn import PrivatePCA
 
-    for n, d, epsilon in ((10_000, 5, 0.5), (10_000, 5, 2.0), (1000, 5, 2.0), (10_000, 10, 1.0)):
+    for n, d, epsilon in ((10_000, 5, 0.5), (10_000, 5, 2.0), (1000, 5, 2.0)):
         radius = 1.5 * math.sqrt(np.sum(1 / np.arange(1, d + 1) ** 2))
 
         def draw(generator, n=n, d=d, radius=radius):
@@ -107,6 +107,7 @@ def _scalers():
     from dpfast.sklearn import PrivateStandardScaler
 
     for n, span, epsilon in ((10_000, 10.0, 1.0), (10_000, 4.0, 1.0), (1000, 4.0, 5.0)):
+
         def ours(X, span=span, epsilon=epsilon):
             model = PrivateStandardScaler(epsilon=epsilon, bounds=(-span, span)).fit(X)
             return np.array([model.mean_, model.scale_])

@@ -238,21 +238,20 @@ def composed_laplaces(scale, releases, delta):
 
 def partitions(epsilon, delta):
     """The counts of keys that exceed a threshold: what is released, by key, -1 for keys that are not."""
-    space = (
-        dp.vector_domain(dp.atom_domain(T="i64")),
-        dp.symmetric_distance(),
-    )
-    counted = space >> dp.t.then_count_by(MO=dp.l01inf_distance(dp.absolute_distance(T="i64")), TV="i64")
-    d_in = 1
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.symmetric_distance()
+    counted = space >> dp.t.then_count_by()
+    scale = 1 / epsilon
 
-    def at(scale, threshold):
+    def at(threshold):
         return counted >> dp.m.then_laplace_threshold(scale=scale, threshold=threshold)
 
-    scale = dp.binary_search_param(lambda s: at(s, 10**9), d_in=d_in, d_out=(epsilon, delta), bounds=(1e-3, 1e6))
-    threshold = dp.binary_search_param(
-        lambda t: at(scale, int(t)), d_in=d_in, d_out=(epsilon, delta), bounds=(1, 10**9), T=int
-    )
-    made = at(scale, threshold)
+    while at(10**9).map(1)[0] > epsilon:
+        scale = np.nextafter(scale, math.inf)
+    low, high = 1, 2**20
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at(middle).map(1)[1] <= delta else (middle, high)
+    made = at(high)
 
     def release(keys, most):
         released = np.full(most, -1.0)

@@ -9,8 +9,6 @@ from pure_ldp.frequency_oracles import (
     DEServer,
     HadamardResponseClient,
     HadamardResponseServer,
-    LHClient,
-    LHServer,
     UEClient,
     UEServer,
 )
@@ -33,8 +31,8 @@ def frequencies(method, k, epsilon, normalization):
         server = HadamardResponseServer(**public)
         client = HadamardResponseClient(**public, hash_funcs=server.get_hash_funcs())
         return _frequencies(client, server, k, normalization)
-    options = {"oue": {"use_oue": True}, "olh": {"use_olh": True}}.get(method, {})
-    client, server = {"k-rr": (DEClient, DEServer), "oue": (UEClient, UEServer), "olh": (LHClient, LHServer)}[method]
+    options = {"use_oue": True} if method == "oue" else {}
+    client, server = {"k-rr": (DEClient, DEServer), "oue": (UEClient, UEServer)}[method]
     return _frequencies(client(**public, **options), server(**public, **options), k, normalization)
 
 
