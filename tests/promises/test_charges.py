@@ -175,6 +175,7 @@ class TestEverythingIsCharged:
         assert {name for name, refused in private.items() if refused and not name.endswith(("law", "law_of"))} == {
             "local.MedianDescent.probability",
             "local.QuantileSearch.probability",
+            "local.SecureSum.report",
             "mechanisms.smooth_sensitivity",
             "robust.score",
             "streaming.State.summary",
