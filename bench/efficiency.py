@@ -5,10 +5,11 @@ figure exceeds its limit.
 """
 
 from bench import pages
-from bench.pages import coverage, likelihood_accuracy
+from bench.pages import coverage, likelihood_accuracy, likelihood_methods
 
 SECTIONS = {
     "families": likelihood_accuracy.families,
+    "methods": likelihood_methods.section,
     "coverage": coverage.section,
     "ends": likelihood_accuracy.ends,
     "wide": likelihood_accuracy.wide_ranges,

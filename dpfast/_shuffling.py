@@ -23,6 +23,7 @@ MOST = 2**34  # records; delta decreases in their number
 _MOST_EPSILON = 40  # of one report: beyond, shuffling is not counted
 _TAIL = 75  # each tail that is cut off has a probability of at most exp(-75)
 _FLOOR = 1e-250  # more than all underflow
+_SMALLEST = 1e-280  # of the first probability of a series
 _LEAST = 1e-100  # lower bounds below it are not used, as underflow is not bounded in that direction
 _UNIT = 2.0**-53
 _FAR_LOG = -140.0  # of the logarithm of a delta: beyond, a bound by moments is used alone
@@ -380,8 +381,12 @@ def _recurrence(trials: int, k: NDArray[np.int64]) -> tuple[NDArray[np.float64],
 
 
 def _series(trials: int, k: int) -> tuple[float, float, float, float]:
-    """P(X = k), P(X >= k) and E[(X - k)_+], not below them except for rounding, and a bound of their relative error."""
-    at = max(1e-280, _balls.upper(lambda: _log_binomial(trials, k, Fraction(1)).exp()))
+    """P(X = k), P(X >= k) and E[(X - k)_+], not below them except for rounding, and a bound of their relative error.
+
+    The error is 1, and the numbers are too large, if they are below 1e-280.
+    """
+    exact = _balls.upper(lambda: _log_binomial(trials, k, Fraction(1)).exp())
+    at = max(_SMALLEST, exact)
     count = min(trials - k, 64 + 5 * math.isqrt(trials + 1))
     m = np.arange(1, count + 1, dtype=np.float64)
     terms = np.cumprod((trials - k - m + 1) / (k + m))
@@ -390,7 +395,7 @@ def _series(trials: int, k: int) -> tuple[float, float, float, float]:
     if rest > 0:
         last = float(terms[-1]) * rest / (1 - rest)
         tail, mean = tail + last, mean + last * (count + 1 / (1 - rest))
-    return at, at * tail, at * mean, (4 * count + 16) * _UNIT
+    return at, at * tail, at * mean, 1.0 if exact < _SMALLEST else (4 * count + 16) * _UNIT
 
 
 def _rational(x: Fraction) -> fmpq:

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from numpy.random cimport bitgen_t
 
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
@@ -30,6 +31,7 @@ cdef extern from "draws.h":
     int64_t dpfast_rounded_student3(uint64_t word, double scale) noexcept nogil
     double dpfast_student_tail(double c) noexcept nogil
     int64_t dpfast_below_exp_neg(uint64_t word, double gamma) noexcept nogil
+    int64_t dpfast_below_exp_neg_within(uint64_t word, double gamma, double error) noexcept nogil
     double dpfast_exp_neg(double y) noexcept nogil
     double dpfast_one_minus_exp_neg(double y) noexcept nogil
     double dpfast_neg_log_word(uint64_t word, double *two_to_minus_k) noexcept nogil
@@ -332,6 +334,46 @@ def fill_discrete_laplace(bit_generator, scale, int64_t[::1] out not None, *, bi
     with nogil:
         for i in range(out.shape[0]):
             out[i] -= second[i]
+
+
+def fill_discrete_gaussian(bit_generator, variance, int64_t[::1] out not None, *, bint exact=False):
+    """Fill with P(z) proportional to exp(-z**2 / (2 variance)) on the integers.
+
+    A discrete Laplace draw z of scale t = floor(sqrt(variance)) + 1 is kept with probability exp(-gamma), where gamma
+    is (|z| - variance / t)**2 / (2 variance).
+
+    **Law** exact; variance an int or Fraction. **Assumes** 0 < variance <= 2**80. **Cost** about five words each; ball
+    arithmetic with probability about sqrt(variance) * 2**-46.
+    **Reference** Canonne, Kamath and Steinke 2020, algorithm 3; docs/proofs/secure-aggregation.md.
+    """
+    cdef bitgen_t *source = unwrap(bit_generator)
+    cdef object ratio = Fraction(variance)
+    cdef object level = isqrt(ratio.numerator // ratio.denominator) + 1
+    cdef double t = float(level), middle = float(ratio / level), inverse = float(1 / (2 * ratio)), gamma
+    cdef int64_t z, decision
+    cdef uint64_t word
+    cdef Py_ssize_t i
+    with bit_generator.lock, nogil:
+        for i in range(out.shape[0]):
+            while True:
+                z = draw_geometric(source, bit_generator, t) - draw_geometric(source, bit_generator, t)
+                word = source.next_uint64(source.state)
+                gamma = <double> (z if z > 0 else -z) - middle
+                gamma = gamma * gamma * inverse
+                # (1 + gamma) 2**-50 bounds the absolute error of the difference, which loses digits near the middle
+                decision = UNDECIDED if exact else dpfast_below_exp_neg_within(word, gamma, (1.0 + gamma) * 2.0**-50)
+                if decision == UNDECIDED:
+                    with gil:
+                        decision = _keeps_gaussian(bit_generator, word, z, ratio, level)
+                if decision:
+                    break
+            out[i] = z
+
+
+cdef int64_t _keeps_gaussian(object bit_generator, uint64_t word, int64_t z, object variance, object t) except -1:
+    """Whether a word keeps the proposal z of a discrete Gaussian, in ball arithmetic."""
+    from dpfast._kernels._balls import below_exp_neg
+    return below_exp_neg(word, lambda: next_word(bit_generator), (abs(z) - variance / t) ** 2 / (2 * variance))
 
 
 def one_discrete_laplace(bit_generator, scale):

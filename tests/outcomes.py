@@ -311,6 +311,14 @@ FUNCTIONS = {
     "local.quantile": lambda x, source, epsilon: local.quantile(
         x, 0.9, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
     ),
+    "local.HashedCategorical": lambda x, source, epsilon: local.HashedCategorical(2**40, epsilon).randomize(
+        x, rng=source
+    ),
+    "local.HeavyHitters": lambda x, source, epsilon: local.HeavyHitters(epsilon, 32).randomize(x, rng=source),
+    "local.Attributes": lambda x, source, epsilon: local.Attributes([3, 50], epsilon).randomize(x, rng=source),
+    "local.Attributes, split": lambda x, source, epsilon: local.Attributes([3, 50], epsilon, "split").randomize(
+        x, rng=source
+    ),
     "local.median_naive": lambda x, source, epsilon: local.median_naive(
         x, bounds=(-1.0, 99.0), epsilon=epsilon, rng=source
     ),
@@ -449,6 +457,7 @@ ROWS_OF = dict.fromkeys(ESTIMATORS, 3) | {"local.sparse_mean": 3, "robust_mean":
 ROWS_OF |= {"synthesize a table": 3, "marginals": 3, "marginals, add-remove": 3}
 ROWS_OF |= {"robust_mean by depth": 2, "robust_mean, whitened": 3}
 ROWS_OF |= {"robust_mean, half of missing": 3, "sum of rows, missing left out": 3}
+ROWS_OF |= {"local.Attributes": 2, "local.Attributes, split": 2}
 ROWS_OF |= {name: 2 if name.startswith("theil") else 3 for name in REGRESSIONS}
 # A regression takes pairs.
 NOT_TAKEN = {name: FRAMES for name in ROWS_OF if name in REGRESSIONS or "Regression" in name}

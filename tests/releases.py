@@ -27,7 +27,11 @@ def by_name(name):
 # Every public function that releases, by name.
 RELEASES = {
     **{f"dpf.{name}": partial(by_name, name) for name in FUNCTIONS},
-    "dpf.mean": lambda: [dpf.mean(X, **B), dpf.mean(X[:, None], **B)],
+    "dpf.mean": lambda: [
+        dpf.mean(X, **B),
+        dpf.mean(X[:, None], **B),
+        dpf.mean(np.tile(X, 16), method="private-bounds", **B),
+    ],
     "dpf.sum": lambda: [dpf.sum(X, **B), dpf.sum(X[:, None], radius=100.0, **E)],
     "dpf.quantile": lambda: [dpf.quantile(X, 0.3, **B), dpf.quantile(X, [0.2, 0.7], **B)],
     "dpf.m_estimate": lambda: dpf.m_estimate(X, dpf.psi.Huber(5.0), **B),
@@ -60,7 +64,10 @@ RELEASES = {
         dpf.marginals({"a": X, "b": X % 3}, {"a": (0, 100), "b": [0, 1, 2]}, **E),
         dpf.marginals(np.stack([X] * 3, axis=1), {0: (0, 100), 1: dpf.Bins(), 2: (0, 100)}, **E),
     ],
-    "dpf.mle": lambda: dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+    "dpf.mle": lambda: [
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25, blocks=4),
+        dpf.mle(X + 1, "exponential", bounds=(0.001, 1.0), epsilon=0.25),
+    ],
     "dpf.theil_sen": lambda: dpf.theil_sen(X, X, **E),
     "dpf.robust_mean": lambda: [
         dpf.robust_mean(X[:, None], **B),
@@ -83,7 +90,8 @@ TIMES = {
     "dpf.by_group": 4,
     "dpf.glm": 2,
     "dpf.interval": 5,
-    "dpf.mean": 2,
+    "dpf.mean": 3,
+    "dpf.mle": 2,
     "dpf.robust_mean": 3,
     "dpf.sum": 2,
     "dpf.quantile": 2,

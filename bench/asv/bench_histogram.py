@@ -1,5 +1,7 @@
 """``dpfast.densities``: histograms and synthetic records against NumPy's counts and uniform draws."""
 
+from itertools import combinations
+
 import numpy as np
 from numpy.random import PCG64
 
@@ -110,4 +112,24 @@ class Smoothed:
         }[line]
 
     def time_synthesize(self, line):
+        self.run()
+
+
+class Marginals:
+    """All pairs of ten columns of 16 bins, against `np.bincount` for each pair of the same codes."""
+
+    params = (["dpf.marginals", "np.bincount"], [10_000, 1_000_000])
+    param_names = ("line", "n")
+
+    def setup(self, line, n):
+        X = np.random.default_rng(1).integers(0, 16, (10, n))
+        table = {str(j): x.astype(float) for j, x in enumerate(X)}
+        columns = dict.fromkeys(table, dpf.Bins(16, bounds=(0, 16)))
+        pairs = list(combinations(range(10), 2))
+        self.run = {
+            "dpf.marginals": lambda: dpf.marginals(table, columns, "all", epsilon=data.EPSILON),
+            "np.bincount": lambda: [np.bincount(X[a] * 16 + X[b], minlength=256) for a, b in pairs],
+        }[line]
+
+    def time_marginals(self, line, n):
         self.run()

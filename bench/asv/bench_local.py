@@ -41,6 +41,27 @@ class Others:
         self.run()
 
 
+class Keys:
+    """Reports of keys from a large domain, their counts, and 1000 estimates from the counts."""
+
+    params = ((1.0, 3.0), (2**16, 2**30, 2**64))
+    param_names = ("epsilon", "k")
+
+    def setup(self, epsilon, k):
+        self.survey, self.x = local.HashedCategorical(k, epsilon), data.categories(100_000)
+        self.reports = self.survey.randomize(self.x)
+        self.total = self.survey.aggregate(self.reports)
+
+    def time_randomize(self, epsilon, k):
+        self.survey.randomize(self.x)
+
+    def time_aggregate(self, epsilon, k):
+        self.survey.aggregate(self.reports)
+
+    def time_estimate(self, epsilon, k):
+        self.survey.estimate(self.total, range(1000))
+
+
 class CountLines:
     """The server's count of hashed reports, against a NumPy loop over categories."""
 

@@ -13,7 +13,7 @@ class Median:
     """`dpf.median` and a built mechanism, from one small call to a long array; `x.sum()` reads the same memory."""
 
     params = (
-        ["mechanism", "uniform measure", "permute-and-flip", "dpf.median", "np.median", "x.sum"],
+        ["mechanism", "uniform measure", "permute-and-flip", "interpolated", "dpf.median", "np.median", "x.sum"],
         [100, 10_000, 10_000_000],
     )
     param_names = ("line", "n")
@@ -22,10 +22,12 @@ class Median:
         x, mechanism = data.pay(n), data.median_mechanism()
         uniform = dataclasses.replace(mechanism, measure="uniform")
         flips = dataclasses.replace(uniform, selection="permute-and-flip")
+        interpolated = dataclasses.replace(uniform, selection="exponential", interpolate=True)
         self.run = {
             "mechanism": lambda: mechanism(x),
             "uniform measure": lambda: uniform(x),
             "permute-and-flip": lambda: flips(x),
+            "interpolated": lambda: interpolated(x),
             "dpf.median": lambda: dpf.median(x, bounds=data.BOUNDS, epsilon=data.EPSILON),
             "np.median": lambda: np.median(x),
             "x.sum": x.sum,

@@ -27,6 +27,28 @@ class RobustMean:
         self.run()
 
 
+class Depth:
+    """A release by Tukey depth, with some tens of depths, against one depth by sorted angles in NumPy."""
+
+    params = (["dpfast", "np.sort of angles"], [(1_000, 2), (100_000, 2), (1_000, 3)])
+    param_names = ("line", "shape")
+    timeout = 300
+
+    def setup(self, line, shape):
+        n, d = shape
+        x = np.random.default_rng(0).normal(size=shape)
+        mechanism = dpf.robust.TukeyDepth(grid=dpf.Grid(-8, 8), dimension=d, epsilon=1.0)
+        # In three columns: along each record, the angles of the others.
+        repeats = n if d == 3 else 1
+        self.run = {
+            "dpfast": lambda: mechanism(x),
+            "np.sort of angles": lambda: [np.sort(np.arctan2(x[:, 1], x[:, 0])) for _ in range(repeats)],
+        }[line]
+
+    def time_depth(self, line, shape):
+        self.run()
+
+
 class Transform:
     """Whitening of each record, with the same bits on every machine, against BLAS."""
 

@@ -237,6 +237,36 @@ def below_exp_neg(word: int, more: Callable[[], int], gamma: float | Fraction) -
         u.refine()
 
 
+def below(word: int, more: Callable[[], int], edge: Callable[[], arb]) -> bool:
+    """Whether the uniform number that starts with this word is below an irrational edge, which is recomputed."""
+    u = Uniform(word, 64, more)
+    while True:
+        with working_bits(u.bits + 192):
+            limit = edge()
+            if u.upper <= limit:
+                return True
+            if u.lower >= limit:
+                return False
+        u.refine()
+
+
+def poisson(word: int, more: Callable[[], int], mean: Callable[[], arb]) -> int:
+    """A Poisson number with this mean, by inversion of the word's uniform number. **Cost** the mean, in steps."""
+    u = Uniform(word, 64, more)
+    while True:
+        with working_bits(u.bits + 192):
+            rate, lower, upper = mean(), u.lower, u.upper
+            term = (-rate).exp()
+            count, edge = 0, term
+            while edge <= lower:
+                count += 1
+                term = term * rate / count
+                edge += term
+            if edge >= upper:
+                return count
+        u.refine()
+
+
 def _choose(word: int, more: Callable[[], int], weights: Callable[[], Iterator[arb]], count: int) -> int:
     """Choose among `count` weights by inversion of the word's uniform number; each pass recomputes the weights."""
     u = Uniform(word, 64, more)

@@ -31,6 +31,9 @@ def fill_rounded_gaussians(
 def fill_discrete_laplace(
     bit_generator: BitGenerator, scale: float | Fraction, out: NDArray[int64], *, exact: bool = False
 ) -> None: ...
+def fill_discrete_gaussian(
+    bit_generator: BitGenerator, variance: int | Fraction, out: NDArray[int64], *, exact: bool = False
+) -> None: ...
 def one_discrete_laplace(bit_generator: BitGenerator, scale: float | Fraction) -> int: ...
 def fill_staircase(
     bit_generator: BitGenerator, scale: float | Fraction, s: int, r: int, out: NDArray[int64], *, exact: bool = False

@@ -58,13 +58,13 @@ class LikelihoodChoice:
             ]
         ]
         for method, errors in self.errors.items():
-            numbers = [*np.exp(np.log(errors).mean(axis=0)), *errors[middle]]
+            numbers = [*np.exp(_weights(self.assumed) @ np.log(errors)), *errors[middle]]
             rows.append([method, *(f"{x:.3g}" for x in numbers), "taken" if method == self.method else ""])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return [
             *lines,
-            f"Error: root mean squared; geometric mean over {len(self.assumed)} assumed values, and at one.",
+            f"Error: root mean squared; geometric mean over the assumed values, and at one of them.",
         ]
 
 
@@ -109,11 +109,23 @@ def _chosen(blocks: SampleAndAggregate, n: int, missing: float | None, by_epsilo
     with np.errstate(all="ignore"):
         ratios = np.log(of_sums / of_blocks).mean(axis=1)
     ratios = np.where(np.isnan(ratios), 0.0, ratios)
-    ratio, errors = math.exp(float(ratios.mean())), {"blocks": of_blocks, "sums": of_sums}
-    where = "at the guess" if sums.guess is not None else "on average over the bounds"
+    ratio = math.exp(float(ratios @ _weights(theta)))
+    errors = {"blocks": of_blocks, "sums": of_sums}
+    where = "at the guess" if sums.guess is not None else "on average over the bounds, most weight in the middle"
     if ratio < 1:
         return LikelihoodChoice("sums", sums, f"its error is {ratio:.2g} times that of blocks {where}", errors, theta)
-    return LikelihoodChoice("blocks", blocks, f"the error of sums is {ratio:.3g} times its {where}", errors, theta)
+    return LikelihoodChoice(
+        "blocks", blocks, f"the error of sums is {ratio:.3g} times that of blocks {where}", errors, theta
+    )
+
+
+def _weights(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights of the assumed values, in the order of `assumed`: falling from the middle of the bounds."""
+    m, p = theta.shape
+    count = round(m ** (1 / p))
+    one = (count + 1 - np.abs(2 * np.arange(count) + 1 - count)) ** 4.0
+    product = one if p == 1 else np.outer(one, one).ravel()
+    return np.asarray(product / product.sum())
 
 
 def sums_for(blocks: SampleAndAggregate, n: int, missing: float | None) -> SufficientStatistics:

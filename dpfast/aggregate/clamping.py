@@ -21,6 +21,7 @@ from dpfast.families.summed import Summed, summed
 
 Values = NDArray[np.float64]
 Ranges = tuple[tuple[float, float], ...]
+_EDGE = 0.01  # of the range: a family may be degenerate at a bound
 _WIDEST = 2.0**-10  # of the upper bound of a positive parameter: the least one that the choice considers
 _POINTS = {1: 9, 2: 5}  # assumed values of each parameter
 _ENDS = {1: (6, 16), 2: (9, 9)}  # candidates for the low and the high end
@@ -51,8 +52,7 @@ def assumed(model: Summed, bounds: Sequence[tuple[float, float]], guess: Sequenc
     axes = []
     for (low, high), logs in zip(bounds, positive(model), strict=True):
         start, stop = scaled_range(max(low, high * _WIDEST) if logs else low, high, logs=bool(logs))
-        count = _POINTS[len(bounds)]
-        points = start + (stop - start) * (np.arange(count) + 0.5) / count
+        points = start + (stop - start) * np.linspace(_EDGE, 1 - _EDGE, _POINTS[len(bounds)])
         axes.append(np.clip(np.exp(points), low, high) if logs else points)
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
 
@@ -84,7 +84,8 @@ def clamping(
             phi = moments.phi(theta)
             found.append(np.log(moments.deviations(phi, moments.covariance(phi, n, variances))).mean(axis=1))
     losses = np.nan_to_num(np.array(found), nan=_FARTHEST, posinf=_FARTHEST, neginf=-_FARTHEST)
-    best = int(np.argmin(np.exp(np.minimum(losses - losses.min(axis=0), _MOST_LOSS)).mean(axis=1)))
+    relative = np.exp(np.minimum(losses - losses.min(axis=0), _MOST_LOSS))
+    best = int(np.argmin(relative.mean(axis=1)))
     return Clamping(*pairs[best], losses[best])
 
 

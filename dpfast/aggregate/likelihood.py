@@ -59,8 +59,9 @@ def mle(
     method : {"auto", "blocks", "sums"}
         "blocks": `SampleAndAggregate`. "sums": `SufficientStatistics`, for Bernoulli, Poisson, geometric, exponential,
         Pareto, normal, lognormal, gamma and beta records with bounds on all parameters. "auto": the one of less
-        expected error at `guess`, or on average over the bounds, by n, epsilon, delta and the bounds only; blocks if
-        `blocks`, `combine`, `margin` or `shuffle` is given. ``explain=True`` prints the comparison.
+        expected error by n, epsilon, delta and the bounds only: at `guess`, or by the mean logarithm over the bounds
+        with most weight in the middle; blocks if `blocks`, `combine`, `margin` or `shuffle` is given.
+        ``explain=True`` prints the comparison.
     missing : float, optional
         The value of missing records for sums, public; see `SufficientStatistics`. If some records may be missing, give
         one that is plausible for them, or ``method="blocks"``.

@@ -100,7 +100,7 @@ class SufficientStatistics(Mechanism):
     Interval: of a set of candidates, the one whose error, relative to the least, is least on average over parameters
     that are spread evenly over the bounds (the logarithms of positive ones); with a guess, the one of least error.
     Cost: one pass, about 1.3 times ``np.mean(x)`` for one statistic that is the record; a logarithm takes about 2 ns.
-    The first mechanism with some public parameters takes up to 0.1 s to choose the interval, which is then cached; an
+    The first mechanism with some public parameters takes up to 0.4 s to choose the interval, which is then cached; an
     estimate from the sums takes 1 to 10 ms.
 
     References

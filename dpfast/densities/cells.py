@@ -146,11 +146,14 @@ def equal_edges(last: int, bins: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def _axis(grid: Grid, bins: int) -> _bins.Axis:
-    """The least double of each bin but the first, found by `Grid.encode`.
+    return axis_with(grid, equal_edges(grid.size - 1, bins)[1:-1])
+
+
+def axis_with(grid: Grid, codes: NDArray[np.int64]) -> _bins.Axis:
+    """The axis with given first codes of each bin but the first: the least double of each, found by `Grid.encode`.
 
     It is (index - 1/2) step or an adjacent double, where index belongs to the bin's first code: ties round to even.
     """
-    codes = equal_edges(grid.size - 1, bins)[1:-1]
     middle = (codes + grid.first - 0.5) * grid.step
     candidates = np.stack([np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)])
     reached = np.array([grid.encode(row) for row in candidates]) >= codes

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, keys
-from dpfast.densities.cells import equal_edges
-from dpfast.grid import FloatGrid, Grid, Points, check_points, natural_step
+from dpfast._kernels import _bins
+from dpfast.densities.cells import axis_with, equal_edges
+from dpfast.grid import Grid, Points, check_points, natural_step, unbounded
 
 Codes = NDArray[np.uint16]
 MOST_BINS = 2**16
@@ -153,11 +154,11 @@ class Bins(Column):
         return no_edges and self.bounds is None and not isinstance(self.grid, Grid)
 
     def within(self, step: float | None) -> Bins:
-        """The same bins with a grid in place of the bounds."""
+        """The same bins with a grid: in place of the bounds, or of floats, which are integers if a step is given."""
         if self.grid is not None:
             return self
         if self.bounds is None:
-            return Bins(self.bins, grid=FloatGrid())
+            return Bins(self.bins, grid=unbounded(step is not None))
         return Bins(self.bins, grid=Grid(*self.bounds, step=step))
 
     def with_bins(self, bins: int) -> Bins:
@@ -185,6 +186,11 @@ class Bins(Column):
         return cuts
 
     @property
+    def _axis(self) -> _bins.Axis:
+        assert isinstance(self.grid, Grid)
+        return axis_with(self.grid, self.cuts)
+
+    @property
     def size(self) -> int:
         return len(self.cuts) + 1
 
@@ -202,8 +208,12 @@ class Bins(Column):
 
     def encode(self, name: str, values: Any) -> Codes:
         assert self.grid is not None
-        codes = self.grid.encode(_containers.vector(name, values))
-        return np.searchsorted(self.cuts, codes, side="right").astype(np.uint16)
+        numbers = _containers.vector(name, values)
+        if isinstance(self.grid, Grid):
+            bins = np.empty(len(numbers), np.int32)
+            _bins.locate(numbers[:, None], [self._axis], bins)
+            return bins.astype(np.uint16)
+        return np.searchsorted(self.cuts, self.grid.encode(numbers), side="right").astype(np.uint16)
 
     def draw(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Uniform between the edges of the bin; beyond the outer edges of a FloatGrid, the nearest edge."""
@@ -306,6 +316,15 @@ def _length(column: Any) -> int:
     if not hasattr(column, "__len__"):
         raise TypeError(f"a column must be a sequence or an array, not {type(column).__name__}")
     return len(column)
+
+
+def whole_columns(columns: Sequence[tuple[Any, Column]], table: Table) -> set[Any]:
+    """The names of the columns of integers within bounds."""
+    return {
+        name
+        for name, column in columns
+        if isinstance(column, Bins) and column.bounds is not None and _containers.declares_integers(table[name])
+    }
 
 
 def resolved_columns(columns: Sequence[tuple[Any, Column]], table: Table, bins: int) -> tuple[tuple[Any, Column], ...]:

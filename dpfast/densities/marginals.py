@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -145,17 +146,24 @@ replaced (the number of records is public)>
     def noises(self) -> tuple[Noise, ...]:
         """The noise of each marginal. Public."""
         assert self.weights is not None
-        changed, weights = CHANGED[self.neighbors], [Fraction(weight) for weight in self.weights]
-        if self.mu is not None:
-            square = changed * sum((weight**2 for weight in weights), Fraction()) / Fraction(self.mu) ** 2
-            scales: list[Any] = [root_up(square / weight**2) for weight in weights]
-        else:
+        numbers = Counter(self.weights)
+        noises = {weight: self._noise(Fraction(weight), numbers) for weight in numbers}
+        return tuple(noises[weight] for weight in self.weights)
+
+    def _noise(self, weight: Fraction, numbers: Counter[float]) -> Noise:
+        """The noise of a marginal with this weight; `numbers` has the number of marginals of each weight."""
+        power = 1 if self.mu is None else 2
+        total = sum((times * Fraction(other) ** power for other, times in numbers.items()), Fraction())
+        law: DiscreteLaplace | RoundedGaussian
+        if self.mu is None:
             assert self.epsilon is not None
-            scales = [changed * sum(weights, Fraction()) / (Fraction(self.epsilon) * weight) for weight in weights]
-        if max(scales) > _MOST_SCALE:
+            scale: Fraction | float = CHANGED[self.neighbors] * total / (Fraction(self.epsilon) * weight)
+        else:
+            scale = root_up(CHANGED[self.neighbors] * total / (Fraction(self.mu) * weight) ** 2)
+        if scale > _MOST_SCALE:
             raise ValueError(f"{self.privacy} needs noise of more than 2**56 records: use a larger epsilon")
-        laws = [DiscreteLaplace(scale) if self.mu is None else RoundedGaussian(scale) for scale in scales]
-        return tuple(Noise(law, math.sqrt(law.variance)) for law in laws)
+        law = DiscreteLaplace(scale) if self.mu is None else RoundedGaussian(scale)
+        return Noise(law, math.sqrt(law.variance))
 
     @property
     def privacy(self) -> Privacy:
@@ -169,11 +177,13 @@ replaced (the number of records is public)>
             return PrivacyProfile(self.privacy, (("gaussian", self.mu, 1),))
         assert self.epsilon is not None
         assert self.weights is not None
-        total, changed = sum(map(Fraction, self.weights)), CHANGED[self.neighbors]
-        shares = [Fraction(self.epsilon) * Fraction(weight) / total / changed for weight in self.weights]
-        if len(set(shares)) == 1:
-            return PrivacyProfile(self.privacy, (("discrete-laplace", up(shares[0]), changed * len(shares)),))
-        return PrivacyProfile(self.privacy, tuple(("discrete-laplace", up(share), changed) for share in shares))
+        changed, numbers = CHANGED[self.neighbors], Counter(self.weights)
+        unit = Fraction(self.epsilon) / sum((times * Fraction(weight) for weight, times in numbers.items()), Fraction())
+        parts = [
+            ("discrete-laplace", up(unit * Fraction(weight) / changed), changed * times)
+            for weight, times in numbers.items()
+        ]
+        return PrivacyProfile(self.privacy, tuple(parts))
 
     @property
     def dimensions(self) -> int:

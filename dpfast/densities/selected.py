@@ -35,7 +35,8 @@ from dpfast.spending import spending
 
 _QUANTILES = Fraction(1, 10)  # the share of epsilon for private bins
 _SINGLE, _SCORES = Fraction(3, 20), Fraction(1, 10)  # the shares of the rest for single columns and for the tree
-_FEWEST, _MOST = 4, 32  # bins by default
+_NOISE = math.sqrt(2 / math.pi) / 3  # in a score, times the standard deviation in each cell
+_FEWEST, _MOST = 8, 64  # bins by default
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ def marginals(
     Notes
     -----
     Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`; the parts compose
-    exactly (docs/proofs/marginals.md). The default number of bins is about ``(n epsilon / d)**(1/3)``, from 4 to 32,
-    and 16 if n is private.
+    exactly (docs/proofs/marginals.md). The default number of bins is about ``2 (n epsilon / d)**(1/3)``, from 8 to
+    64, and 16 if n is private.
     Cost: two bytes for each value; a pass over two columns for each pair.
 
     References
@@ -169,7 +170,7 @@ def _bins(n: int, epsilon: float, d: int, neighbors: str) -> int:
     """The default number of bins of a numeric column. Public."""
     if neighbors == "add-remove":
         return 16
-    return int(min(max(round((min(n * epsilon, 1e9) / d) ** (1 / 3)), _FEWEST), _MOST))
+    return int(min(max(round(2 * (min(n * epsilon, 1e9) / d) ** (1 / 3)), _FEWEST), _MOST))
 
 
 def _largest(columns: Sequence[tuple[Any, Column]]) -> tuple[tuple[Any, Column], ...]:
@@ -288,9 +289,10 @@ class _Plan:
         return _by_selection(candidates, scores, selection, self.rng)
 
     def _scores(self, codes: Codes, singles: Marginals, candidates: list[Names]) -> NDArray[np.int64]:
-        """The l1 distance of each pair's counts from those of independent columns, less what noise is expected to add.
+        """The l1 distance of each pair's counts from those of independent columns, less a third of the expected noise.
 
-        The counts of independent columns are integers from the released counts of single columns.
+        In consistent tables most noise of empty cells is gone. The counts of independent columns are integers from the
+        released counts of single columns.
         """
         margins = singles.consistent()
         tree = NoisyMarginals(self.columns, self.singles[1:], **self.last.options)
@@ -301,7 +303,7 @@ class _Plan:
             total = max(float(first.sum()), 1.0)
             independent = np.rint(np.outer(first, second) / total).astype(np.int64)
             counts = counted(self.columns, [(a, b)], codes, self.threads).reshape(independent.shape)
-            penalty = math.sqrt(2 / math.pi) * (noise * counts.size + single_noise * sum(counts.shape))
+            penalty = _NOISE * (noise * counts.size + single_noise * sum(counts.shape))
             scores[i] = np.abs(counts - independent).sum() - math.ceil(min(penalty, 2.0**60))
         return scores
 

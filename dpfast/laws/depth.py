@@ -159,13 +159,26 @@ class _Directions:
 
     def __init__(self, records: Integers, sizes: tuple[int, ...], normals: Integers) -> None:
         self._records, self._sizes = records, sizes
-        self.normals = np.unique(normals, axis=0)
-        self.products = np.stack([_products(records, normal) for normal in self.normals])
+        self._normals = np.unique(normals, axis=0)
+        self._products = np.stack([_products(records, normal) for normal in self._normals])
+        self.count = len(self._normals)
         self._envelope: _Envelope | None = None
 
+    @property
+    def normals(self) -> Integers:
+        return self._normals[: self.count]
+
+    @property
+    def products(self) -> Integers:
+        return self._products[: self.count]
+
     def add(self, normal: Integers) -> None:
-        self.normals = np.vstack([self.normals, normal])
-        self.products = np.vstack([self.products, _products(self._records, normal)])
+        """Add a normal; full arrays are replaced by longer ones, so that copies of this object keep theirs."""
+        if self.count == len(self._normals):
+            self._normals, self._products = _twice(self._normals), _twice(self._products)
+        self._normals[self.count] = normal
+        self._products[self.count] = _products(self._records, normal)
+        self.count += 1
 
     def bound(self, point: Integers) -> int:
         """The least number of records in the half-space of a normal that has the point on its edge."""
@@ -177,7 +190,7 @@ class _Directions:
 
     def envelope(self, floor: int, levels: int) -> _Envelope:
         """The envelope of all normals so far."""
-        if self._envelope is None or len(self._envelope.normals) != len(self.normals):
+        if self._envelope is None or len(self._envelope.normals) != self.count:
             self._envelope = _Envelope(self.normals, self.products, self._sizes, floor, levels)
         return self._envelope
 
@@ -238,6 +251,13 @@ class _Polytopes:
         point = np.empty(3, np.int64)
         self._kernel.point(self._products[self._order, -k], index, point)
         return point[: self._dimension].copy()
+
+
+def _twice(rows: Integers) -> Integers:
+    """The rows, and space for as many."""
+    longer = np.empty((2 * len(rows), rows.shape[1]), np.int64)
+    longer[: len(rows)] = rows
+    return longer
 
 
 def _products(records: Integers, normal: Integers) -> Integers:

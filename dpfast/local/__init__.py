@@ -3,9 +3,12 @@
 Each file covers one estimation problem. Any two values of one person's record are neighbours.
 """
 
+from dpfast.local.attributes import Attributes
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
 from dpfast.local.descent import MedianDescent
+from dpfast.local.hashed import HashedCategorical
+from dpfast.local.hitters import HeavyHitters
 from dpfast.local.hypercube import Hypercube
 from dpfast.local.interval import Interval
 from dpfast.local.location import mean, median, median_naive, quantile
@@ -13,6 +16,7 @@ from dpfast.local.randomizer import Aggregate, Randomizer
 from dpfast.local.regression import GradientDescent, glm
 from dpfast.local.scalar import FiniteLaw
 from dpfast.local.search import QuantileSearch
+from dpfast.local.secure import SecureSum
 from dpfast.local.series import LocalDensity, SeriesReports, density
 from dpfast.local.shuffling import Shuffled
 from dpfast.local.simplex import project
@@ -20,10 +24,13 @@ from dpfast.local.sparse import sparse_mean
 
 __all__ = [
     "Aggregate",
+    "Attributes",
     "Binary",
     "Categorical",
     "FiniteLaw",
     "GradientDescent",
+    "HashedCategorical",
+    "HeavyHitters",
     "Hypercube",
     "Interval",
     "L2Ball",
@@ -31,6 +38,7 @@ __all__ = [
     "MedianDescent",
     "QuantileSearch",
     "Randomizer",
+    "SecureSum",
     "SeriesReports",
     "Shuffled",
     "density",

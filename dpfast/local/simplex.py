@@ -71,3 +71,9 @@ def simplex(values: NDArray[np.float64], weights: NDArray[np.float64] | None = N
     positive = np.flatnonzero(values[order] > thresholds * weights[order])
     threshold = thresholds[positive[-1] if positive.size else 0]
     return np.asarray(np.maximum(values - threshold * weights, 0.0))
+
+
+def subsimplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The projection of finite numbers onto nonnegative vectors whose sum is at most 1."""
+    clipped = np.maximum(values, 0.0)
+    return clipped if clipped.sum() <= 1 else simplex(values)

@@ -102,7 +102,7 @@ def explain(
     smooth-sensitivity   4.57       0.457       0.0457       0.00457       0.991           taken
     ...
     Taken: smooth-sensitivity, because it has 0.64 times the noise of inverse-sensitivity ...
-    >>> dpf.explain(dpf.trimmed_mean, 0.1, n=200, bounds=(0, 1000), epsilon=1.0).method
+    >>> dpf.explain(dpf.winsorized_mean, 0.1, n=200, bounds=(0, 1000), epsilon=1.0).method
     'inverse-sensitivity'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")

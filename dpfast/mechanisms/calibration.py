@@ -14,6 +14,7 @@ NOISES: dict[str, type[IntegerNoise]] = {"laplace": RoundedLaplace, "student-t":
 # noise is calibrated for a beta larger by this much. docs/proofs/smooth-sensitivity.md
 SLACK = 2.0**-38
 LEAST_BETA = 2.0**-30
+SMOOTHNESS = 0.05  # the default beta of averages of many records with Student-t noise, relative to epsilon
 # Larger epsilons use the constants of this one, which keeps exp in range and makes no noticeable difference.
 _MOST_EPSILON = 600.0
 
@@ -92,7 +93,7 @@ def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages:
     elif noise == "laplace":
         beta = laplace_beta_max(epsilon, delta, 0.75 if averages else 0.5)
     else:
-        beta = (0.05 if averages else 0.236) * epsilon
+        beta = (SMOOTHNESS if averages else 0.236) * epsilon
     if not beta >= LEAST_BETA:
         raise ValueError(f"beta must be at least 2**-30, not {beta!r} (by default it is proportional to epsilon)")
     rate = _laplace_rate_down(epsilon, delta, beta) if noise == "laplace" else _student_rate_down(epsilon, beta)

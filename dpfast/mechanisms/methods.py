@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
-from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_with, natural_step
+from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice
@@ -39,6 +39,7 @@ from dpfast.statistics import (
 )
 from dpfast.streaming import Chunks
 
+_LEAST_COMPARED = 0.01  # epsilon, below which laws have too many levels to be compared before a call
 _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 
@@ -73,24 +74,31 @@ def compared(
     measure: str | Sequence[int],
     distribution: Any,
 ) -> tuple[str, ...]:
-    """The names of the methods that "auto" compares, default first; empty if the default is the only one.
-
-    Of quantiles without an assumed distribution it is the default, because ties decide which mechanism is better. Means
-    and sums keep it, too: narrower bounds found privately may cut off a few records that are far from all others.
-    """
+    """The names of the methods that "auto" compares, default first; empty if the default is the only one."""
+    names = _comparable(type(statistic), distribution is not None)
+    if not names:
+        return ()
     bounded = isinstance(grid, Grid) or not (bounds is None or isinstance(bounds, str))
     hides_n = neighbors != "replace-one" or missing == "drop"
-    if hides_n or not bounded or not (isinstance(measure, str) and measure == "auto"):
-        return ()
-    if isinstance(statistic, TrimmedMean | WinsorizedMean):
+    return names if bounded and not hides_n and isinstance(measure, str) and measure == "auto" else ()
+
+
+@cache
+def _comparable(statistic: type[Statistic | tuple[float, ...]], assuming: bool) -> tuple[str, ...]:
+    """The names of the methods that "auto" can compare, with or without an assumed distribution.
+
+    Of quantiles without one it is the default, because ties decide which mechanism is better. Means and sums keep it,
+    too: narrower bounds found privately may cut off a few records that are far from all others.
+    """
+    if issubclass(statistic, TrimmedMean | WinsorizedMean):
         return "inverse-sensitivity", "smooth-sensitivity"
-    if distribution is not None and isinstance(statistic, OrderStatistic):
+    if assuming and issubclass(statistic, OrderStatistic):
         return "inverse-sensitivity", "interpolated", "smooth-sensitivity"
-    if distribution is not None and isinstance(statistic, InterquartileRange):
+    if assuming and issubclass(statistic, InterquartileRange):
         return "inverse-sensitivity", "smooth-sensitivity"
-    if distribution is not None and isinstance(statistic, Mean):
+    if assuming and issubclass(statistic, Mean):
         return "global-sensitivity", "inverse-sensitivity", "smooth-sensitivity", "private-bounds"
-    if distribution is not None and isinstance(statistic, Sum):
+    if assuming and issubclass(statistic, Sum):
         return "global-sensitivity", "private-bounds"
     return ()
 
@@ -115,37 +123,36 @@ def choice_among(
         return mechanism
 
     limit = build(names[0]).privacy_profile.rho
-    candidates = [Candidate(name, partial(build, name)) for name in names]
+    considered = names if epsilon >= _LEAST_COMPARED else names[:1]
+    candidates = [Candidate(name, partial(build, name)) for name in considered]
     return Choice(candidates, n, grid, distribution)
 
 
 @lru_cache(maxsize=1024)
-def _taken(
+def _automatic(
     names: tuple[str, ...],
     statistic: Statistic | tuple[float, ...],
-    grid: Grid,
+    within: Grid | tuple[float, float, float | None],
+    missing: float | str | None,
     epsilon: float,
     delta: float,
     n: int | None,
     sums: bool,
     distribution: Any,
-) -> str:
-    """The name of the method that "auto" takes; `sums` is `sums_epsilons()`, a part of the key of the cache."""
-    return choice_among(names, statistic, grid, epsilon, delta, n, distribution).method
+) -> Mechanism:
+    """The mechanism that "auto" takes; `sums` is `sums_epsilons()`, a part of the key of the cache."""
+    grid = within if isinstance(within, Grid) else Grid(*within[:2], step=within[2])
+    made = grid_with(grid, missing)
+    return choice_among(names, statistic, made, epsilon, delta, n, distribution).mechanism
 
 
-def _grid_within(bounds: Any, grid: Any, x: Any) -> Grid:
-    """The grid that is given, or the default one within the bounds."""
+def _within(bounds: Any, grid: Any, x: Any) -> Grid | tuple[float, float, float | None]:
+    """The grid that is given, or the bounds and the step of the default one."""
     _checks.bounds_or_grid(bounds, grid)
     if isinstance(grid, Grid):
         return grid
     lower, upper = _checks.pair("bounds", bounds)
-    return _default_grid(lower, upper, natural_step(x))
-
-
-@lru_cache(maxsize=256)
-def _default_grid(lower: float, upper: float, step: float | None) -> Grid:
-    return Grid(lower, upper, step=step)
+    return (lower, upper, natural_step(x)) if lower < upper else Grid(lower, upper)  # which raises an error
 
 
 def _records_of(x: Any) -> int | None:
@@ -182,8 +189,8 @@ def choice_for(
         given = bounds, grid, epsilon, delta, "auto", neighbors, missing, measure, distribution
         default = Candidate(next(iter(_methods(type(statistic)))), lambda: mechanism_for(statistic, x, *given))
         return Choice([default], n, None)
-    within = grid_with(_grid_within(bounds, grid, x), checked_policy(missing))
     epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
+    within = grid_for(x, bounds, grid if isinstance(grid, Grid) else None, checked_policy(missing))
     return choice_among(names, statistic, within, epsilon, delta, _rounded_down(n), distribution)
 
 
@@ -239,21 +246,19 @@ def mechanism_for(
     if method not in methods and method != "auto":
         raise ValueError(f"method must be {' or '.join(map(repr, ('auto', *methods)))}, not {method!r}")
     delta = _checks.delta_down(delta)
+    epsilon = _checks.positive_down("epsilon", epsilon)  # before the caches, in which 1 and True are equal keys
     if method == "auto":
-        epsilon = _checks.positive_down("epsilon", epsilon)
         method = next(iter(methods))
         if distribution is not None:
             Assumed(distribution)  # reject another object before data are read
         if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
-            within = _grid_within(bounds, grid, x)
-            n = _rounded_down(_records_of(x))
-            method = _taken(names, statistic, within, epsilon, delta, n, sums_epsilons(), distribution)
-        delta = delta if method == "smooth-sensitivity" else 0.0
+            within, n = _within(bounds, grid, x), _rounded_down(_records_of(x))
+            return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)
+        delta = 0.0  # the default is pure
     elif distribution is not None:
         raise ValueError(f"distribution is for method='auto', not {method!r}")
     if delta and method != "smooth-sensitivity":
         raise ValueError(f"delta must be 0 for method={method!r}, which is pure, not {delta!r}")
-    epsilon = _checks.positive_down("epsilon", epsilon)  # before the cache, in which 1 and True are equal keys
     if neighbors != "replace-one" and methods[method] not in (GlobalSensitivity, InverseSensitivity):
         what = "several quantiles" if isinstance(statistic, tuple) else f"method={method!r}"
         raise ValueError(f"neighbors must be 'replace-one' for {what}, not {neighbors!r}")

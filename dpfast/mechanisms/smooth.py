@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,14 @@ from dpfast._kernels import _gaps
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.laws import ClampedNoise
 from dpfast.mechanisms.assumptions import Assumed, Uniform, averaged_noise, error, summaries, target
-from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, calibrated, privacy_down, valid_region
+from dpfast.mechanisms.calibration import LEAST_BETA, NOISES, SLACK, SMOOTHNESS, calibrated, privacy_down, valid_region
 from dpfast.mechanisms.expectations import expected_error
 from dpfast.mechanisms.prediction import Expected
 from dpfast.mechanisms.statistic import StatisticMechanism
 from dpfast.privacy import Privacy
 from dpfast.spending import EXACT, refused
 from dpfast.statistics import OrderStatistic, RankStatistic, Summary
+from dpfast.statistics.rank import TrimmedSum
 from dpfast.streaming import Integers, Reading
 
 _MOST_SCALE = 2.0**56
@@ -182,12 +183,13 @@ class SmoothSensitivity(StatisticMechanism):
         None: "laplace" if delta > 0, else "student-t".
     beta : float, optional
         Public smoothness, at least 2**-30. Default for Laplace noise: the largest with scale S / (0.5 epsilon), or
-        S / (0.75 epsilon) for averages. Default for Student-t noise: 0.236 epsilon, or 0.05 epsilon for averages.
+        S / (0.75 epsilon) for averages. Default for Student-t noise: 0.236 epsilon, or 0.05 epsilon for averages, and
+        for trimmed and Winsorized means of few records up to 0.23 epsilon: see `calibration`.
 
     Attributes
     ----------
     beta, scale : float
-        Public: the noise has scale ``scale * S`` for a beta-smooth S.
+        Public: the noise has scale ``scale * S`` for a beta-smooth S; for few records with those of `calibration`.
 
     Raises
     ------
@@ -238,7 +240,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             object.__setattr__(self, name, value)
         self.check_missing()
         self.statistic.last(self.grid, 1)  # reject a grid that fails for every n
-        self._check_scale(1)
+        self._check_scale(1, scale)
 
     @classmethod
     def as_published(cls, statistic: RankStatistic, *, grid: Grid, epsilon: float, delta: float) -> SmoothSensitivity:
@@ -269,6 +271,40 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     def privacy(self) -> Privacy:
         return Privacy(self.epsilon, self.delta)
 
+    def calibration(self, n: SupportsIndex) -> tuple[float, float]:
+        """The smoothness beta and the matching scale of the noise for n records. Public.
+
+        They are `beta` and `scale`, except for Student-t noise with the default beta on the mean without m records at
+        each end, or with these replaced: then beta is ``10 / (m + 1)``, at least 0.05 epsilon, so that bounds far from
+        the records, which m + 1 replaced records reach, count with a factor of at most e**-10; and at most 0.23
+        epsilon, or 0.2 epsilon if ``(m + 1) epsilon`` is below 15, where they count in any case.
+
+        Parameters
+        ----------
+        n : int
+            The number of records, at least 1.
+
+        Returns
+        -------
+        beta, scale : float
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> trimmed = dpf.statistics.TrimmedMean(0.1)
+        >>> mechanism = dpf.SmoothSensitivity(trimmed, grid=dpf.Grid(0, 100), epsilon=1.0)
+        >>> [round(mechanism.calibration(n)[0], 3) for n in (100, 1000, 10_000)]
+        [0.2, 0.099, 0.05]
+        """
+        n = _checks.whole("n", n, least=1)
+        default = SMOOTHNESS * self.epsilon
+        if self.noise == "laplace" or self.beta != default or not isinstance(self.statistic, TrimmedSum):
+            return self.beta, self.scale
+        if not (left_out := self.statistic.cut(n)):
+            return self.beta, self.scale
+        most = (0.2 if (left_out + 1) * self.epsilon < 15 else 0.23) * self.epsilon
+        return _calibrated(self.epsilon, self.noise, min(max(10 / (left_out + 1), default), most))
+
     def __repr__(self) -> str:
         grid = self.grid
         return (
@@ -287,15 +323,17 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
     def _checked_bound(self, n: int) -> _SmoothBound:
         """The plan of the smooth bound for n records; raises a ValueError if there are too many for the grid."""
         self.statistic.last(self.grid, n)
-        smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, self.beta)
-        self._check_scale(smooth_bound.weight)
+        beta, scale = self.calibration(n)
+        smooth_bound = _smooth_bound(self.statistic, n, self.grid.size - 1, beta)
+        self._check_scale(smooth_bound.weight, scale)
         return smooth_bound
 
     def law_of(self, summary: Summary) -> ClampedNoise:
         n = summary.n
         center, bound = _bounded(self.statistic, summary, self._checked_bound(n))
+        _, scale = self.calibration(n)
         return ClampedNoise(
-            NOISES[self.noise](self.scale * bound),
+            NOISES[self.noise](scale * bound),
             center=center,
             last=self.statistic.last(self.grid, n),
             decode=partial(self.statistic.decode, self.grid, n),
@@ -310,7 +348,7 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
         smooth_bound = self._checked_bound(n)
         imagined = summaries(statistic, assumed, grid, n, len(smooth_bound.discounts) + 1)
         centers, bounds = zip(*(_bounded(statistic, summary, smooth_bound) for summary in imagined), strict=True)
-        noise, scales = NOISES[self.noise](1.0), self.scale * np.array(bounds)
+        noise, scales = NOISES[self.noise](1.0), self.calibration(n)[1] * np.array(bounds)
         # a tail of rounded noise is one of the continuous noise at (z - 1/2) / scale
         cdf = averaged_noise(lambda z: noise.log_tail((z - 0.5) / scales + 0.5), centers, last)
         ends = statistic.value(grid, n, 0), statistic.value(grid, n, last)
@@ -321,13 +359,19 @@ scale = 2.0000: epsilon = 1, delta = 1e-06 for one record replaced (the number o
             raise TypeError(f"a density does not determine the error of the {self.statistic}: give distribution=")
         return self._error_under(n, Assumed(Uniform(self.grid, self.statistic.level, density)), confidence)
 
-    def _check_scale(self, weight: int) -> None:
+    def _check_scale(self, weight: int, scale: float) -> None:
         """Check the sampler's limit against the largest bound that any data can have."""
-        if self.scale * weight * self.grid.size > _MOST_SCALE:
+        if scale * weight * self.grid.size > _MOST_SCALE:
             raise ValueError(
                 f"epsilon={self.epsilon!r} is too small for a grid of {self.grid.size} points: the noise could exceed "
                 "2**56 steps; use a larger step"
             )
+
+
+@lru_cache(maxsize=256)
+def _calibrated(epsilon: float, noise: str, beta: float) -> tuple[float, float]:
+    """The calibration of pure noise for a given beta."""
+    return calibrated(epsilon, 0.0, noise, beta, averages=True)
 
 
 def _averages(statistic: RankStatistic) -> bool:

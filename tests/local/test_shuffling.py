@@ -32,7 +32,7 @@ def above_log(threshold):
 
 
 class TestAgainstEnumeration:
-    @pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (3, 6), (4, 3), (4, 4)])
+    @pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (3, 6), (4, 3)])
     def test_response_is_between_the_bounds(self, k, n):
         matrix = reference.k_ary_response(k, GROWTH)
         for threshold in THRESHOLDS:
@@ -87,7 +87,7 @@ class TestNumbers:
         if k > 2:
             assert 0.8 * exact < _shuffling.delta_down(Batch(epsilon, n, k), Fraction(target)) < exact
 
-    @pytest.mark.parametrize("trials", [1, 7, 100, 5_000, 1_000_000])
+    @pytest.mark.parametrize("trials", [1, 7, 100, 1_500, 1_000_000])
     def test_tails_are_within_their_errors(self, trials):
         """P(X >= k) and E[(X - k)_+] at the last step of a recurrence, against sums of exact integers or SciPy."""
         steps = np.arange(min(trials, 400))
@@ -96,7 +96,7 @@ class TestNumbers:
         k = np.minimum(k, first + steps)
         tails, means, tail_errors, mean_errors = _shuffling._tails(first, k)
         at = steps.size - 1
-        if trials <= 5_000:
+        if trials <= 1_500:
             ways = [math.comb(trials, j) for j in range(int(k[at]), trials + 1)]
             tail = Fraction(sum(ways), 2**trials)
             mean = Fraction(sum(i * way for i, way in enumerate(ways)), 2**trials)
@@ -106,15 +106,20 @@ class TestNumbers:
             assert tails[at] == pytest.approx(binom.sf(k[at] - 1, trials, 0.5), rel=1e-9)
 
     def test_large_batches(self):
-        """From n = 1e6 on the normal approximation; delta decreases in n, also at the limit."""
+        """At n = 1e6 the normal approximation; delta decreases in n."""
         found = _shuffling.delta_up(Batch(1.0, 10**6), Fraction(0.005))
         E = math.e
         deviation, mean = math.sqrt(4 / (E + 1)) * (E - 1) / math.sqrt(2), math.expm1(0.005) * 1000
         z = mean / deviation
         normal = deviation / 1000 * (math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / 2**0.5) / 2)
         assert found == pytest.approx(normal, rel=0.1)
-        deltas = [_shuffling.delta_up(Batch(1.0, n), Fraction(1e-4)) for n in (10**8, 2 * 10**8, 2**34, 2**40)]
-        assert deltas[0] > deltas[1] > deltas[2] == deltas[3]
+        deltas = [_shuffling.delta_up(Batch(1.0, n), Fraction(1e-4)) for n in (10**7, 10**8)]
+        assert deltas[0] > deltas[1]
+
+    @pytest.mark.slow
+    def test_the_largest_batches(self):
+        deltas = [_shuffling.delta_up(Batch(1.0, n), Fraction(1e-5)) for n in (10**9, 2**34, 2**40)]
+        assert deltas[0] > deltas[1] == deltas[2] > 0
 
     def test_against_published_bounds(self):
         """Theorem 3.1 of Feldman, McMillan and Talwar 2021, and its numerical form with clones of exp(-epsilon0)."""

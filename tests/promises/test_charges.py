@@ -224,6 +224,24 @@ class TestEverythingIsCharged:
         with Ledger(0.2, neighbors="local"), pytest.raises(BudgetError):
             randomizer.randomize(Untouchable())
 
+    @pytest.mark.parametrize(
+        ("randomizer", "rows"),
+        [
+            (local.HashedCategorical(2**40, 0.25), np.zeros(4)),
+            (local.HeavyHitters(0.25, 32), np.zeros(4)),
+            (local.Attributes([2, 9], 0.25), np.zeros((4, 2))),
+            (local.Attributes([2, 9], 0.25, "split"), np.zeros((4, 2))),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_randomizers_of_keys_and_rows(self, randomizer, rows):
+        with Ledger(1.0, neighbors="local") as ledger:
+            randomizer.randomize(rows)
+        assert ledger.spent == Privacy(0.25, 0.0, "local")
+        assert len(ledger.charges) == 1
+        with Ledger(0.2, neighbors="local"), pytest.raises(BudgetError):
+            randomizer.randomize(Untouchable())
+
     @pytest.mark.parametrize("protocol", [local.MedianDescent, local.QuantileSearch])
     def test_protocols_of_questions(self, protocol):
         survey = protocol(bounds=(0, 100), epsilon=0.25)

@@ -178,3 +178,16 @@ def simplex(values, variances):
         total = sum(max(v - middle * w, 0) for v, w in zip(values, variances, strict=True))
         low, high = (middle, high) if total > 1 else (low, middle)
     return [max(v - low * w, 0) for v, w in zip(values, variances, strict=True)]
+
+
+def hyperplanes(counts, prime, digits, width):
+    """For each vector v the number of reports (a, b), counted at a prime + b, with a v + b modulo the prime near 0."""
+
+    def vector(code):
+        return [code // prime**i % prime for i in range(digits)]
+
+    def near(a, v, b):
+        return (sum(x * y for x, y in zip(vector(a), vector(v), strict=True)) + b) % prime < width
+
+    size = prime**digits
+    return [sum(counts[a * prime + b] for a in range(size) for b in range(prime) if near(a, v, b)) for v in range(size)]

@@ -130,9 +130,9 @@ class TestTable:
 
     def test_explain_prints_it_before_the_release(self):
         texts = []
-        dpf.trimmed_mean(np.zeros(200), 0.1, bounds=(0, 1000), epsilon=1.0, explain=texts.append)
+        dpf.winsorized_mean(np.zeros(200), 0.1, bounds=(0, 1000), epsilon=1.0, explain=texts.append)
         assert texts[0].startswith("method ")
-        assert "InverseSensitivity release of the 0.1-trimmed mean" in texts[0]
+        assert "InverseSensitivity release of the 0.1-Winsorized mean" in texts[0]
         dpf.trimmed_mean(
             np.zeros(9), 0.1, bounds=(0, 1), epsilon=1.0, method="smooth-sensitivity", explain=texts.append
         )
@@ -214,6 +214,11 @@ def test_a_release_is_that_of_the_mechanism_taken():
             assert release == getattr(dpf, function)(
                 dpf.Chunks([x[:50], x[50:n]]), *arguments, bounds=(0, 1000), epsilon=epsilon, rng=PCG64(3)
             )
+
+
+def test_a_small_epsilon_keeps_the_default_without_a_comparison():
+    names = [dpf.explain("trimmed_mean", 0.1, n=2**40, bounds=(0, 9), epsilon=e).candidates for e in (0.0099, 1e-6)]
+    assert [list(candidates) for candidates in names] == [["inverse-sensitivity"]] * 2
 
 
 def test_a_private_number_of_records_keeps_the_default():

@@ -402,10 +402,10 @@ class TestSynthesis:
         rng = np.random.default_rng(1)
         z = rng.normal(size=(20_000, 1))
         X = 50 + 10 * z + 3 * rng.normal(size=(20_000, 7))
-        twins = dpf.synthesize(X, 10_000, bounds=(0, 100), epsilon=2.0, delta=1e-6, rng=PCG64(1))
+        twins = dpf.synthesize(X, 10_000, bounds=(0, 100), bins=12, epsilon=2.0, delta=1e-6, rng=PCG64(1))
         assert twins.shape == (10_000, 7)
         assert np.abs(twins.mean(axis=0) - X.mean(axis=0)).max() < 1.5
-        assert np.corrcoef(twins.T)[np.triu_indices(7, 1)].max() > 0.75
+        assert np.corrcoef(twins.T)[np.triu_indices(7, 1)].max() > 0.7
         with pytest.raises(ValueError, match="1 to 4 columns"):
             dpf.synthesize(X, 10, bounds=(0, 100), epsilon=1.0, method="perturbed")
 
@@ -414,7 +414,7 @@ class TestSynthesis:
         twins = dpf.synthesize(x, 7, columns=DOMAINS, epsilon=1.0, rng=PCG64(1))
         assert list(twins) == list(DOMAINS)
         assert {len(column) for column in twins.values()} == {7}
-        assert twins["age"].dtype == np.float64
+        assert (twins["age"].dtype, twins["pay"].dtype, twins["coin"].dtype) == (np.int64, np.float64, object)
         named = np.zeros(500, dtype=[("age", int), ("coin", int)])
         rows = dpf.synthesize(named, 7, columns={"age": (0, 100), "coin": [0, 1]}, epsilon=1.0, rng=PCG64(1))
         assert (rows.dtype.names, rows.shape) == (("age", "coin"), (7,))
@@ -451,7 +451,7 @@ class TestSynthesis:
 
     def test_measurements_for_mbi(self):
         released = dpf.marginals(correlated(500, np.random.default_rng(1)), DOMAINS, epsilon=1.0, rng=PCG64(1))
-        assert released.sizes == {"age": 5, "retired": 3, "pay": 5, "coin": 3}
+        assert released.sizes == {"age": 10, "retired": 3, "pay": 5, "coin": 3}
         for vector, names, deviation in released.measurements():
             np.testing.assert_array_equal(vector, released.counts[names].reshape(-1))
             assert deviation == released.deviations[names]

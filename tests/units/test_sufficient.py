@@ -321,7 +321,7 @@ class TestChoice:
         assert "error of mean" in str(choice)
         assert "Taken: sums, because its error is" in str(choice)
         assert chosen("poisson", 10_100, bounds=(0, 500)) is choice  # cached for numbers of three bits
-        wide = chosen("normal", 1_000_000, bounds={"mean": (-1e6, 1e6), "sd": (1e-3, 1e6)})
+        wide = chosen("normal", 1_000_000, bounds={"mean": (-1e6, 1e6), "sd": (1e-3, 1.0)})
         assert wide.method == "blocks"
         assert chosen("normal", 100, bounds={"mean": (0, 1)}).method == "blocks"
         assert chosen("laplace", 100, bounds=(0, 1)).reason.startswith("sums need an exponential family")
@@ -329,10 +329,13 @@ class TestChoice:
         assert (few.method, few.reason) == ("sums", "the error of blocks is not known for so few records")
 
     def test_a_guess(self):
-        """The errors at the guess decide: a deviation that is small for the bounds is for blocks."""
-        bounds = {"mean": (-50, 50), "sd": (0.01, 50)}
-        assert chosen("normal", 10_000, bounds=bounds, guess={"mean": 0.0, "sd": 0.01}).method in ("blocks", "sums")
-        assert chosen("normal", 10_000, bounds=bounds, guess={"mean": 0.0, "sd": 30.0}).method == "sums"
+        """The errors at the guess decide: within wide bounds, sums around it have less noise."""
+        bounds, guess = {"mean": (-1e6, 1e6), "sd": (1e-3, 1.0)}, {"mean": 10.0, "sd": 0.5}
+        assert chosen("normal", 1_000_000, bounds=bounds).method == "blocks"
+        choice = chosen("normal", 1_000_000, bounds=bounds, guess=guess)
+        assert choice.method == "sums"
+        assert choice.reason.endswith("at the guess")
+        assert choice.mechanism.interval[1] < 30
 
     def test_a_ledger_that_composes_by_rho(self):
         """Sums may not cost more of it: discrete Laplace noise instead of staircase noise."""

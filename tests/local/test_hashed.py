@@ -1,0 +1,197 @@
+"""HashedCategorical: exact laws, transforms against their definition, variances, refusals, parameters."""
+
+import doctest
+import importlib
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+from dpfast import local
+from dpfast.coin import Coin, coin
+from dpfast.local.hashed import best_field, keys_of, supports
+from tests.reference import local as reference
+from tests.statistical import chi_square_rejects, exceeds
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
+
+
+# ---- privacy ----
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("k", "cells"), [(2, 256), (5, 256), (2**40, 256)])
+def test_laws_are_private_and_unbiased_exactly(epsilon, k, cells):
+    survey = local.HashedCategorical(k, epsilon, cells=cells)
+    if survey.outcomes > 2**16:
+        pytest.skip("too many reports to enumerate")
+    records = [0, 1, k - 1, k // 2, 10**9 % k]
+    laws = [survey.law(x) for x in records]
+    assert all(sum(law.pmf) == 1 for law in laws)
+    ratio = reference.largest_ratio([law.pmf for law in laws])
+    assert ratio == survey.coin.ratio
+    assert not exceeds(ratio, epsilon)
+    assert math.log(ratio) == pytest.approx(epsilon, rel=1e-12)
+    supported = survey.supported(laws[0].reports, records)
+    q = Fraction(survey.width, survey.prime)
+    for x, law in zip(records, laws, strict=True):
+        for v, column in zip(records, supported.T, strict=True):
+            near = sum(p for p, s in zip(law.pmf, column, strict=True) if s)
+            if x == v:
+                assert near == survey.coin.probability
+            elif not survey.hashed:
+                assert near == q
+
+
+def test_controls():
+    """A coin that is rounded up, and the odds of another width, are rejected."""
+    prime, width = best_field(1.0)
+    odds = Fraction(width, prime - width)
+    made = coin(1.0, odds)
+    wrong = Coin(made.threshold + 1, odds)
+    for p, w, private in ((made.probability, width, True), (wrong.probability, width, False)):
+        assert exceeds(p / w / ((1 - p) / (prime - w)), 1.0) != private
+    p = made.probability  # for one residue more
+    assert exceeds(p / (width - 1) / ((1 - p) / (prime - width + 1)), 1.0)
+
+
+def test_samples_follow_the_law():
+    survey = local.HashedCategorical(2**40, 1.0, cells=256)
+    law = survey.law(12345)
+    counts = np.bincount(survey.randomize(np.full(400_000, 12345), rng=PCG64(1)), minlength=survey.outcomes)
+    assert not chi_square_rejects(counts, law.pmf)
+    assert chi_square_rejects(counts, survey.law(54321).pmf)
+
+
+# ---- the server ----
+
+
+@pytest.mark.parametrize(("prime", "digits", "width"), [(2, 3, 1), (3, 2, 1), (7, 2, 2), (5, 3, 2), (11, 1, 3)])
+def test_transform_by_definition(prime, digits, width):
+    counts = np.random.default_rng(0).integers(0, 10**6, prime ** (digits + 1))
+    assert supports(counts, prime, digits, width).tolist() == reference.hyperplanes(
+        counts.tolist(), prime, digits, width
+    )
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(40, 1.0), (2**40, 0.1), (2**64, 3.0)])
+def test_aggregates_count_the_supports(k, epsilon):
+    survey = local.HashedCategorical(k, epsilon, cells=2**12)
+    x = np.random.default_rng(1).integers(0, 30, 3000)
+    reports = survey.randomize(x, rng=PCG64(2))
+    keys = [0, 7, 29, k - 1]
+    total = survey.aggregate(reports)
+    halves = survey.aggregate(reports[:1000]) + survey.aggregate(reports[1000:], workers=2)
+    assert total == halves
+    p, q = survey.support
+    shares = survey.supported(reports, np.array(keys, np.uint64)).mean(axis=0)
+    expected = (shares - float(q)) / float(p - q) if not survey.hashed else None
+    found = survey.estimate(total, np.array(keys, np.uint64))
+    if expected is not None:
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        np.testing.assert_allclose(survey.estimate(total)[[0, 7, 29]], expected[:3], atol=1e-12)
+    np.testing.assert_array_equal(found, survey.estimate(reports, np.array(keys, np.uint64)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_standard_error_is_that_of_the_estimates(epsilon):
+    source, n = Generator(PCG64(1)), 100_000
+    survey = local.HashedCategorical(2**30, epsilon)
+    x = np.where(source.random(n) < 0.3, 5, source.integers(0, 2**30, n))
+    total = survey.aggregate(survey.randomize(x, rng=source))
+    keys = source.integers(0, 2**30, 4000)
+    z = survey.estimate(total, keys) / survey.standard_error(n)
+    assert 0.9 < np.std(z) < 1.1
+    assert abs(np.mean(z)) < 0.5
+    assert abs(survey.estimate(total, [5])[0] - np.mean(x == 5)) < 6 * survey.standard_error(n, 0.3)
+    assert survey.error(n) >= 1.9 * survey.standard_error(n)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
+def test_near_the_least_variance(epsilon):
+    """Within 1.1 % of optimal subset selection, for many keys; a fixed prime of 2 (Hadamard) loses much more."""
+    survey = local.HashedCategorical(2**30, epsilon)
+    subset = local.Categorical(4000, epsilon, "subset")
+    best = float(subset._method.variances[1])
+    small = local.HashedCategorical(4000, epsilon)
+    assert small.standard_error(1) ** 2 / best < 1.03
+    assert survey.loss < 1.011
+    if epsilon >= 1:
+        assert float(local.Categorical(4000, epsilon, "hadamard")._method.variances[1]) / best > 1.2
+
+
+def test_projection_of_candidates():
+    survey = local.HashedCategorical(2**40, 1.0)
+    reports = survey.randomize(np.zeros(1000, int), rng=PCG64(1))
+    keys = np.arange(200)
+    plain, projected = survey.estimate(reports, keys), survey.estimate(reports, keys, project=True)
+    assert plain.min() < 0
+    assert projected.min() >= 0
+    assert projected.sum() <= 1 + 1e-12
+
+
+# ---- input ----
+
+
+def test_records_that_are_no_keys_count_as_0():
+    x = np.array([np.nan, -1.0, 0.5, 2.0**70, np.inf, 3.0])
+    assert keys_of(x, 2**64).tolist() == [0, 0, 0, 0, 0, 3]
+    assert keys_of(np.array([-1, 5, 6]), 6).tolist() == [0, 5, 0]
+    assert keys_of(np.array([2**64 - 1], np.uint64), 2**64).tolist() == [2**64 - 1]
+    assert keys_of(np.array([2**53], np.float32), 2**54).tolist() == [2**53]
+
+
+def test_refused_reports():
+    survey = local.HashedCategorical(2**40, 1.0)
+    reports = survey.randomize(np.arange(100), rng=PCG64(1))
+    hostile = np.append(reports, np.array([survey.outcomes, 2**32 - 1], reports.dtype))
+    assert survey.aggregate(hostile).refused == 2
+    assert survey.aggregate(hostile).n == 100
+    np.testing.assert_array_equal(survey.estimate(hostile, [1, 2]), survey.estimate(reports, [1, 2]))
+
+
+def test_shapes_bytes_and_values():
+    survey = local.HashedCategorical(2**40, 1.0)
+    assert survey.randomize(5).shape == ()
+    assert survey.randomize([]).shape == (0,)
+    reports = survey.randomize([1, 2, 3], rng=PCG64(1))
+    assert survey.from_bytes(survey.to_bytes(reports)).tolist() == reports.tolist()
+    assert (survey.randomize([1, 2, 3], rng=PCG64(1), workers=2) == reports).all()
+    assert pickle.loads(pickle.dumps(survey)) == survey != local.HashedCategorical(2**40, 1.0, seed=1)
+    with pytest.raises(ValueError, match="bytes for each report"):
+        survey.from_bytes(b"123")
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [((1, 1.0), {}), ((2**64 + 1, 1.0), {}), ((5, 0.0), {}), ((5, 1.0), {"cells": 100}), ((5, 1.0), {"seed": 2**64})],
+)
+def test_bad_parameters(args, options):
+    with pytest.raises(ValueError, match="must"):
+        local.HashedCategorical(*args, **options)
+
+
+def test_bad_arguments():
+    survey = local.HashedCategorical(2**40, 1.0)
+    reports = survey.randomize([1, 2], rng=PCG64(1))
+    for call in (
+        lambda: survey.estimate(reports),
+        lambda: survey.estimate(reports[:0], [1]),
+        lambda: survey.estimate(reports, [2**40]),
+        lambda: survey.estimate(local.HashedCategorical(2**40, 2.0).aggregate(reports), [1]),
+        lambda: survey.aggregate(reports[:, None]),
+        lambda: survey.law(1),
+    ):
+        with pytest.raises(ValueError, match=r"must|needs|supports"):
+            call()
+    with pytest.raises(TypeError, match="array of uint32"):
+        survey.aggregate(reports.astype(np.int64))
+    with pytest.raises(TypeError, match="integers"):
+        survey.estimate(reports, [0.5])
+
+
+def test_examples():
+    assert doctest.testmod(importlib.import_module("dpfast.local.hashed")).failed == 0
