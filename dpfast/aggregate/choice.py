@@ -64,7 +64,7 @@ class LikelihoodChoice:
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return [
             *lines,
-            f"Error: root mean squared; geometric mean over the assumed values, and at one of them.",
+            "Error: root mean squared; geometric mean over the assumed values, and at one of them.",
         ]
 
 
