@@ -1,8 +1,5 @@
 """Projection of frequencies onto the simplex, alone and as an option of `estimate`."""
 
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
@@ -64,7 +61,3 @@ def test_binary_is_clipped():
         reports = np.full(100, bit, np.uint8)
         assert survey.estimate(reports, project=True) == bit
         assert abs(survey.estimate(reports) - bit) > 1
-
-
-def test_example():
-    assert doctest.testmod(importlib.import_module("dpfast.local.simplex")).failed == 0
