@@ -262,6 +262,15 @@ class TestInsideBounds:
             for seed in range(4):
                 assert grid.lower <= mechanism(np.full(400, value), rng=PCG64(seed)) <= grid.upper
 
+    @pytest.mark.parametrize("bounds", [(-8e307, 8e307), (0.0, 1.7e308), (1e308, 1.7e308)], ids=str)
+    def test_bounds_near_the_largest_double(self, bounds):
+        """The outer quantiles move outward beyond all doubles, whatever the records are."""
+        mechanism = mechanism_for(Mean(), [0.5], bounds, None, 1.0, 0.0, "private-bounds")
+        rng = np.random.default_rng(1)
+        for x in (rng.choice(bounds, 400), rng.normal(size=400), np.linspace(bounds[0] / 2, bounds[1] / 2, 400)):
+            for seed in range(4):
+                assert math.isfinite(mechanism(x, rng=PCG64(seed)))
+
     def test_the_error_is_predicted(self):
         """The frequency of errors below the prediction in 300 releases: 4.5 standard deviations of it are 0.1."""
         mechanism, records = mechanism_for(Mean(), [0.5], (-1e4, 1e4), None, 0.5, 0.0, "private-bounds"), norm(50, 10)

@@ -358,9 +358,10 @@ class TestChoice:
         assert sums_for(blocks, 1000, None).privacy_profile.rho > blocks.privacy_profile.rho  # else this proves nothing
 
     def test_the_same_on_all_datasets(self):
-        """Zeros, huge and missing records: the text of explain= is the same."""
+        """Zeros, huge and missing records, lists and tuples: the text of explain= is the same."""
         texts = []
-        for x in (np.zeros(500), np.full(500, 1e300), np.full(500, np.nan), np.arange(500.0)):
+        arrays = np.zeros(500), np.full(500, 1e300), np.full(500, np.nan), np.arange(500.0)
+        for x in (*arrays, [1.0] * 500, (1.0, None) * 250):
             dpf.mle(x, "gamma", bounds={"shape": (0.5, 8), "scale": (0.5, 8)}, epsilon=1.0, explain=texts.append)
         assert len(set(texts)) == 1
         assert "error of shape" in texts[0]

@@ -17,9 +17,7 @@ TEXT = """The error of the method that `method="auto"` takes, divided by that of
     statistic of the records. In the rows with a distribution the call has the argument `distribution=`, which is
     a public assumption and true here. Without it the default is left only where another method has at most 2 %
     more expected error under each reference distribution; for wide bounds give `method="private-bounds"` then.
-    Ratios above 1.10, in bold: at n epsilon below about 100 each of the two mechanisms of a trimmed mean is the
-    worse one somewhere (for normal data in bounds ten times too wide, smooth sensitivity by 8 to 20 %), so the
-    default stays; with the distribution the better one is taken."""
+    Ratios above 1.10 would be in bold."""
 HEADINGS = ["function", "records", "bounds", "n", "epsilon", "distribution", "taken", "best", "error ratio", "of noise"]
 DATASETS, RELEASES = 40, 20
 LIMIT = 1.10
