@@ -99,7 +99,7 @@ class HashedCategorical(LocalMechanism):
     vector v of digits modulo the prime. A report is the function, a uniform vector a of digits, and b, such that
     ``a v + b`` modulo the prime is below `width` with odds e^epsilon width / (prime - width). Another vector than v is
     supported with probability width / prime exactly (docs/proofs/local-categories.md). `loss` is the ratio of the
-    variance to that of optimal subset selection, whose reports have k bits: at most 1.011 up to epsilon = 5, and 1.14,
+    variance to that of optimal subset selection, whose reports have k bits: at most 1.017 up to epsilon = 5, and 1.14,
     1.94 at 6, 7.
 
     Privacy: one exact coin for each report, its probability rounded towards privacy; all other randomness is uniform

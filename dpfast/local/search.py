@@ -336,7 +336,8 @@ class QuantileSearch(ThresholdProtocol):
         float
             With probability about `confidence`, the estimate is this close to the quantile of the distribution: it is
             asymptotically normal with variance ``c^2 r (1 - r) / (f^2 m)``, c = coth(epsilon / 2), where m is n without
-            the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation.
+            the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation, which
+            leaves out that a few searches of 1,000 end away from the quantile.
         """
         n, f = _checks.whole("n", n, least=1), _checks.positive("density", density)
         quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
