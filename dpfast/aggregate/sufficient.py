@@ -116,7 +116,7 @@ class SufficientStatistics(Mechanism):
     >>> bool(abs(mechanism(counts) - 20) < 1)
     True
     >>> round(mechanism.error(10_000, 20.0), 3)
-    0.141
+    0.164
     """
 
     family: Any

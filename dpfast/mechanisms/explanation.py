@@ -20,15 +20,22 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: objec
     """
     if explain is False:
         return mechanism
-    if not (explain is True or callable(explain)):
-        raise TypeError(f"explain must be True, False or a function of a text, not {type(explain).__name__}")
     sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0
     known = sized and not (isinstance(x, Chunks) or mechanism.hides_n)
     text = mechanism.explanation(len(x) if known else None)
     if comparison is not None:
         text = f"{comparison}\n{text}"
+    tell(text, explain)
+    return mechanism
+
+
+def tell(text: str, explain: Explain) -> None:
+    """Print a text, or pass it to a function, if there is something to explain."""
+    if explain is False:
+        return
+    if not (explain is True or callable(explain)):
+        raise TypeError(f"explain must be True, False or a function of a text, not {type(explain).__name__}")
     if explain is True:
         print(text)
     else:
         explain(text)
-    return mechanism

@@ -76,11 +76,11 @@ def robust_mean(
         the records A x; the inverse of A maps the release back.
     method : str
         With bounds: "boxes", a pure release by `NestedBoxes`; "columns", independent releases of the columns by
-        `dpfast.robust.IndependentColumns`; "depth", for two or three columns, the point of greatest Tukey depth by
-        `dpfast.robust.TukeyDepth`, a pure release; "whitened", medians of records that are whitened by private
-        locations, scales and a covariance, which have half of epsilon, for correlated columns. "auto" takes boxes or
-        columns, the one with less expected noise, by d, epsilon and delta: boxes for delta = 0, and for delta > 0 up
-        to 10 to 30 columns; with `distribution` the method with the least expected error.
+        `dpfast.robust.IndependentColumns`; "depth", the point of greatest Tukey depth by `dpfast.robust.TukeyDepth`, a
+        pure release for two columns, or for three columns of some thousand records; "whitened", medians of records that
+        are whitened by private locations, scales and a covariance, which have half of epsilon, for correlated columns.
+        "auto" takes boxes or columns, the one with less expected noise, by d, epsilon and delta: boxes for delta = 0,
+        and for delta > 0 up to 10 to 30 columns; with `distribution` the method with the least expected error.
     distribution : "normal", optional
         An assumption for "auto": records are normal with some covariance, so that all methods estimate their mean. The
         errors of `dpfast.theory.medians_error` and `dpfast.theory.depth_error` are compared, in the Mahalanobis norm

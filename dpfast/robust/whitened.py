@@ -15,7 +15,7 @@ from dpfast import _checks, _containers
 from dpfast.domains import Ball
 from dpfast.grid import Grid, check_number
 from dpfast.mechanisms import Covariance
-from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms.explanation import Explain, tell
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.robust.boxes import NestedBoxes
@@ -105,10 +105,13 @@ class Whitened:
         return PrivacyProfile(self.privacy, tuple(parts), failure=0.0)
 
     def __str__(self) -> str:
-        shares = f"{_LOCATION} for locations, {_SCALE} for scales, {_COVARIANCE} for the covariance"
+        *_, release = self.steps
+        rest = 1 - _LOCATION - _SCALE - _COVARIANCE
         return (
-            f"Release of the coordinate-wise {self.statistic} of {len(self.grids)} columns: {self.privacy}. Of "
-            f"epsilon {shares}, the rest for the following step."
+            f"Release of the coordinate-wise {self.statistic} of {len(self.grids)} whitened columns: {self.privacy}.\n"
+            f"Of epsilon, {_LOCATION} is for locations, {_SCALE} for scales, {_COVARIANCE} for the covariance and "
+            f"{rest} for a {type(release).__name__} release in whitened coordinates.\n"
+            "A row with NaN counts as one at the lower bounds, and for the covariance as the center."
         )
 
     def __call__(
@@ -126,7 +129,7 @@ class Whitened:
         if rows.shape[1] != len(self.grids):
             raise ValueError(f"X must have {len(self.grids)} columns, like grid, not {rows.shape[1]}")
         n = _checks.records(len(rows))
-        explained(release, explain, X, self if comparison is None else f"{comparison}\n{self}")
+        tell(str(self) if comparison is None else f"{comparison}\n{self}", explain)
         options: dict[str, Any] = {"rng": source, "workers": threads}
         with spending(self.privacy_profile, label=f"robust_mean of {rows.shape[1]} whitened columns"):
             center = location(rows, **options)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,7 @@ WITHIN = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-300)
 
 
 def round_steps():
-    return {m * Fraction(10) ** k for m in (1, 2, 5) for k in range(-340, 110)}
+    return [m * Fraction(10) ** k for k in range(-340, 110) for m in (1, 2, 5)]
 
 
 STEPS = round_steps()
@@ -40,7 +41,7 @@ class TestRounding:
         width = max(high - low, max(abs(low), abs(high)) / 1e6 if low or high else 1)
         assert upper - lower <= 1.51 * width
         quarter = Fraction(width) / 4
-        step = max(step for step in STEPS if step <= quarter * (1 + Fraction(1, 10**9)))
+        step = STEPS[bisect_right(STEPS, quarter * (1 + Fraction(1, 10**9))) - 1]
         for end in (lower, upper):
             assert abs(end / step - round(end / step)) < 1e-6 * max(1, abs(end / step))
 

@@ -62,6 +62,15 @@ class TestWhitened:
         [charge] = ledger.charges
         assert charge.profile.privacy == Privacy(1.0, 1e-6)
 
+    def test_is_explained(self):
+        texts = []
+        dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=texts.append)
+        [text] = texts
+        assert text.startswith("Release of the coordinate-wise median of 4 whitened columns: epsilon = 1 (pure")
+        assert "1/8 is for locations, 1/8 for scales, 1/4 for the covariance and 1/2 for a NestedBoxes" in text
+        with pytest.raises(TypeError, match="explain must be True, False or a function"):
+            dpf.robust_mean(np.zeros((9, 4)), bounds=(-1, 1), epsilon=1.0, method="whitened", explain=3)
+
     @pytest.mark.parametrize("fill", [0.0, 1e300, math.nan, -math.inf])
     @pytest.mark.parametrize("n", [1, 2, 300])
     def test_degenerate_records(self, fill, n):

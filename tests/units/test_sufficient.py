@@ -94,7 +94,7 @@ class TestMoments:
         lower, upper = np.array([pair for _, pair in made.bounds]).T
         assert ((extreme >= lower) & (extreme <= upper)).all()
 
-    @pytest.mark.parametrize("family", ["exponential", "normal", "gamma"])
+    @pytest.mark.parametrize("family", ["exponential", "normal", pytest.param("gamma", marks=pytest.mark.slow)])
     def test_second_order_bias(self, family):
         """The mean error of estimates from normal averages, with the covariance of the expansion, is its bias."""
         made = mechanism(family, record_bounds=(-7, 9) if family == "normal" else SETTINGS[family][2])
@@ -129,7 +129,13 @@ VERIFIED = {
 
 
 class TestPrivacy:
-    @pytest.mark.parametrize("name", VERIFIED)
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=pytest.mark.slow) if name in ("normal", "lognormal", "gamma") else name
+            for name in VERIFIED
+        ],
+    )
     def test_verified(self, name):
         """All pairs of neighbouring datasets; the claim is tight for one statistic, and half of the noise fails."""
         options, grid, values = VERIFIED[name]
@@ -164,7 +170,7 @@ class TestPrivacy:
         assert float(shift @ shift) > 0.999 * mu**2
 
     def test_one_record_beyond_the_widths_is_rejected(self):
-        """A sum of records that are not clamped to the grid of the noise."""
+        """T12: a sum of records that are not clamped to the grid of the noise."""
         made = mechanism("poisson", record_bounds=(0, 2))
         wide = mechanism("poisson", record_bounds=(0, 4))
         broken = Claiming(made, 1.0)
@@ -235,7 +241,9 @@ class TestEstimates:
     @pytest.mark.parametrize(
         "family",
         [
-            pytest.param(family, marks=pytest.mark.slow) if family in ("lognormal", "gamma", "beta") else family
+            pytest.param(family, marks=pytest.mark.slow)
+            if family in ("normal", "lognormal", "gamma", "beta")
+            else family
             for family in SETTINGS
         ],
     )
@@ -381,7 +389,7 @@ class TestChoice:
             with pytest.raises(ValueError, match=message):
                 text(**options)
 
-    @pytest.mark.parametrize("family", ["poisson", "normal", "gamma"])
+    @pytest.mark.parametrize("family", ["poisson", "normal", pytest.param("gamma", marks=pytest.mark.slow)])
     def test_within_ten_percent(self, family):
         """Simulated at n = 400: "auto" takes the better one, or one that is hardly worse."""
         bounds, theta, _, draw = SETTINGS[family]
