@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
-    """Columns as a table of the kind of X: pandas, polars, Arrow, a mapping, a structured array, or rows."""
+def like(X: Any, columns: Mapping[Any, NDArray[Any]], labels: Mapping[Any, Sequence[Any]]) -> Any:
+    """Columns as a table of the kind of X: pandas, polars, Arrow, a mapping, a structured array, or rows.
+
+    `labels` has all possible values of each column of objects: a library infers the type of the column from these, too,
+    so that it does not depend on the values drawn.
+    """
     library = type(X).__module__.partition(".")[0]
-    if library == "pandas":
-        import pandas
+    if library in ("pandas", "polars", "pyarrow"):
+        k = len(next(iter(columns.values())))
+        possible = {name: _with_labels(values, labels.get(name, ())) for name, values in columns.items()}
+        if library == "pandas":
+            import pandas
 
-        return pandas.DataFrame(columns)
-    if library == "polars":
-        import polars
+            return pandas.DataFrame({name: pandas.Series(values).iloc[:k] for name, values in possible.items()})
+        if library == "polars":
+            import polars
 
-        return polars.DataFrame({str(name): _listed(values) for name, values in columns.items()})
-    if library == "pyarrow":
+            return polars.DataFrame({str(name): polars.Series(_listed(x)).head(k) for name, x in possible.items()})
         import pyarrow
 
-        return pyarrow.table({str(name): _listed(values) for name, values in columns.items()})
+        return pyarrow.table({str(name): pyarrow.array(_listed(x)).slice(0, k) for name, x in possible.items()})
     if isinstance(X, Mapping):
         return dict(columns)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
@@ -33,6 +39,11 @@ def like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
             rows[name] = values
         return rows
     return np.column_stack(list(columns.values()))
+
+
+def _with_labels(values: NDArray[Any], labels: Sequence[Any]) -> NDArray[Any]:
+    """An array of numbers unchanged; objects with the labels behind them."""
+    return np.append(values, np.array(labels, object)) if values.dtype == object else values
 
 
 def _listed(values: NDArray[Any]) -> Any:

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from dpfast import _checks, _containers
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
-from dpfast.densities.columns import Bins, Table, columns_of, whole_columns
+from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
 from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
@@ -278,12 +278,14 @@ def synthesize(
     elif method == "tree" or (method == "auto" and _is_wide(X)):
         columns = _domains(X, bounds, grid, missing, bins)
     if columns is not None:
-        names = [name for name, _ in columns_of(columns)]
+        domains = columns_of(columns)
+        names = [name for name, _ in domains]
         forest(names, marginals_of(pairs, names) or ())  # reject circles before reading the data
         released = marginals(X, columns, pairs, epsilon=epsilon, delta=delta, rng=rng, workers=workers)
-        whole = whole_columns(columns_of(columns), Table(X, names))
+        whole = whole_columns(domains, Table(X, names))
         drawn = released.sample(k, rng)
-        return like(X, {name: x.astype(np.int64) if name in whole else x for name, x in drawn.items()})
+        labels = {name: column.labels for name, column in domains if isinstance(column, Categories)}
+        return like(X, {name: x.astype(np.int64) if name in whole else x for name, x in drawn.items()}, labels)
     if delta or pairs != "tree":
         raise ValueError("delta must be 0, and pairs 'tree', unless the method is 'tree'")
     values: NDArray[Any] | Chunks

@@ -441,6 +441,21 @@ class TestSynthesis:
         with pytest.raises(ValueError, match="no column 'sex'"):
             dpf.synthesize(frame, 7, columns={"sex": [0, 1]}, epsilon=1.0)
 
+    @pytest.mark.host
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_types_of_columns_do_not_depend_on_the_draws(self, library):
+        """Also if all draws are missing."""
+        module = pytest.importorskip(library)
+        frame = getattr(module, {"pyarrow": "table"}.get(library, "DataFrame"))({"a": [7] * 99, "b": ["z"] * 99})
+        found, draws = set(), set()
+        for seed in range(12):
+            twin = dpf.synthesize(frame, 1, columns={"a": [0], "b": ["x"]}, epsilon=0.01, rng=PCG64(seed))
+            types = twin.schema.types if library == "pyarrow" else list(twin.dtypes)
+            found.add(tuple(map(str, types)))
+            draws.add(str(twin["b"]))
+        assert len(found) == 1
+        assert len(draws) == 2
+
     @pytest.mark.parametrize(
         "options",
         [
