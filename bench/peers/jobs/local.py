@@ -8,13 +8,12 @@ from dpfast import local
 TITLE = "Local privacy"
 TEXT = """The root mean squared error of frequencies (over all categories), shares and means, from the frequencies of
     the records. In the rows "unbiased" both sides have no processing after the unbiased estimate; in the others dpfast
-    and pure-ldp project onto the simplex, and multi-freq-ldpy clips and renormalises (MI) or makes iterative Bayesian
-    updates (IBU). dpfast takes the mechanism that has the least variance for the public k and epsilon."""
+    projects onto the simplex and shrinks (`project=True`), pure-ldp projects onto the simplex, and multi-freq-ldpy clips
+    and renormalises (MI) or makes iterative Bayesian updates (IBU). dpfast takes the mechanism that has the least variance for the public k and epsilon."""
 
 
-PROCESSED = """the reports are as good, the processing differs. The projection onto the simplex moves all positive
-    estimates down by one amount; clipping and rescaling (MI) and iterative Bayesian updates (IBU) have less error where
-    no category is frequent relative to the noise, and more where one is."""
+PROCESSED = """the reports are as good, the processing differs. Clipping and rescaling (MI) and iterative Bayesian updates
+    (IBU) that stop early have less error for some laws without frequent categories, and more where one is frequent."""
 
 
 def frequency_error(k):
