@@ -41,8 +41,8 @@ def descend(bit_generator, uint64_t threshold, const double[::1] x not None, con
     `missing` for NaN; the report is g with probability threshold / 2**64, exactly, else -g; theta then moves by -report
     * push[i] + lean * push[i], clipped. Repetitions (entries of theta) have coins of their own. **Assumes** lean in
     (-1, 1), 0.0 for a median; lower < upper, theta and missing in between, none of them -0.0; threshold >= 2**48; as
-    many pushes as records, totals as thetas. **Cost** about 7 ns for one repetition and person, 2 ns for one of many; a random word for four coins, one more for a coin
-    in 2**16.
+    many pushes as records, totals as thetas. **Cost** about 7 ns for one repetition and person, 2 ns for one of many; a
+    random word for four coins, one more for a coin in 2**16.
     **Reference** Duchi, Jordan and Wainwright 2018, equation (11).
     """
     cdef Py_ssize_t n = x.shape[0], runs = theta.shape[0], count

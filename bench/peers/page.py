@@ -111,9 +111,9 @@ def write(path, folder):
         {len(above)} of the ratios are above {LIMIT}, in bold, each with a reason below its table. "Time ratio" is the
         time of one call of dpfast, as a user would write it, divided by that of the peer, both medians in one run of a
         machine that does other work too: only its order of magnitude counts."""
-    guarantee = """Guarantees are taken as each library states them. dpfast's hold for the program. diffprivlib's and
-        python-dp's noise is in floating point, and diffprivlib's quantiles, regressions and components have no proof
-        for it; OpenDP's rows of second moments, components and lines use its "idealized numerics"."""
+    guarantee = """Guarantees are taken as each library states them. dpfast's hold for the program. diffprivlib computes
+        means, quantiles, regressions and components in floating point; OpenDP's rows of second moments, components and
+        lines need its feature "idealized-numerics"."""
     body = [_text(name, stored) for name, stored in sections.items()]
     head = "# Other libraries\n\nMade by `python -m bench.peers`; do not edit it by hand.\n"
     path.write_text("\n".join([head, paragraph(text), paragraph(guarantee), *body]), encoding="utf-8")

@@ -138,9 +138,10 @@ def _choice(
 
 
 def _records_of(x: Any) -> int | None:
-    """The public number of records, if x is an array of numbers, counted values or chunks."""
+    """The public number of records, if x is an array of numbers, a sequence, counted values or chunks.
+
+    For the pair of arrays of a regression, which has blocks only, the result is not used.
+    """
     if isinstance(x, (Chunks, Counted)):
         return x.records()
-    return (
-        len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 and not isinstance(x, tuple) else None
-    )
+    return len(x) if hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0 else None

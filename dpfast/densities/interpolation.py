@@ -30,8 +30,8 @@ def draw_between(quantiles: NDArray[np.float64], k: int, grid: Points, rng: Rand
     It is uniform between two neighbouring quantiles, and beyond the last ones for half of the last distance.
     """
     with np.errstate(over="ignore"):
-        before = 2 * quantiles[0] - quantiles[1]
-        after = 2 * quantiles[-1] - quantiles[-2]
+        before = quantiles[0] - (quantiles[1] - quantiles[0])
+        after = quantiles[-1] + (quantiles[-1] - quantiles[-2])
     knots = np.clip(np.concatenate([[before], quantiles, [after]]), grid.lower, grid.upper)
     place = np.random.Generator(bit_generator(rng)).random(k) * len(quantiles) + 0.5
     below = place.astype(np.int64)

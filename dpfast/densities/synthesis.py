@@ -168,7 +168,7 @@ def _check_table(method: str, *others: Any) -> None:
 
 def _is_wide(X: Any) -> bool:
     """Whether X has rows of more than four numbers."""
-    shape: Any = getattr(X, "shape", ())
+    shape: Any = _containers.numbers("X", X).shape if _containers.is_sequence(X) else getattr(X, "shape", ())
     return len(shape) == 2 and bool(shape[1] > MOST_COLUMNS)
 
 

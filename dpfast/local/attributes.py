@@ -19,6 +19,7 @@ from dpfast._threads import each
 from dpfast.coin import LEAST_EPSILON
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import Aggregate, LocalMechanism
+from dpfast.local.simplex import rule_of
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
 _METHODS = ("auto", "sample", "split")
@@ -189,15 +190,18 @@ class Attributes(LocalMechanism):
         return tuple(totals)
 
     def estimate(
-        self, reports: NDArray[np.uint8] | Sequence[Aggregate], *, project: bool = False
+        self, reports: NDArray[np.uint8] | Sequence[Aggregate], *, project: bool | str = False
     ) -> tuple[NDArray[np.float64], ...]:
         """Unbiased estimates of the frequencies of each attribute; with `project`, nonnegative ones that sum to 1.
+
+        Values of `project` are those of `Categorical.estimate`.
 
         Raises
         ------
         TypeError, ValueError
             If the reports or aggregates are not of this randomiser, or there is no report about an attribute.
         """
+        rule_of(project)  # reject a bad rule before reading the reports
         totals = self.aggregate(reports) if isinstance(reports, np.ndarray) else tuple(reports)
         if len(totals) != len(self.sizes):
             raise ValueError(f"there must be an aggregate for each of {len(self.sizes)} attributes")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -12,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
-from dpfast._kernels import _descent, _samplers
-from dpfast.coin import Coin, coin
-from dpfast.local.randomizer import LocalMechanism
+from dpfast._kernels import _descent
+from dpfast.coin import coin
+from dpfast.local.questions import ThresholdProtocol, clip, doubles, ordered
 from dpfast.random import BLOCK, RandomSource, bit_generator
-from dpfast.spending import EXACT, refused
 
 # The named step sequences: (scale / width of the bounds, decay).
 _STEPS = {"averaging": (1.0, 2 / 3), "minimax": (math.sqrt(0.5), 0.5)}
@@ -44,7 +42,7 @@ class Descent(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianDescent(LocalMechanism):
+class MedianDescent(ThresholdProtocol):
     """Protocol for the median by gradient descent; each person reveals one private bit.
 
     Pure epsilon-local differential privacy. Sequential: each person is asked whether a public number theta is at least
@@ -150,11 +148,6 @@ class MedianDescent(LocalMechanism):
         }.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def coin(self) -> Coin:
-        """The coin that decides whether a report is true; its gain is c in the formulas."""
-        return coin(self.epsilon)
-
     def step(self, i: SupportsIndex) -> float:
         """Distance that report i = 1, 2, ... moves theta, in data units."""
         return float(self._pushes(_checks.whole("i", i, least=1), 1)[0])
@@ -163,34 +156,6 @@ class MedianDescent(LocalMechanism):
         out = np.empty(count)
         _descent.fill_pushes(first, self._scale, self._decay, out)
         return out
-
-    # ---- the person ----
-
-    def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
-        """Return one person's report on the question theta: 1 for "theta >= x", 0 for "below"; it may be false.
-
-        Parameters
-        ----------
-        theta : float
-            From the server, which need not be trusted.
-        x : float
-            Private.
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the report reproducible, hence not private. Default: the secure generator.
-        """
-        truth, source = self._truth(theta, x), bit_generator(rng)
-        return int(truth == (_samplers.next_word(source) < self.coin.threshold))
-
-    @refused(EXACT)
-    def probability(self, theta: float, x: float | None) -> Fraction:
-        """The exact probability of the report 1. PRIVATE: it depends on x; for audits."""
-        keep = self.coin.probability
-        return keep if self._truth(theta, x) else 1 - keep
-
-    def _truth(self, theta: float, x: float | None) -> bool:
-        value = float(_containers.numbers("x", [x])[0])
-        lower, upper = self.bounds
-        return _checks.real("theta", theta) >= clip(0.0 if math.isnan(value) else value, lower, upper)
 
     # ---- the server ----
 
@@ -219,10 +184,6 @@ class MedianDescent(LocalMechanism):
 
     # ---- both, in one process ----
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
-        """Run the whole protocol on an array, one person after the other: `release` with one repetition."""
-        return float(self.release(x, rng=rng))
-
     def release(
         self,
         x: ArrayLike,
@@ -230,18 +191,7 @@ class MedianDescent(LocalMechanism):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
     ) -> Any:
-        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
-
-        Parameters
-        ----------
-        x : array_like of shape (n,)
-            Private data of any numeric dtype, one number for each person, in the order in which they are asked; the
-            order must not depend on the data. Never modified.
-        size : int or tuple of ints, optional
-            The shape of the result; None returns one run, a float.
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the run reproducible, hence not private. Default: the secure generator.
-        """
+        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person."""
         shape, source = _checks.shape(size), bit_generator(rng)
         values = _containers.vector("x", x)
         counted = self._counted(_checks.records(values.shape[0]))
@@ -300,8 +250,9 @@ class MedianDescent(LocalMechanism):
     def wide_error(self, n: SupportsIndex, *, density: float, confidence: float = 0.95) -> float:
         """Predict the error with the effect of wide bounds, for the default steps; from a public assumption.
 
-        `error` times ``sqrt(1 + (c D f)^(3/2) / sqrt(n))``, where D is the width of the bounds: fitted to simulations
-        of normal data with D f from 1.6 to 110, epsilon from 0.3 to 4 and n from 500 to 50,000, within a factor 2.
+        `error` times ``sqrt(1 + (c D f)^(3/2) / sqrt(n))``, where D is the width of the bounds. In simulations of
+        normal data with D f from 1.6 to 110, epsilon from 0.3 to 4 and n from 500 to 50,000, the root mean square error
+        was 0.5 to 1.8 times this one with the median in the middle of the bounds, and up to 2.8 times at 0.4 D from it.
         """
         lower, upper = self.bounds
         spread = self.coin.gain * (upper - lower) * _checks.positive("density", density)
@@ -320,24 +271,3 @@ class MedianDescent(LocalMechanism):
             math.fsum(self._pushes(first, min(BLOCK, n + 1 - first))) for first in range(self.burn_in + 1, n + 1, BLOCK)
         )
         return c / (2 * m) * ((upper - lower) ** 2 / self.step(n) + total)
-
-
-def ordered(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Finite ordered bounds as doubles, of finite width; -0.0 becomes 0.0, which the kernel requires."""
-    lower, upper = (float(bound) + 0.0 for bound in _checks.pair("bounds", bounds))
-    if not lower < upper:
-        raise ValueError(f"bounds must be in order, lower < upper, not {bounds!r}")
-    if not math.isfinite(upper - lower):
-        raise ValueError("the width of bounds overflows float64: use narrower bounds")
-    return lower, upper
-
-
-def clip(value: float, lower: float, upper: float) -> float:
-    """The nearest number in [lower, upper]."""
-    return min(max(value, lower), upper)
-
-
-def doubles(x: NDArray[Any]) -> NDArray[np.float64]:
-    """A contiguous array of doubles: x itself if it is one."""
-    with np.errstate(all="ignore"):  # a signalling NaN
-        return np.require(x, np.float64, ["C", "A"])

@@ -20,7 +20,7 @@ from dpfast.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
 from dpfast.local.scalar import FiniteLaw, record, symbols
-from dpfast.local.simplex import subsimplex
+from dpfast.local.simplex import rule_of, subsimplex
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
 _MOST_KEYS = 2**64
@@ -324,7 +324,7 @@ class HashedCategorical(LocalMechanism):
         return np.ascontiguousarray(reports).reshape(-1)
 
     def estimate(
-        self, reports: NDArray[Any] | Aggregate, keys: ArrayLike | None = None, *, project: bool = False
+        self, reports: NDArray[Any] | Aggregate, keys: ArrayLike | None = None, *, project: bool | str = False
     ) -> NDArray[np.float64]:
         """Unbiased estimates of the frequencies of keys; they may be negative.
 
@@ -335,14 +335,16 @@ class HashedCategorical(LocalMechanism):
         reports : ndarray or Aggregate
         keys : array_like of integers, optional
             The keys of interest, below k. Default: all, if k is at most 2**24.
-        project : bool
-            Return the nearest frequencies that are nonnegative and sum to at most 1 instead.
+        project : bool or {"l2"}
+            Return the nearest frequencies that are nonnegative and sum to at most 1 instead. True is "l2".
 
         Raises
         ------
         TypeError, ValueError
-            If there is no report, the aggregate is not of this randomiser, or `keys` is missing and k is above 2**24.
+            If `project` is not one of these, there is no report, the aggregate is not of this randomiser, or `keys` is
+            missing and k is above 2**24.
         """
+        rule = rule_of(project, ("l2",))
         total = reports if isinstance(reports, Aggregate) else self.aggregate(reports)
         if total.sums.shape != (self.hashes * self.buckets,) or total.sums.dtype != np.int64:
             raise ValueError(f"the aggregate must hold {self.hashes * self.buckets} counts, not {total.sums.size}")
@@ -359,7 +361,7 @@ class HashedCategorical(LocalMechanism):
             counts += total.sums[j * self.buckets : (j + 1) * self.buckets][cells]
         p, q = self.support
         frequencies = (counts / total.n - float(q)) / float(p - q)
-        return subsimplex(frequencies) if project else frequencies
+        return subsimplex(frequencies) if rule else frequencies
 
     def collisions(self, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Means of the estimates of keys in terms of their frequencies: a matrix, symmetric, 1 on its diagonal.

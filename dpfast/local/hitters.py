@@ -98,11 +98,11 @@ class HeavyHitters(LocalMechanism):
     >>> import numpy as np
     >>> from dpfast import local
     >>> source = np.random.default_rng(0)
-    >>> pages = np.where(source.random(200_000) < 0.2, 2**40 + 7, source.integers(0, 2**48, 200_000))
+    >>> pages = np.where(source.random(50_000) < 0.3, 2**40 + 7, source.integers(0, 2**48, 50_000))
     >>> survey = local.HeavyHitters(2.0, 48)
     >>> survey.estimate(survey.randomize(pages)).keys[:1].tolist()
     [1099511627783]
-    >>> words = source.choice(["yes", "no", "maybe"], 100_000, p=[0.5, 0.3, 0.2])
+    >>> words = source.choice(["yes", "no", "maybe"], 40_000, p=[0.5, 0.3, 0.2])
     >>> survey = local.HeavyHitters(2.0, 8, alphabet="abcdefghijklmnopqrstuvwxyz")
     >>> survey.estimate(survey.randomize(words)).keys[:3]
     ['yes', 'no', 'maybe']

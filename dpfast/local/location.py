@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers, noise
 from dpfast.grid import Grid
-from dpfast.local.descent import MedianDescent, clip, ordered
+from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
+from dpfast.local.questions import clip, ordered
 from dpfast.local.search import QuantileSearch
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
@@ -50,9 +51,9 @@ def median(
     method : {"auto", "descent", "search"}
         "descent" is `MedianDescent`, accurate where the bounds are near the numbers; "search" is `QuantileSearch`, for
         wide bounds. "auto" is "descent" if one of `steps`, `start` and `burn_in` is given; otherwise the one with the
-        smaller expected error under `density`, or, without it, "search" if n is so large that the search costs at most
-        5 % of accuracy at any bounds, else "descent". It depends on public numbers only: n, epsilon, the width of the
-        bounds and `density`.
+        smaller expected error under `density`, or, without it, "search" if n is above 10 times the least number of
+        people that a search asks, so that it costs about 5 % where the bounds are near the numbers, else "descent". It
+        depends on public numbers only: n, epsilon, the width of the bounds and `density`.
     density : float, optional
         Assumed density of the numbers at their median, in 1 / data unit; for method="auto" only.
     size : int or tuple of ints, optional
@@ -108,7 +109,7 @@ def median(
 
 
 def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:
-    """The method with the smaller expected error; without a density, "search" where it costs at most 5 %."""
+    """The method with less expected error; without a density, "search" if it costs about 5 % in narrow bounds."""
     if density is None:
         return "search" if n > 10 * search.least_users else "descent"
     return "search" if search.error(n, density=density) < descent.wide_error(n, density=density) else "descent"

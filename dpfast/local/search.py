@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -14,11 +13,9 @@ from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _samplers
-from dpfast.coin import Coin, coin
-from dpfast.local.descent import clip, doubles, ordered
-from dpfast.local.randomizer import LocalMechanism
+from dpfast.coin import coin
+from dpfast.local.questions import ThresholdProtocol, clip, doubles, ordered
 from dpfast.random import BLOCK, RandomSource, bit_generator
-from dpfast.spending import EXACT, refused
 
 _EVIDENCE = 4.0  # log likelihood ratio at which a test decides
 _SPREAD = 4.0  # a test ends after its expected number of reports and this many standard deviations
@@ -73,7 +70,7 @@ class Search(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileSearch(LocalMechanism):
+class QuantileSearch(ThresholdProtocol):
     """Protocol for a quantile by noisy binary search, and gradient descent from there: one private bit per person.
 
     Pure epsilon-local differential privacy. Sequential: each person is asked whether a public number theta is at least
@@ -169,11 +166,6 @@ class QuantileSearch(LocalMechanism):
         if not 0 < self._share(self.q) < 1:
             raise ValueError(f"q must differ from 0 and 1 by more than the coin resolves, not {self.q!r}")
 
-    @property
-    def coin(self) -> Coin:
-        """The coin that decides whether a report is true."""
-        return coin(self.epsilon)
-
     def _share(self, below: float) -> float:
         """P(report 1) where a share `below` of the numbers is at most theta."""
         keep = float(self.coin.probability)
@@ -198,34 +190,6 @@ class QuantileSearch(LocalMechanism):
         """1 where a test with these reports decides "above", -1 where it decides "below", else 0."""
         above, below = (one * ones + zero * zeros >= _EVIDENCE for one, zero in self._evidence)
         return np.subtract(above, below, dtype=np.int8)
-
-    # ---- the person ----
-
-    def respond(self, theta: float, x: float | None, *, rng: RandomSource = None) -> int:
-        """Return one person's report on the question theta: 1 for "theta >= x", 0 for "below"; it may be false.
-
-        Parameters
-        ----------
-        theta : float
-            From the server, which need not be trusted.
-        x : float
-            Private.
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the report reproducible, hence not private. Default: the secure generator.
-        """
-        truth, source = self._truth(theta, x), bit_generator(rng)
-        return int(truth == (_samplers.next_word(source) < self.coin.threshold))
-
-    @refused(EXACT)
-    def probability(self, theta: float, x: float | None) -> Fraction:
-        """The exact probability of the report 1. PRIVATE: it depends on x; for audits."""
-        keep = self.coin.probability
-        return keep if self._truth(theta, x) else 1 - keep
-
-    def _truth(self, theta: float, x: float | None) -> bool:
-        value = float(_containers.numbers("x", [x])[0])
-        lower, upper = self.bounds
-        return _checks.real("theta", theta) >= clip(0.0 if math.isnan(value) else value, lower, upper)
 
     # ---- the server ----
 
@@ -277,10 +241,6 @@ class QuantileSearch(LocalMechanism):
 
     # ---- both, in one process ----
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
-        """Run the whole protocol on an array, one person after the other: `release` with one repetition."""
-        return float(self.release(x, rng=rng))
-
     def release(
         self,
         x: ArrayLike,
@@ -288,18 +248,7 @@ class QuantileSearch(LocalMechanism):
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
     ) -> Any:
-        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person.
-
-        Parameters
-        ----------
-        x : array_like of shape (n,)
-            Private data of any numeric dtype, one number for each person, in the order in which they are asked; the
-            order must not depend on the data. Never modified.
-        size : int or tuple of ints, optional
-            The shape of the result; None returns one run, a float.
-        rng : numpy.random.Generator or BitGenerator, optional
-            Makes the run reproducible, hence not private. Default: the secure generator.
-        """
+        """Run the protocol `size` times independently, for simulations: EACH RUN spends the epsilon of every person."""
         shape, source = _checks.shape(size), bit_generator(rng)
         values = _containers.vector("x", x)
         n = _checks.records(values.shape[0])

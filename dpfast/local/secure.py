@@ -35,7 +35,7 @@ class SecureSum:
     Each client codes its vector to integers, adds its share of the noise and reports the result modulo 2**bits. A
     secure aggregation protocol, which is not part of this library, shows the server the sum of the reports modulo
     2**bits and nothing else. (epsilon, delta)-differential privacy under one replaced record, even if `dropouts`
-    clients do not report, or tell the server their shares of the noise.
+    clients do not report, or reveal their shares of the noise to the server.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class SecureSum:
     by a public power of two, if that needs it. More reporting clients add more noise, which is post-processing.
     Reduction modulo 2**bits is post-processing, too: where a sum wraps around, which has a probability of at most
     2**-40, the estimate is wrong, but no less private (docs/proofs/secure-aggregation.md). Records outside the domain
-    are moved into it like those of `dpfast.NoisySums`; what is not a category counts as 0. A dishonest client can move
-    the sum anywhere: the reports are not checked.
+    are moved into it like those of `dpfast.NoisySums`; a value that is not a category counts as 0. A dishonest client
+    can move the sum anywhere: the reports are not checked.
 
     References
     ----------

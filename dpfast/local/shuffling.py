@@ -1,4 +1,4 @@
-"""Shuffled reports: what a server that sees local reports in random order, without names, learns of one record."""
+"""Shuffled reports: the central guarantee of local reports that a server sees in random order, without names."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dpfast.rounding import double_up
 class Shuffled:
     """The guarantee of a batch of n local reports in random order: (epsilon, delta) for one replaced record.
 
-    The epsilon is smaller than that of one report by a factor of about sqrt(n), because the report of one person hides
-    among those of the others. A trusted shuffler is needed, which only removes names and order (`shuffle`).
+    The epsilon is smaller than that of one report, by a factor that grows like sqrt(n) for large n, because the report
+    of one person hides among those of the others. A trusted shuffler must remove names and order (`shuffle`).
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ class Shuffled:
     >>> batch = dpf.local.Shuffled(survey, n=100_000, delta=1e-8)
     >>> round(batch.privacy.epsilon, 4), round(batch.epsilon_down(1e-8), 4)
     (0.0261, 0.0261)
-    >>> ledger = dpf.Ledger(0.1, 1e-6, plan=[batch] * 12)
+    >>> dpf.Ledger(0.1, 1e-6).affords(batch)
+    True
     """
 
     randomizer: Randomizer | float
@@ -108,7 +109,7 @@ class Shuffled:
         return _shuffling.delta_up(self._batch, _target(epsilon))
 
     def epsilon_up(self, delta: float) -> float:
-        """An epsilon with which the batch is (epsilon, delta)-differentially private: the least one, up to 2**-24."""
+        """The least epsilon, up to one part in 2**24, for which `delta_up` is at most delta."""
         return _shuffling.epsilon_up(self._batch, _checks.delta_down(delta))
 
     def delta_down(self, epsilon: float) -> float:
@@ -123,7 +124,7 @@ class Shuffled:
         return _shuffling.epsilon_down(self._batch, _checks.delta_down(delta)) if self._batch.k > 2 else 0.0
 
     def shuffle(self, reports: NDArray[Any], *, rng: RandomSource = None) -> NDArray[Any]:
-        """The reports in uniformly random order: exactly, every order has the same probability.
+        """The reports in uniformly random order: every order has exactly the same probability.
 
         Parameters
         ----------

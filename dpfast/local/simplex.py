@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _containers
+from dpfast import _checks, _containers
+
+RULES = ("stein", "l2", "likelihood")
+_TINY = 1e-30
 
 
 def project(frequencies: ArrayLike, *, variances: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -71,6 +74,39 @@ def simplex(values: NDArray[np.float64], weights: NDArray[np.float64] | None = N
     positive = np.flatnonzero(values[order] > thresholds * weights[order])
     threshold = thresholds[positive[-1] if positive.size else 0]
     return np.asarray(np.maximum(values - threshold * weights, 0.0))
+
+
+def rule_of(project: bool | str, rules: tuple[str, ...] = RULES) -> str | None:
+    """The rule that an argument `project` of `estimate` selects: the first for True, None for unbiased estimates."""
+    if isinstance(project, (bool, np.bool_)):
+        return rules[0] if project else None
+    return _checks.choice("project", project, rules)
+
+
+def likeliest(frequencies: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The f in the simplex that maximises ``sum(counts * log(q + (p - q) f))``; `frequencies` are the unbiased ones.
+
+    The condition for a maximum is that ``q + (p - q) f`` is a multiple of the counts where f > 0. So f is the
+    projection with variances proportional to the counts; if all of them are 0, it is uniform.
+    """
+    return simplex(frequencies, np.maximum(counts, _TINY))
+
+
+def shrunken(frequencies: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """The projection P, moved towards the uniform frequencies u: u + a (P - u), a in [0, 1].
+
+    The risk of an estimate with a fixed a has Stein's unbiased estimate, with m - 1 for the derivatives of P, where m
+    entries are positive. It is least at the a below, with m - 1 instead of m - 3; the 2 allows for the choice of a from
+    the same data, as in the estimator of James and Stein. So a is 1 where m <= 3.
+    """
+    projected, even = simplex(frequencies), 1 / frequencies.size
+    distance = projected - even
+    square = float(distance @ distance)
+    if square == 0:
+        return projected
+    positive = int(np.count_nonzero(projected))
+    fraction = (float(distance @ (frequencies - even)) - max(positive - 3, 0) * variance) / square
+    return np.asarray(even + min(max(fraction, 0.0), 1.0) * distance)
 
 
 def subsimplex(values: NDArray[np.float64]) -> NDArray[np.float64]:

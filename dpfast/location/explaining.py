@@ -1,4 +1,4 @@
-"""What a function would do, without data."""
+"""The choice of ``method="auto"`` as a table, without data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def explain(
     missing: float | str | None = None,
     dtype: DTypeLike = float,
 ) -> Choice:
-    """What a function of numbers would take by ``method="auto"``, and why: a table, without data. It costs no privacy.
+    """Show which mechanism ``method="auto"`` of a function of numbers takes, and why; no data, no cost in privacy.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def explain(
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
         that function. Others explain themselves with ``explain=True``.
     *parameters
-        What the function takes after x, such as the `trim` of a trimmed mean.
+        The positional parameters of the function after x, such as the `trim` of a trimmed mean.
     n : int, optional
         The number of records; a public guess for ``neighbors="add-remove"``, where the choice does not use it.
     epsilon, bounds, grid, delta, measure, distribution, neighbors, missing
@@ -79,9 +79,9 @@ def explain(
     Returns
     -------
     Choice
-        It prints as a table: the candidates, their expected errors E|release - population value| in data units, which
-        one is taken and why. `.mechanism` is the mechanism, for `dpfast.by_group`, streams and audits; `.method` its
-        name; `.table` the rows.
+        It prints as a table: the candidates, their expected errors E|release - population value| in data units, the
+        one that is taken, and the reason. `.mechanism` is the mechanism, for `dpfast.by_group`, streams and audits;
+        `.method` its name; `.table` the rows.
 
     Raises
     ------

@@ -115,7 +115,7 @@ def _grid_for(x: Any) -> Points:
     return _INTEGERS if _containers.declares_integers(x) else _FLOATS
 
 
-def rounded_outward(low: float, high: float, parts: int = 4) -> tuple[float, float]:
+def rounded_outward(low: float | Fraction, high: float | Fraction, parts: int = 4) -> tuple[float, float]:
     """The multiples of a round step around low <= high: lower <= low, upper >= high, lower < upper.
 
     The step is the greatest 1, 2 or 5 times a power of ten that is at most a part of the distance, or of a millionth of
@@ -169,10 +169,10 @@ class Plan(NamedTuple):
     stretch: float
 
 
-def _inside(grid: Grid, low: float, high: float) -> Grid:
+def _inside(grid: Grid, low: Fraction, high: Fraction) -> Grid:
     """The least part of a grid, of at least two points, that contains low..high inside its bounds."""
-    first = min(max(math.floor(Fraction(low) / Fraction(grid.step)) - grid.first, 0), grid.size - 2)
-    last = max(min(math.ceil(Fraction(high) / Fraction(grid.step)) - grid.first, grid.size - 1), first + 1)
+    first = min(max(math.floor(low / Fraction(grid.step)) - grid.first, 0), grid.size - 2)
+    last = max(min(math.ceil(high / Fraction(grid.step)) - grid.first, grid.size - 1), first + 1)
     return Grid(grid.value(first), grid.value(last), step=grid.step, missing=grid.missing)
 
 
@@ -268,8 +268,10 @@ class _PrivatelyBounded(StatisticMechanism):
 
     def _found(self, plan: Plan, quantiles: ArrayLike) -> Grid:
         """The grid within two quantiles on each side, the outer ones moved outward."""
-        low, inner_low, inner_high, high = (float(quantile) for quantile in np.asarray(quantiles))
-        low, high = low - plan.stretch * (inner_low - low), high + plan.stretch * (high - inner_high)
+        # Fractions, because floats would overflow inside very wide bounds.
+        low, inner_low, inner_high, high = map(Fraction, np.asarray(quantiles).tolist())
+        stretch = Fraction(plan.stretch)
+        low, high = low - stretch * (inner_low - low), high + stretch * (high - inner_high)
         if self.within is not None:
             return _inside(self.within, low, high)
         lower, upper = rounded_outward(low, high, _PARTS)

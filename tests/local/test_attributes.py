@@ -1,7 +1,5 @@
 """Attributes: privacy of rows by enumeration, the choice, estimates, refusals, parameters."""
 
-import doctest
-import importlib
 import itertools
 import pickle
 from fractions import Fraction
@@ -110,7 +108,3 @@ def test_bad_arguments():
         survey.estimate(survey.aggregate(reports)[:1])
     assert pickle.loads(pickle.dumps(survey)) == survey
     assert (survey.randomize(np.zeros((50, 2)), rng=PCG64(1), workers=2) == reports).all()
-
-
-def test_examples():
-    assert doctest.testmod(importlib.import_module("dpfast.local.attributes")).failed == 0

@@ -1,7 +1,5 @@
 """HashedCategorical: exact laws, transforms against their definition, variances, refusals, parameters."""
 
-import doctest
-import importlib
 import math
 import pickle
 from fractions import Fraction
@@ -202,7 +200,3 @@ def test_bad_arguments():
         survey.aggregate(reports.astype(np.int64))
     with pytest.raises(TypeError, match="integer"):
         survey.estimate(reports, [0.5])
-
-
-def test_examples():
-    assert doctest.testmod(importlib.import_module("dpfast.local.hashed")).failed == 0

@@ -1,7 +1,5 @@
 """HeavyHitters: privacy of the mixture over levels, keys and strings, what is found, refusals, parameters."""
 
-import doctest
-import importlib
 import pickle
 from fractions import Fraction
 
@@ -34,7 +32,10 @@ def test_the_report_is_a_level_and_a_report_of_its_oracle():
     assert chi_square_rejects(counts, pmfs[2])
 
 
-@pytest.mark.parametrize(("length", "radix"), [(48, 2), (12, 16), (3, 1000), (10, 2)])
+@pytest.mark.parametrize(
+    ("length", "radix"),
+    [pytest.param(48, 2, marks=pytest.mark.slow), pytest.param(12, 16, marks=pytest.mark.slow), (3, 1000), (10, 2)],
+)
 def test_it_finds_the_frequent_keys(length, radix):
     source, n = Generator(PCG64(1)), 200_000
     size = min(radix**length, 2**62)
@@ -125,7 +126,3 @@ def test_bad_reports():
     with pytest.raises(TypeError, match="array of"):
         survey.aggregate(reports.astype(float))
     assert pickle.loads(pickle.dumps(survey)) == survey
-
-
-def test_examples():
-    assert doctest.testmod(importlib.import_module("dpfast.local.hitters")).failed == 0

@@ -1,7 +1,5 @@
 """QuantileSearch: privacy of the transcript, the array as the conversation, tests, brackets, accuracy, the choice."""
 
-import doctest
-import importlib
 import itertools
 import math
 import pickle
@@ -201,7 +199,3 @@ def test_protocols_are_values():
     x = np.arange(100.0)
     assert search().release(x, size=(2, 3), rng=PCG64(1)).shape == (2, 3)
     assert search().release(x, size=(), rng=PCG64(1)).shape == ()
-
-
-def test_examples():
-    assert doctest.testmod(importlib.import_module("dpfast.local.search")).failed == 0

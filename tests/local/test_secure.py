@@ -158,6 +158,8 @@ def largest_loss(mechanism, honest):
 
 
 class TestGuarantees:
+    """T28: honest clients alone, as few as promised; noise for more of them is rejected."""
+
     @pytest.mark.parametrize(("n", "dropouts"), [(3, 1), (4, 0), (5, 3)])
     def test_laplace_with_dropouts(self, n, dropouts):
         """Two columns of counts change by 1; all honest clients are needed."""

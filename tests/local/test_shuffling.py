@@ -32,6 +32,8 @@ def above_log(threshold):
 
 
 class TestAgainstEnumeration:
+    """T29: certified bounds against the exact delta of small batches; those of other batches are rejected."""
+
     @pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (3, 6), (4, 3)])
     def test_response_is_between_the_bounds(self, k, n):
         matrix = reference.k_ary_response(k, GROWTH)

@@ -173,9 +173,8 @@ class TestEverythingIsCharged:
         assert {name for name, refused in private.items() if not refused} == ON_THE_WAY
         assert sum(private.values()) >= 15
         assert {name for name, refused in private.items() if refused and not name.endswith(("law", "law_of"))} == {
-            "local.MedianDescent.probability",
-            "local.QuantileSearch.probability",
             "local.SecureSum.report",
+            "local.ThresholdProtocol.probability",
             "mechanisms.smooth_sensitivity",
             "robust.score",
             "streaming.State.summary",

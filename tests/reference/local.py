@@ -180,6 +180,26 @@ def simplex(values, variances):
     return [max(v - low * w, 0) for v, w in zip(values, variances, strict=True)]
 
 
+def bayesian_update(frequencies, counts, p, q):
+    """One step of expectation maximisation: each supported category shared among the categories that may cause it."""
+    k, total = len(counts), sum(counts)
+    result = [0.0] * k
+    for v in range(k):
+        chances = [(p if v == w else q) * frequencies[w] for w in range(k)]
+        for w in range(k):
+            result[w] += counts[v] / total * chances[w] / sum(chances)
+    return result
+
+
+def shrinkage(values, projected, variance):
+    """The fraction of the way from equal frequencies to the projection, by the formula of Stein and James."""
+    k = len(values)
+    square = sum((p - 1 / k) ** 2 for p in projected)
+    cross = sum((p - 1 / k) * (v - 1 / k) for p, v in zip(projected, values, strict=True))
+    degrees = max(sum(p > 0 for p in projected) - 3, 0)
+    return min(max((cross - degrees * variance) / square, 0), 1)
+
+
 def hyperplanes(counts, prime, digits, width):
     """For each vector v the number of reports (a, b), counted at a prime + b, with a v + b modulo the prime near 0."""
 

@@ -197,6 +197,7 @@ class TestLaw:
                 expected = law.value(law.sample(rng=PCG64(seed)))
                 np.testing.assert_array_equal(mechanism(x, rng=PCG64(seed), workers=2), expected)
                 np.testing.assert_array_equal(mechanism(dpf.Chunks([x[:9], x[9:]]), rng=PCG64(seed)), expected)
+            options |= {"method": "blocks"}
             mle = dpf.mle(x, "gamma", **{"bounds": bounds, "epsilon": 1.0, **options}, rng=PCG64(2))
             np.testing.assert_array_equal(mle, expected)
             assert pickle.loads(pickle.dumps(mechanism)) == mechanism

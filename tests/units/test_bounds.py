@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,7 @@ WITHIN = st.floats(-1e100, 1e100).filter(lambda x: x == 0 or abs(x) > 1e-300)
 
 
 def round_steps():
-    return {m * Fraction(10) ** k for m in (1, 2, 5) for k in range(-340, 110)}
+    return [m * Fraction(10) ** k for k in range(-340, 110) for m in (1, 2, 5)]
 
 
 STEPS = round_steps()
@@ -40,7 +41,7 @@ class TestRounding:
         width = max(high - low, max(abs(low), abs(high)) / 1e6 if low or high else 1)
         assert upper - lower <= 1.51 * width
         quarter = Fraction(width) / 4
-        step = max(step for step in STEPS if step <= quarter * (1 + Fraction(1, 10**9)))
+        step = STEPS[bisect_right(STEPS, quarter * (1 + Fraction(1, 10**9))) - 1]
         for end in (lower, upper):
             assert abs(end / step - round(end / step)) < 1e-6 * max(1, abs(end / step))
 
@@ -260,6 +261,15 @@ class TestInsideBounds:
         for value in (grid.lower, grid.upper, np.nan, np.inf, -np.inf):
             for seed in range(4):
                 assert grid.lower <= mechanism(np.full(400, value), rng=PCG64(seed)) <= grid.upper
+
+    @pytest.mark.parametrize("bounds", [(-8e307, 8e307), (0.0, 1.7e308), (1e308, 1.7e308)], ids=str)
+    def test_bounds_near_the_largest_double(self, bounds):
+        """The outer quantiles move outward beyond all doubles, whatever the records are."""
+        mechanism = mechanism_for(Mean(), [0.5], bounds, None, 1.0, 0.0, "private-bounds")
+        rng = np.random.default_rng(1)
+        for x in (rng.choice(bounds, 400), rng.normal(size=400), np.linspace(bounds[0] / 2, bounds[1] / 2, 400)):
+            for seed in range(4):
+                assert math.isfinite(mechanism(x, rng=PCG64(seed)))
 
     def test_the_error_is_predicted(self):
         """The frequency of errors below the prediction in 300 releases: 4.5 standard deviations of it are 0.1."""

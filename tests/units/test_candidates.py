@@ -186,10 +186,21 @@ PUBLIC = [
 
 @pytest.mark.parametrize(("statistic", "n", "epsilon", "delta", "distribution"), PUBLIC)
 def test_the_choice_is_the_same_for_all_data(statistic, n, epsilon, delta, distribution):
+    """T30: every data set, as an array and in chunks, has the same mechanism."""
     public = (0, 1000), None, epsilon, delta, "auto", "replace-one", None, "auto", distribution
     made = {mechanism_for(statistic, x, *public) for x in datasets(n)}
     made |= {mechanism_for(statistic, dpf.Chunks(np.array_split(x, 3)), *public) for x in datasets(n)}
     assert len(made) == 1
+
+
+def test_an_assumption_fitted_to_the_records_is_found():
+    """A control of T30: the choice then depends on the data."""
+    public = (0, 1000), None, 4.0, 0.0, "auto", "replace-one", None, "auto"
+    made = {
+        mechanism_for(Mean(), x, *public, norm(np.mean(x), 1 + np.std(x)))
+        for x in (np.full(300, 400.0), np.linspace(0, 1000, 300))
+    }
+    assert len(made) == 2
 
 
 def test_the_choice_is_the_same_for_all_tiny_data():

@@ -91,7 +91,7 @@ def ordered(rows):
 class TestPolytopes:
     def test_points_are_those_of_the_inequalities(self):
         rng = default_rng(3)
-        for _ in range(150):
+        for _ in range(60):
             extra = np.column_stack([rng.integers(-5, 6, (6, 3)), rng.integers(-10, 40, 6)])[: rng.integers(0, 7)]
             lines, limits, above, below = ordered([(0, 1, 0, 12), (0, -1, 0, 9), *map(tuple, extra.tolist())])
             last = 7, int(rng.integers(0, 4))
@@ -239,6 +239,8 @@ class CountedTwice(TukeyDepth):
 
 
 class TestPrivacy:
+    """T12: all data sets of a few records, with wrong scores that are rejected."""
+
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
     @pytest.mark.parametrize(("n", "d", "values"), [(1, 2, 3), (2, 2, 3), (3, 2, 3), (5, 2, 2), (2, 3, 2), (4, 3, 2)])
     def test_holds_for_all_data(self, epsilon, n, d, values):

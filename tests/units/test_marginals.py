@@ -409,6 +409,13 @@ class TestSynthesis:
         with pytest.raises(ValueError, match="1 to 4 columns"):
             dpf.synthesize(X, 10, bounds=(0, 100), epsilon=1.0, method="perturbed")
 
+    def test_a_list_of_rows_is_an_array(self):
+        rows, options = np.random.default_rng(2).uniform(0, 100, (200, 5)), {"bounds": (0, 100), "epsilon": 1.0}
+        expected = dpf.synthesize(rows, 9, rng=PCG64(1), **options)
+        assert expected.shape == (9, 5)
+        for x in (rows.tolist(), list(rows)):
+            np.testing.assert_array_equal(dpf.synthesize(x, 9, rng=PCG64(1), **options), expected)
+
     def test_kinds_of_tables(self):
         x = correlated(500, np.random.default_rng(1))
         twins = dpf.synthesize(x, 7, columns=DOMAINS, epsilon=1.0, rng=PCG64(1))

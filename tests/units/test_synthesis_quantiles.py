@@ -52,6 +52,16 @@ def test_no_quantiles_lead_out_of_the_grid():
     assert (draw_between(np.full(3, 7.0), 9, dpf.Grid(0, 10, step=1), PCG64(1)) == 7).all()
 
 
+def test_knots_near_the_largest_double_are_in_order():
+    """Half of the last distance on either side, where twice a quantile is no double."""
+    grid = dpf.FloatGrid()
+    for sign in (1, -1):
+        quantiles = np.sort(sign * np.array([1e308, 1.5e308, 1.7e308]))
+        draws = sign * draw_between(quantiles, 20_000, grid, PCG64(1))
+        assert draws.min() == pytest.approx(0.75e308, rel=1e-3)
+        assert draws.max() <= sign * (grid.upper if sign > 0 else grid.lower)
+
+
 def test_levels_are_public():
     assert [
         len(quantile_levels(n, epsilon)) for n, epsilon in ((1, 1e-300), (1000, 1.0), (10**6, 4.0), (9, 1e300))

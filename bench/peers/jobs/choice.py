@@ -16,9 +16,8 @@ TEXT = """The error of the method that `method="auto"` takes, divided by that of
     compares: of the distance from the population value, which it minimises, and of the distance from the statistic of
     the records. In the rows with a distribution the call has the argument `distribution=`, which is a public assumption
     and true here. Without it the default is left only where another method is never worse; wide bounds are then the
-    user's to name (`method="private-bounds"`). Ratios above 1.10, in bold: at n epsilon below about 100 each of the
-    two mechanisms of a trimmed mean is the worse one somewhere (for normal data in bounds ten times too wide, smooth
-    sensitivity by 8 to 20 %), so the default stays; with the distribution the better one is taken."""
+    user's to name (`method="private-bounds"`). Ratios above 1.10 would
+    be in bold."""
 HEADINGS = ["function", "records", "bounds", "n", "epsilon", "distribution", "taken", "best", "error ratio", "of noise"]
 DATASETS, RELEASES = 40, 20
 LIMIT = 1.10

@@ -13,6 +13,9 @@ TEXT = """Errors are mean distances from the exact value of the records; of a hi
     Zipf law (exponent 1.5, 10,000 records) that are not released, and the mean distance of the counts of those that
     are. PipelineDP takes its selection of keys from python-dp. diffprivlib states no neighbours for counts and
     histograms; their sensitivity is that of one added or removed record."""
+STATED = """OpenDP states for epsilon 3 and threshold 7 a delta of 7.2e-10, which is P(1 + noise > 7); P(1 + noise >= 7)
+    is 1.45e-8. It misses fewer keys than python-dp's selection, which is optimal for the stated guarantee. Not
+    resolved."""
 ONE = "add-remove"
 REPLACED = "replace-one"
 
@@ -151,9 +154,10 @@ def _keys():
         public = {"epsilon": epsilon, "delta": delta}
         both = Peer("pydp", "partitions", {**public, "share": 0.5}, "half for counts")
         alone = Peer("pydp", "partitions", {**public, "share": 0.0}, "keys without counts")
-        opendp = Peer("opendp", "partitions", public)
-        for name, error, peers in (("keys missed", missed, (opendp, both, alone)),
-                                   ("counts of keys", from_sizes, (opendp, both))):  # fmt: skip
+        for name, error, peers in (
+            ("keys missed", missed, (Peer("opendp", "partitions", public), both, alone)),
+            ("counts of keys", from_sizes, (Peer("opendp", "partitions", public, why=STATED), both)),
+        ):
             yield Job(
                 name, "Zipf 1.5", n, f"({epsilon:g}, {delta:g}), {ONE}", draw,
                 lambda keys, most, e=epsilon, d=delta: ours(keys, most, e, d), error, peers,
