@@ -205,7 +205,3 @@ def test_attributes_pass_the_rule_on():
     for rule in RULES:
         for part, total, found in zip(survey.parts, totals, survey.estimate(totals, project=rule), strict=True):
             np.testing.assert_array_equal(found, part.estimate(total, project=rule))
-
-
-def test_example():
-    assert doctest.testmod(importlib.import_module("dpfast.local.simplex")).failed == 0
