@@ -11,7 +11,7 @@ from dpfast import _checks
 
 _WORD = 2**64
 # Below this epsilon, 64 bits are too few for a nearly fair coin.
-_LEAST_EPSILON = 2.0**-40
+LEAST_EPSILON = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
     from dpfast._kernels._balls import keep_threshold
 
     epsilon = _checks.positive_down("epsilon", epsilon)
-    if epsilon < _LEAST_EPSILON:
+    if epsilon < LEAST_EPSILON:
         raise ValueError(f"epsilon must be at least 2**-40 for a local randomiser, not {epsilon!r}")
     threshold = min(keep_threshold(epsilon, odds), _WORD - 1)
     if threshold < 1 or Coin(threshold, odds).epsilon < min(epsilon, 44.0) / 2:

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._threads import each
+from dpfast.coin import LEAST_EPSILON
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.simplex import rule_of
@@ -89,7 +90,9 @@ class Attributes(LocalMechanism):
         put(self, "sizes", sizes)
         put(self, "epsilon", epsilon)
         if self.method == "auto":
-            spread = {name: Attributes(sizes, epsilon, name).total_variance for name in ("sample", "split")}
+            divisible = Fraction(epsilon) / len(sizes) >= LEAST_EPSILON
+            names = ("sample", "split") if divisible else ("sample",)
+            spread = {name: Attributes(sizes, epsilon, name).total_variance for name in names}
             put(self, "method", min(spread, key=lambda name: spread[name]))
         assert self.parts
 

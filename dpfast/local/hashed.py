@@ -95,12 +95,12 @@ class HashedCategorical(LocalMechanism):
 
     Notes
     -----
-    A record that is not one of 0..k - 1 counts as key 0. A key is hashed by a random one of the public functions to a
-    vector v of digits modulo the prime. A report is the function, a uniform vector a of digits, and b, such that
-    ``a v + b`` modulo the prime is below `width` with odds e^epsilon width / (prime - width). Another vector than v is
-    supported with probability width / prime exactly (docs/proofs/local-categories.md). `loss` is the ratio of the
-    variance to that of optimal subset selection, whose reports have k bits: at most 1.017 up to epsilon = 5, and 1.14,
-    1.94 at 6, 7.
+    A record that is not one of 0..k - 1 counts as key 0. Keys from 2**53 on need an array of integers, since a list is
+    read as float64. A key is hashed by a random one of the public functions to a vector v of digits modulo the prime. A
+    report is the function, a uniform vector a of digits, and b, such that ``a v + b`` modulo the prime is below `width`
+    with odds e^epsilon width / (prime - width). Another vector than v is supported with probability width / prime
+    exactly (docs/proofs/local-categories.md). `loss` is the ratio of the variance to that of optimal subset selection,
+    whose reports have k bits: at most 1.017 up to epsilon = 5, and 1.14, 1.94 at 6, 7.
 
     Privacy: one exact coin for each report, its probability rounded towards privacy; all other randomness is uniform
     whatever the record, and no choice of hash functions can break the guarantee.
@@ -278,7 +278,7 @@ class HashedCategorical(LocalMechanism):
         """Mask of shape (n, len(keys)): the keys that each report supports."""
         drawn, offset = np.divmod(reports.astype(np.uint64), np.uint64(self.prime))
         hashes, vectors = np.divmod(drawn, np.uint64(self.buckets))
-        cells = self._bucket(hashes[:, None], keys_of(np.asarray(keys), self.k)[None, :])
+        cells = self._bucket(hashes[:, None], _checked_keys(keys, self.k)[None, :])
         heights = self._product(vectors[:, None], cells) + offset[:, None]
         return np.asarray(heights % np.uint64(self.prime) < self.width)
 
@@ -428,6 +428,8 @@ def keys_of(x: NDArray[Any], k: int) -> NDArray[np.uint64]:
 def _checked_keys(keys: ArrayLike, k: int) -> NDArray[np.uint64]:
     """Public keys, all below k."""
     array = np.asarray(keys)
+    if array.dtype.kind == "f" and isinstance(keys, (list, tuple)):  # NumPy's dtype for integers around 2**63
+        array = np.array([_checks.whole("keys", key) for key in keys], np.uint64)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError("keys must be a one-dimensional array of integers")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= k):

@@ -25,6 +25,7 @@ _FIRST = 2**16  # candidates of the first level, at most
 _STEP = 2**8  # extensions of a prefix, at most, if the radix is not larger
 _KEPT = 2**10  # prefixes that are extended, at most
 _STRAYS = 16  # expected number of prefixes that are extended by chance, at most
+_SINGULAR = 1e-9  # singular values below, relative to the largest, are those of keys with equal collisions
 _CHANCE = 0.01  # probability that a key is reported by chance, about
 
 
@@ -74,12 +75,13 @@ class HeavyHitters(LocalMechanism):
 
     Notes
     -----
-    A record that is not a key counts as 0, or as the empty string: also a string that is too long or has other
-    characters. `levels` are the lengths of the prefixes: the first has at most 2**16 prefixes, each further one extends
-    them by at most 2**8 endings (or one digit). With n_l reports about a level, a prefix is extended if its estimate is
-    above a multiple of its standard error that about 16 of the candidates pass by chance, and among the 1024 largest;
-    collisions of these with each other are removed. The last level reports the keys above the multiple that any of the
-    candidates passes by chance with probability about 1/100. So thresholds depend on released numbers only.
+    Keys from 2**53 on need an array of integers, since a list is read as float64. A record that is not a key counts as
+    0, or as the empty string: also a string that is too long or has other characters. `levels` are the lengths of the
+    prefixes: the first has at most 2**16 prefixes, each further one extends them by at most 2**8 endings (or one
+    digit). With n_l reports about a level, a prefix is extended if its estimate is above a multiple of its standard
+    error that about 16 of the candidates pass by chance, and among the 1024 largest; collisions of these with each
+    other are removed. The last level reports the keys above the multiple that any of the candidates passes by chance
+    with probability about 1/100. So thresholds depend on released numbers only.
 
     Privacy: the length does not depend on the record, and given it the report is one of `HashedCategorical`
     (docs/proofs/local-categories.md).
@@ -279,13 +281,14 @@ def _frequent(
 ) -> tuple[NDArray[np.uint64], NDArray[np.float64], float]:
     """The keys above the threshold that `strays` keys pass by chance, their frequencies, decreasing, the threshold.
 
-    Collisions among the keys that pass are removed, then the threshold is applied again.
+    Collisions among the keys that pass are removed, then the threshold is applied again. Keys with equal
+    collisions share their frequency evenly.
     """
     estimates = oracle.estimate(total, keys)
     threshold = float(-ndtri(min(0.5, strays / max(keys.size, 1)))) * oracle.standard_error(total.n)
     largest = np.argsort(-estimates, kind="stable")[:_KEPT]
     found = keys[largest[estimates[largest] > threshold]]
-    solved = np.linalg.solve(oracle.collisions(found), estimates[largest[: found.size]])
+    solved = np.linalg.lstsq(oracle.collisions(found), estimates[largest[: found.size]], rcond=_SINGULAR)[0]
     frequencies = solved.astype(np.float64, copy=False)
     order = np.argsort(-frequencies, kind="stable")
     order = order[frequencies[order] > threshold]

@@ -23,6 +23,7 @@ _RUN = 6  # after so many decisions in one direction the end of the bracket is t
 _DECAY = 2 / 3
 _LEAST_SPREAD = 0.36  # of 4 q (1 - q): beyond q = 0.1 and 0.9 steps do not grow
 _LEAST_STEP = 2.0**-40  # in units of the bounds
+_LEAST_DOUBLE = 2.0**-1074
 _TESTS = 6  # undecided tests around the quantile, at most, in a typical search
 
 
@@ -151,7 +152,8 @@ class QuantileSearch(ThresholdProtocol):
         if not math.isfinite(8 * (upper - lower) + max(abs(lower), abs(upper))):
             raise ValueError("steps could overflow float64: use narrower bounds")
         q = _checks.between("q", self.q, 0, 1)
-        step = (upper - lower) * _LEAST_STEP if self.step is None else _checks.positive("step", self.step)
+        least = max((upper - lower) * _LEAST_STEP, _LEAST_DOUBLE)
+        step = least if self.step is None else _checks.positive("step", self.step)
         most = None if self.most is None else _checks.whole("most", self.most)
         for name, value in {
             "bounds": (lower, upper),

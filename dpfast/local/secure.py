@@ -186,14 +186,17 @@ class SecureSum:
                 factor *= 2
         return factor
 
-    def _failure(self, factor: int) -> Fraction:
-        """The probability that is set aside because shares add up to discrete Gaussian noise nearly only."""
+    def _failure(self, factor: int, shares: int | None = None) -> Fraction:
+        """The probability that is set aside because shares add up to discrete Gaussian noise nearly only.
+
+        `shares` is the number of them, by default that of the guarantee.
+        """
         ratios: dict[Fraction, int] = {}
         for variance in self._variances:
             ratios[variance] = ratios.get(variance, 0) + 1
         total = Fraction()
         for variance, columns in ratios.items():
-            ratio = GaussianShare(variance * factor**2 / self.honest).log_ratio_up(self.honest)
+            ratio = GaussianShare(variance * factor**2 / self.honest).log_ratio_up(shares or self.honest)
             if ratio == math.inf:
                 return Fraction(1)
             total += columns * Fraction(ratio)
@@ -248,7 +251,7 @@ class SecureSum:
                 )
             return self.privacy
         rho = up(Fraction(self.rho) * self.honest / h)
-        return Privacy(rho=rho, delta=up(self._failure(self.multiplier)))
+        return Privacy(rho=rho, delta=up(self._failure(self.multiplier, h)))
 
     # ---- reports and sums ----
 
@@ -303,7 +306,7 @@ class SecureSum:
             if rows.shape[1] != self._columns:
                 raise ValueError(f"X must have {self._columns} columns, not {rows.shape[1]}")
             return np.ascontiguousarray(self.domain.encode(rows))
-        values = _containers.numbers("X", X).reshape(-1)
+        values = _containers.vector("X", X)
         with np.errstate(invalid="ignore"):
             inside = (values >= 0) & (values < self.domain) & (values == np.floor(values))
             places = np.where(inside, values, 0).astype(np.int64)

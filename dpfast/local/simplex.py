@@ -56,7 +56,9 @@ def project(frequencies: ArrayLike, *, variances: ArrayLike | None = None) -> ND
     values = _containers.vector("frequencies", frequencies).astype(np.float64)
     if values.size < 1 or not np.isfinite(values).all():
         raise ValueError("frequencies must be at least one number, all finite")
-    weights = np.ones(values.size) if variances is None else _containers.vector("variances", variances)
+    if variances is None:
+        return simplex(values)
+    weights = _containers.vector("variances", variances)
     if weights.shape != values.shape:
         raise ValueError(f"variances must be of shape {values.shape}, not {weights.shape}")
     if not (np.isfinite(weights).all() and (weights > 0).all()):
@@ -68,6 +70,8 @@ def simplex(values: NDArray[np.float64], weights: NDArray[np.float64] | None = N
     """The projection of finite numbers, with positive weights; all 1 by default."""
     if weights is None:
         weights = np.ones(values.size)
+        with np.errstate(over="ignore"):
+            values = values - values.max()  # the projection is the same, without rounding errors of large numbers
     order = np.argsort(-values / weights)
     # With the first m entries in this order positive, they sum to 1 at the threshold t_m.
     thresholds = (np.cumsum(values[order]) - 1) / np.cumsum(weights[order])

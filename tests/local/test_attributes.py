@@ -89,6 +89,12 @@ def test_bad_parameters(sizes, epsilon, method):
         local.Attributes(sizes, epsilon, method)
 
 
+def test_the_least_epsilon_cannot_be_split():
+    assert local.Attributes([3, 4], 2.0**-40).method == "sample"
+    with pytest.raises(ValueError, match="at least"):
+        local.Attributes([3, 4], 2.0**-40, "split")
+
+
 def test_bad_arguments():
     survey = local.Attributes([3, 10], 1.0)
     reports = survey.randomize(np.zeros((50, 2)), rng=PCG64(1))

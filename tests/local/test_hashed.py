@@ -172,6 +172,17 @@ def test_bad_parameters(args, options):
         local.HashedCategorical(*args, **options)
 
 
+def test_lists_of_keys_around_2_63():
+    survey = local.HashedCategorical(2**64, 4.0)
+    reports = survey.randomize(np.array([2**63 + 1, 2**64 - 1] * 500, np.uint64), rng=PCG64(1))
+    keys = [1, 2**63, 2**63 + 1, 2**64 - 1]
+    array = np.array(keys, np.uint64)
+    assert (survey.supported(reports, keys) == survey.supported(reports, array)).all()
+    estimates = survey.estimate(reports, keys)
+    assert (estimates == survey.estimate(reports, array)).all()
+    assert estimates == pytest.approx([0, 0, 0.5, 0.5], abs=0.2)
+
+
 def test_bad_arguments():
     survey = local.HashedCategorical(2**40, 1.0)
     reports = survey.randomize([1, 2], rng=PCG64(1))
@@ -187,5 +198,5 @@ def test_bad_arguments():
             call()
     with pytest.raises(TypeError, match="array of uint32"):
         survey.aggregate(reports.astype(np.int64))
-    with pytest.raises(TypeError, match="integers"):
+    with pytest.raises(TypeError, match="integer"):
         survey.estimate(reports, [0.5])

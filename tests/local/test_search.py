@@ -126,6 +126,11 @@ def test_equal_numbers(value, step):
     assert found == pytest.approx(0.0 if math.isnan(value) else min(max(value, -1.0), 3.0), abs=0.2)
 
 
+def test_the_narrowest_bounds():
+    survey = local.QuantileSearch(bounds=(0.0, 5e-324), epsilon=1.0)
+    assert survey(np.zeros(100), rng=PCG64(1)) in (0.0, 5e-324)
+
+
 # ---- accuracy ----
 
 

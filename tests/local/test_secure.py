@@ -212,6 +212,10 @@ class TestGuarantees:
         gaussian = SecureSum(Ball(1.0), n=100, epsilon=1.0, delta=1e-6, dimension=2, dropouts=20)
         assert gaussian.privacy_of(40).rho == pytest.approx(2 * gaussian.rho)
         assert gaussian.privacy_of(80).delta_up(1.0) <= 1e-6
+        counts = SecureSum(3, n=10, epsilon=1.0, delta=1e-6, dropouts=5, noise="gaussian")
+        for honest in (1, 5, 10):
+            ratios = [Fraction(share.log_ratio_up(honest)) for share in counts._shares]
+            assert sum(ratios) <= Fraction(counts.privacy_of(honest).delta) <= 2 * sum(ratios)
         laplace = SecureSum(3, n=100, epsilon=1.0, dropouts=20)
         assert laplace.privacy_of(80) == laplace.privacy == dpf.Privacy(1.0)
         with pytest.raises(ValueError, match="honest must be at least 80"):
@@ -293,6 +297,8 @@ class TestReports:
         for value in (np.nan, 2, -1, 1e300, 0.5):
             assert counts.report([value]).shape == (1, 3)
         assert counts.report(np.array([], np.int64)).shape == (0, 3)
+        with pytest.raises(ValueError, match="one-dimensional"):
+            counts.report([[0, 1], [2, 0]])  # two answers of each client
 
     @pytest.mark.parametrize("share", [LaplaceShare(Fraction(3), 10), GaussianShare(Fraction(1, 2))])
     def test_range_of_the_noise(self, share):

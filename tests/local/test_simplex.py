@@ -31,6 +31,15 @@ def test_points_of_the_simplex_stay():
         assert local.project(frequencies).tolist() == frequencies
 
 
+def test_large_numbers():
+    for frequencies, point in (
+        ([1e17, 1.0, 1.0], [1, 0, 0]),
+        ([1e300, 1e300, -1e300], [0.5, 0.5, 0]),
+        ([-1e308, -1e308, 1e308], [0, 0, 1]),
+    ):
+        assert local.project(frequencies).tolist() == point
+
+
 @pytest.mark.parametrize(
     ("frequencies", "variances"),
     [([], None), ([np.nan, 1], None), ([np.inf], None), ([0.5, 0.5], [1]), ([0.5, 0.5], [1, 0]), ([1.0], [np.inf])],
