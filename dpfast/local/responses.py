@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Method(ABC):
         """Variances of the decoded entry of the true category, and of any other."""
         return _variances(self.p, self.q)
 
-    @property
+    @cached_property
     def total_variance(self) -> Fraction:
         return _total_variance(self.k, self.p, self.q)
 
