@@ -100,9 +100,10 @@ def glm(
         if the rows were normal. In simulated logistic models with normal, uniform and binary rows, 95 to 98 % of the
         intervals of 95 % hold the coefficient with a delta, and 88 to 98 % without; in multinomial models with normal
         rows 88 to 98 % of those of slopes, and 71 to 97 % of those of intercepts, least for pure noise and classes of
-        unequal shares.
-        Do not rely on them for rows of very different lengths: where nine in ten rows are 20 times shorter than the
-        others, clipping shrinks coefficients of all models by up to a third.
+        unequal shares. Do not rely on them for strong signals with pure noise: where the logistic predictor has
+        deviation 5 (n = 10,000, d = 10, epsilon 1) they hold 34 to 37 %. Nor for rows of very different lengths: where
+        nine in ten rows are 20 times shorter than the others, clipping shrinks coefficients of all models by up to a
+        third.
 
     Raises
     ------

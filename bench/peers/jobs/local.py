@@ -8,12 +8,14 @@ from dpfast import local
 TITLE = "Local privacy"
 TEXT = """The root mean squared error of frequencies (over all categories), shares and means, from the frequencies of
     the records. In the rows "unbiased" both sides have no processing after the unbiased estimate; in the others dpfast
-    projects onto the simplex and shrinks (`project=True`), pure-ldp projects onto the simplex, and multi-freq-ldpy clips
-    and renormalises (MI) or makes iterative Bayesian updates (IBU). dpfast takes the mechanism that has the least variance for the public k and epsilon."""
+    projects onto the simplex and shrinks (`project=True`), pure-ldp projects onto the simplex, and multi-freq-ldpy
+    clips and renormalises (MI) or makes iterative Bayesian updates (IBU). dpfast takes the mechanism that has the least
+    variance for the public k and epsilon."""
 
 
-PROCESSED = """the reports are as good, the processing differs. Clipping and rescaling (MI) and iterative Bayesian updates
-    (IBU) that stop early have less error for some laws without frequent categories, and more where one is frequent."""
+PROCESSED = """the reports are as good, the processing differs. Clipping and rescaling (MI) and iterative Bayesian
+    updates (IBU) that stop early have less error for some laws without frequent categories, and more where one is
+    frequent."""
 
 
 def frequency_error(k):
