@@ -26,6 +26,7 @@ HOSTS = {
     "groups": "pandas polars",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
+    "shuffling": "dp_accounting",
     "spark": "pyspark pandas",
     "units": "pandas",
 }
