@@ -200,7 +200,7 @@ def test_no_spend_is_lost_or_made_twice_by_many_clients():
     assert (len(released), len(refused)) == (100, 60)
     assert budget["releases"] == len(ledger.charges) == 100
     assert 1 - 1e-12 < ledger.spent.epsilon <= 1
-    assert len(set(released)) > 95  # draws of their own
+    assert len(set(released)) > 50  # draws of their own, some of which agree
     assert all("does not fit" in error for error in refused)
 
 
