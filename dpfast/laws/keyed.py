@@ -1,7 +1,8 @@
 """Laws of counts of keys, of which only some are released: noise with a threshold, in exact integers.
 
 A key with n records draws an integer J, whose law does not depend on n. It is released if J < n, with the count n +
-center - J: its noise is X = center - J, and the least released count is center + 1. docs/proofs/partitions.md
+center - J: its noise is X = center - J, and the least released count is center + 1.
+https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def steps(
     -----
     The weights d_0, d_1, ..., d_last satisfy, with E rounded down to a rational and D = floor(delta 2**bits),
     ``d_0 + sum max(0, d_(j+1) - E_up d_j) <= D_up`` and ``d_last + sum max(0, d_j - E_down d_(j+1)) <= D_down``. This
-    is checked in integers before they are returned. docs/proofs/partitions.md
+    is checked in integers before they are returned. https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
     losses = [min(epsilon, Fraction(MOST_LOSS)) for epsilon, _ in (up, down)]
     smallest = min(up[1], down[1])
@@ -312,7 +313,8 @@ class DomainCounts(Law):
     -----
     The keys without records are released independently with probability p. The places of candidates, with gaps of the
     geometric law of q = 1 - e**(-1 / gap) >= p, are kept with probability p / q, decided in ball arithmetic. By its
-    memorylessness the noise of such a key is the threshold plus a geometric number. docs/proofs/partitions.md
+    memorylessness the noise of such a key is the threshold plus a geometric number.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
 
     def __init__(
