@@ -353,8 +353,9 @@ def test_appendix_e_holds_for_the_mean_and_the_median_in_its_ball(exponent):
     gap = 20.0 if radius >= 0.5 else min(20.0, 4 * radius)  # one record moves the median across
     honest = theory.smooth_sensitivity_bound(n * gap, width=20.0, beta=beta, n=n, exponent=exponent)
     assert smooth_sensitivity(x, beta, 20.0) <= honest
-    claimed = theory.smooth_sensitivity_bound(0.5, width=20.0, beta=beta, n=n, exponent=exponent)
-    assert smooth_sensitivity(x, beta, 20.0) > claimed or exponent == 0.5
+    if exponent < 0.5:  # Example 3's Gamma; with 1/2 the second term is still large here
+        claimed = theory.smooth_sensitivity_bound(0.5, width=20.0, beta=beta, n=n, exponent=exponent)
+        assert smooth_sensitivity(x, beta, 20.0) > claimed
 
 
 def test_appendix_e_replaces_the_radius_of_lemma_1():
