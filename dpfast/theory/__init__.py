@@ -12,6 +12,7 @@ from dpfast.theory.aggregate import (
     clamp_bias,
     clamp_margin,
 )
+from dpfast.theory.converse import ImpliedRobustness, implied_failure, implied_robustness, required_failure
 from dpfast.theory.counts import noise_variance
 from dpfast.theory.densities import (
     density_rate,
@@ -86,6 +87,7 @@ from dpfast.theory.series import (
 )
 
 __all__ = [
+    "ImpliedRobustness",
     "aggregate_efficiency",
     "aggregate_sample_size",
     "block_count",
@@ -102,6 +104,8 @@ __all__ = [
     "gaussian_mu",
     "gaussian_scale",
     "gross_error_sensitivity",
+    "implied_failure",
+    "implied_robustness",
     "influence_function",
     "linear_upper_bound",
     "local_assouad",
@@ -137,6 +141,7 @@ __all__ = [
     "perturbed_mise",
     "pure_lower_bound",
     "quantile_error",
+    "required_failure",
     "robust_sample_size",
     "sample_size",
     "series_error",
