@@ -74,8 +74,8 @@ class Row:
 def ratio(ours, theirs):
     """The ratio of the means of two arrays of errors (data sets, releases), and its standard error.
 
-    From many data sets, or from single releases, the error is that of the ratio over data sets like these, from few data
-    sets that of the releases alone.
+    From many data sets, or from single releases, the error is that of the ratio over data sets like these, from few
+    data sets that of the releases alone.
     """
     top, bottom = ours.mean(), theirs.mean()
     found = top / bottom if bottom else math.nan

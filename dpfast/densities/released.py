@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _plotting
 from dpfast._kernels import _bins
+from dpfast._tabular import Tabular
 from dpfast.densities.cells import Cells, frozen_array, plain
 from dpfast.laws import Independent
 from dpfast.privacy import Privacy
@@ -21,7 +22,7 @@ from dpfast.theory.densities import mise_with_noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Histogram:
+class Histogram(Tabular):
     """A released histogram. Its attributes are public or already privatised, so further use costs no privacy.
 
     Attributes
@@ -76,6 +77,24 @@ class Histogram:
         records = "" if self.n is None else f" of {self.n} records"
         noisy = ", noise exceeds a uniform density's error" if self.noise_dominates else ""
         return f"<Histogram{records} in {shape} bins{noisy}: {self.privacy}>"
+
+    def _caption(self) -> str:
+        records = "" if self.n is None else f" of {self.n:,} records"
+        return f"Histogram{records}: {self.privacy}"
+
+    def _as_columns(self) -> dict[str, NDArray[Any]]:
+        """The cells: their ends, the noisy count and an interval for the exact one, the weight and its share."""
+        several = len(self.cells.bins) > 1
+        columns: dict[str, NDArray[Any]] = {}
+        for a, edges in enumerate(self.cells.edges):
+            places = np.indices(self.cells.bins, sparse=True)[a]
+            for name, ends in (("lower", edges[:-1]), ("upper", edges[1:])):
+                spread = np.broadcast_to(ends[places], self.cells.bins).reshape(-1)
+                columns[f"{name}_{a}" if several else name] = spread
+        low, high = np.moveaxis(self.interval(), -1, 0)
+        numbers = {"count": self.counts, "low": low, "high": high, "weight": self.weights}
+        columns |= {name: np.ascontiguousarray(array).reshape(-1) for name, array in numbers.items()}
+        return {**columns, "share": columns["weight"] / columns["weight"].sum()}
 
     @property
     def noise_dominates(self) -> bool:
@@ -235,22 +254,21 @@ class Histogram:
         ax = _plotting.axes(ax)
         records = "" if self.n is None else f" of {self.n:,} records"
         noise = f"noise on each count: at most {reach:,} with probability {_plotting.percent(confidence)}"
+        lines = "; lines: its range" if len(self.cells.bins) == 1 else ""
         if len(self.cells.bins) == 1:
             assert unit is None or isinstance(unit, str)
             [edges] = self.cells.edges
             ends = self.interval(confidence) / self.weights.sum() / self.cells.volumes()[:, None]
-            ax.stairs(self.density, edges, fill=True, color=_plotting.SKY, alpha=0.6, label="released density")
-            label = f"range of the noise ({_plotting.percent(confidence)})"
+            ax.stairs(self.density, edges, fill=True, color=_plotting.SKY, alpha=0.6)
             middles, ink = (edges[:-1] + edges[1:]) / 2, _plotting.ink(ax)
-            ax.vlines(middles, ends[:, 0], ends[:, 1], color=ink, linewidth=1, label=label)
+            ax.vlines(middles, ends[:, 0], ends[:, 1], color=ink, linewidth=1)
             ax.set_xlabel(_plotting.with_unit("value", unit))
             _plotting.density_axis(ax)
-            ax.legend(frameon=False, fontsize="small")
         else:
             units = unit if isinstance(unit, tuple) else (unit, unit)
             mesh = ax.pcolormesh(*self.cells.edges, self.density.T, cmap=_plotting.MAP)
             ax.figure.colorbar(mesh, ax=ax, label="density")
             ax.set_xlabel(_plotting.with_unit("first column", units[0]))
             ax.set_ylabel(_plotting.with_unit("second column", units[1]))
-        _plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise)
+        _plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise + lines)
         return ax

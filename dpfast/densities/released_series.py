@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers, _plotting
 from dpfast._kernels import _bins, _series
+from dpfast._tabular import Tabular, html_table
 from dpfast.densities.basis import BITS, most_terms, width_of
 from dpfast.densities.series import SeriesCoefficients
 from dpfast.grid import Grid, check_missing, grid_for
@@ -26,10 +27,11 @@ from dpfast.theory.series import series_sensitivity, series_terms
 _WEIGHT_BITS = 40  # precision of the weights of cells in draws
 _CHUNK = 2**13  # number of draws whose words fit the cache
 _SQRT2 = math.sqrt(2)
+_TABULATED = 513  # points of a table of the density
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeriesDensity:
+class SeriesDensity(Tabular):
     """A released density, computed from noisy coefficients of a series. Public.
 
     The series ``q = 1 + sum_j b_j psi_j`` may be negative; the density is its positive part, scaled to integrate to 1
@@ -87,6 +89,18 @@ class SeriesDensity:
             f"<{type(self).__name__} of {m} {self.basis} {'term' if m == 1 else 'terms'} from {grid.lower!r} to "
             f"{grid.upper!r}, n = {self.n}: {self.privacy}>"
         )
+
+    def _caption(self) -> str:
+        return repr(self).strip("<>")
+
+    def _as_columns(self) -> dict[str, NDArray[np.float64]]:
+        """The density, the distribution function and the noise at evenly spaced points."""
+        x = np.linspace(self.grid.lower, self.grid.upper, _TABULATED)
+        return {"x": x, "density": self.pdf(x), "cdf": self.cdf(x), "noise": self.noise(x)}
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{100 * q:g} %", self.quantile(q)) for q in (0.05, 0.25, 0.5, 0.75, 0.95)]
+        return html_table(self._caption(), ["quantile", "value"], rows)
 
     def pdf(self, x: ArrayLike) -> Any:
         """The density at x, in data units; 0 outside, NaN at NaN. A float for a number, else an array."""
@@ -203,14 +217,13 @@ class SeriesDensity:
         x = np.linspace(self.grid.lower, self.grid.upper, max(512, 16 * self.coefficients.size))
         heights, reach = self.pdf(x), 2 * self.noise(x)
         band = {"color": _plotting.SKY, "alpha": 0.7, "linewidth": 0}
-        label = "two standard deviations of the noise"
-        ax.fill_between(x, np.maximum(heights - reach, 0), heights + reach, label=label, **band)
-        ax.plot(x, heights, color=_plotting.ink(ax), label="released density")
+        ax.fill_between(x, np.maximum(heights - reach, 0), heights + reach, **band)
+        ax.plot(x, heights, color=_plotting.ink(ax))
         ax.set_xlabel(_plotting.with_unit("value", unit))
         _plotting.density_axis(ax)
-        ax.legend(frameon=False, fontsize="small")
         terms = f"{self.coefficients.size} {self.basis} term{'s' * (self.coefficients.size > 1)}"
-        _plotting.entitle(ax, f"Private density of {self.n:,} records: {terms}", self.privacy)
+        title = f"Private density of {self.n:,} records: {terms}"
+        _plotting.entitle(ax, title, self.privacy, "band: two standard deviations of the noise")
         return ax
 
     # The methods below work on the unit interval, u = (x - lower) / width + half a cell.

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, ndtri
 
 from dpfast import _checks, _containers, _plotting
+from dpfast._tabular import Tabular
 from dpfast.grid import Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
@@ -28,7 +29,7 @@ from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(Tabular):
     """A private estimate with an interval. It unpacks into ``value, low, high``.
 
     Attributes
@@ -94,8 +95,14 @@ number of records is public)
         _plotting.entitle(ax, f"Private estimate, {_plotting.percent(self.confidence)} interval", self.privacy)
         return ax
 
+    def _as_columns(self) -> dict[str, list[float]]:
+        return {name: [getattr(self, name)] for name in ("value", "low", "high", "confidence")}
+
+    def _caption(self) -> str:
+        return str(self.privacy)
+
     def _repr_html_(self) -> str:
-        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self.privacy}</small>"
+        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self._caption()}</small>"
 
     @property
     def _numbers(self) -> str:
