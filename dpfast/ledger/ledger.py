@@ -117,9 +117,10 @@ class Ledger(Tabular):
     are detected before the charge cost nothing.
     **Exact doubles.** 0.1 is a little more than a tenth, and ten of them do not fit into 1. Strings ("0.1"), Decimals
     and Fractions are exact: a ledger stores them, mechanisms round them down.
-    Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
-    other access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A
-    forked process cannot continue a ledger without `path`, which would be spent twice.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/composition.html; guide:
+    https://dpfast.readthedocs.io/en/latest/guides/ledger.html. Only releases through this ledger are counted; other
+    access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A forked
+    process cannot continue a ledger without `path`, which would be spent twice.
 
     References
     ----------
