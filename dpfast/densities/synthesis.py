@@ -18,8 +18,8 @@ from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
+from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
-from dpfast.densities.series import density
 from dpfast.densities.trees import forest
 from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles

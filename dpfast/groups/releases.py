@@ -180,7 +180,11 @@ def by_group(
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
-    made = [Column(job.name, array, job.parts(array.shape[1:], x)) for job, array in zip(jobs, arrays, strict=True)]
+    sizes = None if hides_n else np.diff(groups.ends)
+    made = [
+        Column(job.name, array, job.parts(array.shape[1:], x), job.mechanism, sizes)
+        for job, array in zip(jobs, arrays, strict=True)
+    ]
     return result(named, made, x)
 
 

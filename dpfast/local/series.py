@@ -289,6 +289,11 @@ class LocalDensity(SeriesDensity):
         return self.randomizer.mise_bound(self.n, smoothness=smoothness, roughness=roughness)
 
     @property
+    def coefficient_noise(self) -> float:
+        """The standard deviation of each coefficient, of sampling and noise together, for the worst record."""
+        return math.sqrt(self.randomizer.worst_variance / self.n)
+
+    @property
     def informative(self) -> bool:
         """Whether the expected squared change by noise is less than 1, the square of the uniform density."""
         return self.randomizer.second_moment < self.n

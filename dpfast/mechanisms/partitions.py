@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _keyed_balls
+from dpfast._tabular import Tabular
 from dpfast.keys import Keys, Sorted, lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.laws.keyed import (
@@ -42,7 +43,7 @@ _RISE = Fraction(5, 8)  # of epsilon, for the key with one record more after a r
 
 
 @dataclass(frozen=True, eq=False)
-class Partitions:
+class Partitions(Tabular):
     """Released keys and their noisy counts.
 
     Attributes
@@ -72,6 +73,14 @@ class Partitions:
 
     def __repr__(self) -> str:
         return f"Partitions({len(self)} keys, {self.privacy})"
+
+    def _caption(self) -> str:
+        return f"Partitions, {len(self):,} keys: {self.privacy}"
+
+    def _as_columns(self) -> dict[str, NDArray[Any]]:
+        several = isinstance(self.keys, tuple)
+        columns = {f"key_{j}": keys for j, keys in enumerate(self.keys)} if several else {"key": self.keys}
+        return {**columns, "count": self.counts}
 
 
 @dataclass(frozen=True, repr=False)

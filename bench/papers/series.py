@@ -1,4 +1,6 @@
-"""Errors of orthogonal series against their bounds and rates, in simulation: a section of ``bench.densities``."""
+"""Errors of orthogonal series against their bounds and rates, in simulation: theorems 14 and 15."""
+
+from functools import lru_cache
 
 import numpy as np
 from scipy.stats import beta as beta_distribution
@@ -6,6 +8,7 @@ from scipy.stats import beta as beta_distribution
 import dpfast as dpf
 from bench.pages.tables import check, paragraph, slope, table
 
+RUNS = {True: 6, False: 100}
 SMOOTHNESS = (1.0, 1.5)
 EPSILONS = (0.1, 1.0)
 
@@ -33,32 +36,40 @@ def _expected(terms, n, *, smoothness, epsilon):
     return bound + np.sum(_true(smoothness).coefficients[terms:] ** 2)
 
 
-def _rates(quick):
+@lru_cache
+def found_slopes(quick):
+    """For each (smoothness, epsilon) the slope found, and the rows of the table."""
     sizes = [round(10 ** (4 + i / 2)) for i in range(4 if quick else 5)]
-    runs, rng, rows = 6 if quick else 100, np.random.default_rng(1), []
+    runs, rng, rows, slopes = RUNS[quick], np.random.default_rng(1), [], {}
     for smoothness in SMOOTHNESS:
         true, rate = _true(smoothness), -2 * smoothness / (2 * smoothness + 1)
         for epsilon in EPSILONS:
             options = {"smoothness": smoothness, "epsilon": epsilon}
             terms, errors = zip(*(_error(true, n, runs=runs, rng=rng, **options) for n in sizes), strict=True)
             predicted = slope(sizes, [_expected(m, n, **options) for m, n in zip(terms, sizes, strict=True)])
-            found = slope(sizes, errors)
+            found = slopes[smoothness, epsilon] = slope(sizes, errors)
             check(f"slope, series, {options}", found, predicted, 0.2 if quick else 0.05)
             if epsilon >= 1 and not quick:
                 check(f"rate, series, {options}", found, rate, 0.05)
             numbers = [f"{value:.3f}" for value in (found, predicted, rate, rate / 2)]
             ends = f"{terms[0]} to {terms[-1]}", f"{errors[0]:.2e}", f"{errors[-1]:.2e}"
             rows.append([f"{smoothness:g}", f"{epsilon:g}", *ends, *numbers])
-    about = f"""Mean integrated squared error, {runs} runs each: cosine basis, number of terms by the rule
-        `series_terms`, coefficients that decrease as j^(-smoothness - 1/2). Theorem 15 is for n epsilon so large that
-        the noise, of order terms^3 / (n epsilon)^2, is below the sampling error, terms / n: at epsilon = 1 the slopes
-        over these two decades are within 0.05 of it. At epsilon = 0.1 the noise matters and the error decreases faster:
-        the expected slope is that of the sum of bias, sampling error and noise."""
-    headings = ["smoothness", "epsilon", "terms", f"error at {sizes[0]:,}", f"error at {sizes[-1]:,}", "slope found"]
-    return paragraph(about), table([*headings, "expected", "Theorem 15", "Theorem 14"], rows)
+    return slopes, rows
 
 
-def _projection(quick):
+def rates(quick):
+    """Slopes of the error against n."""
+    _, rows = found_slopes(quick)
+    about = f"""Mean integrated squared error, {RUNS[quick]} runs each, n from 1e4 to 1e6 (quick: 3e5): cosine basis,
+        number of terms by the rule `series_terms`, coefficients that decrease as j^(-smoothness - 1/2). Theorem 15 is
+        for n epsilon so large that the noise, of order terms^3 / (n epsilon)^2, is below the sampling error, terms / n:
+        at epsilon = 1 the slopes over these two decades are within 0.05 of it. At epsilon = 0.1 the noise matters and
+        the error decreases faster: the expected slope is that of the sum of bias, sampling error and noise."""
+    headings = ["smoothness", "epsilon", "terms", "first error", "last error", "slope found"]
+    return paragraph(about) + "\n" + table([*headings, "expected", "Theorem 15", "Theorem 14"], rows)
+
+
+def projection(quick):
     """The series, the density made of it, and the uniform density, for Beta(10, 10)."""
     runs, rng, rows = 20 if quick else 400, np.random.default_rng(2), []
     u = (np.arange(4000) + 0.5) / 4000
@@ -76,9 +87,4 @@ def _projection(quick):
             rows.append([f"{n:,}", f"{epsilon:g}", f"{series:.4g}", f"{density:.4g}", f"{uniform:.4g}"])
     about = f"""Beta(10, 10), 8 terms, {runs} runs: errors of the series, of the density made of it, and of the uniform
         density."""
-    return paragraph(about), table(["n", "epsilon", "series", "density", "uniform"], rows)
-
-
-def section(quick):
-    """Rates, and the gain from making a density of the series."""
-    return "\n".join(["## Orthogonal series\n", *_rates(quick), *_projection(quick)])
+    return paragraph(about) + "\n" + table(["n", "epsilon", "series", "density", "uniform"], rows)

@@ -1,7 +1,4 @@
-"""The simulation of Wasserman and Zhou (2010) with perturbed histograms, and the rates of theorems 7 and 8.
-
-Sections of ``bench.densities``.
-"""
+"""Histograms of Wasserman and Zhou (2010): the simulation of figure 1, and the rates of theorems 6 to 8."""
 
 import math
 from functools import lru_cache
@@ -89,17 +86,16 @@ def errors(quick):
     found = simulation(runs(quick))
     text = paragraph(
         f"""Mean integrated squared error of the perturbed histogram with the paper's independent noise, clipped and
-        renormalised, for n records from Beta(10, 10), {runs(quick):,} runs (Wasserman and Zhou 2010, figure 1), with
-        standard errors in brackets; the error without noise is exact. Up to 64 bins dpfast has less noise. The uniform
-        density, which costs no privacy, has {SQUARE - 1:.4f}: it is better where noise dominates, and
-        `Histogram.noise_dominates` reports this."""
+        renormalised, for n records from Beta(10, 10), {runs(quick):,} runs, with standard errors in brackets; the error
+        without noise is exact. Up to 64 bins dpfast has less noise. The uniform density, which costs no privacy, has
+        {SQUARE - 1:.4f}: it is better where noise dominates, and `Histogram.noise_dominates` reports this."""
     )
     rows = [
         [m, *(f"{plain_mise(m, n):.4f}" for n in PLAIN), *(f"{e[i, 0]:.4f} ({e[i, 1]:.4f})" for e in found.values())]
         for i, m in enumerate(BINS)
     ]
     headings = ["bins", *(f"n = {n}, no noise" for n in PLAIN), *(f"n = {n}, epsilon = {e:g}" for n, e in found)]
-    return "\n".join(["## Error against bins\n", text, table(headings, rows)])
+    return text + "\n" + table(headings, rows)
 
 
 def figure(quick, path):
@@ -136,54 +132,85 @@ def perturbed_error(n, runs, rng):
     return np.mean([squared_error(released.weights / released.weights.sum()) for released in releases])
 
 
-def smoothed_error(n, runs, rng):
-    """Theorem 7, with its m and k: many releases from one data set, whose own error, m / n, is k / n of the draws'."""
-    orders = dpf.theory.smoothed_orders(n)
+def smoothed_draws(n, distance, runs, rng):
+    """Draws of releases with the m and k of theorem 6 or 7, all from one data set, and m.
+
+    The data set's own error is small: for L2 it is m / n, which is k / n of the draws'.
+    """
+    orders = dpf.theory.smoothed_orders(n, distance=distance)
     m, k = round(orders.cells), round(orders.k)
     options = {"bounds": (0, 1), "epsilon": 1.0, "method": "smoothed", "bins": m, "rng": rng}
     x = records(n, rng)
-    draws = (dpf.synthesize(x, k, **options) for _ in range(runs))
-    return np.mean([squared_error(np.histogram(z, m, (0, 1))[0] / k) for z in draws])
+    return m, (dpf.synthesize(x, k, **options) for _ in range(runs))
 
 
-def distance(n, runs, rng):
-    """sqrt(n) times the mean Kolmogorov-Smirnov distance of n synthetic records from Beta(2, 3), n^(1/3) bins."""
-    law, found = beta(2, 3), []
-    options = {"bounds": (0, 1), "epsilon": 1.0, "bins": round(n ** (1 / 3)), "rng": rng}
-    for _ in range(runs):
-        values = law.cdf(np.sort(dpf.synthesize(rng.beta(2, 3, n), n, **options)))
-        found.append(max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max()))
-    return math.sqrt(n) * np.mean(found), math.sqrt(n) * np.std(found) / math.sqrt(runs)
+def smoothed_error(n, runs, rng):
+    """Theorem 7."""
+    m, draws = smoothed_draws(n, "l2", runs, rng)
+    return np.mean([squared_error(np.histogram(z, m, (0, 1))[0] / z.size) for z in draws])
 
 
-def rates(quick):
-    """Slopes of the integrated squared error, and the Kolmogorov-Smirnov distance of Theorem 8."""
-    rng, repeats, rows = np.random.default_rng(7), 20 if quick else 150, []
-    for name, error, start, theory in (
-        ("perturbed, Theorem 8 (1)", perturbed_error, 4, -2 / 3),
-        ("smoothed, Theorem 7", smoothed_error, 5, -2 / 5),
-    ):
-        sizes = [round(10 ** (start - quick + i / 2)) for i in range(5)]
-        found = slope(sizes, [error(n, repeats, rng) for n in sizes])
-        check(f"slope, {name}", found, theory, 0.2 if quick else 0.05)
-        rows.append([name, f"{sizes[0]:,} to {sizes[-1]:,}", f"{theory:.3f}", f"{found:.3f}"])
-    distances = []
-    sizes = (1000, 3000, 10_000) if quick else (1000, 10_000, 100_000)
-    for n, expected in zip(sizes, (1.149, 1.143, 1.138), strict=True):
-        mean, error = distance(n, 10 if quick else 400, rng)
-        check("Kolmogorov-Smirnov distance", mean, expected, 4 * math.hypot(error, 0.047))
-        distances.append([f"{n:,}", f"{mean:.3f} ({error:.3f})", f"{mean * n ** (1 / 6) / math.log(n):.2f}"])
-    about = """Slope of log error against log n over two decades: density 1/2 + x, epsilon = 1, bins and draws of the
-        theorems."""
-    truth = """The Kolmogorov-Smirnov distance of n synthetic records of the perturbed histogram (n^(1/3) bins, epsilon
-        = 1) from the true distribution, Beta(2, 3), times sqrt(n), does not decrease: the rate is the larger of the two
-        terms of Theorem 8 (2). With the smaller one, log(n) n^(-2/3), it would beat every estimator."""
-    return "\n".join(
-        [
-            "## Rates of histograms\n",
-            paragraph(about),
-            table(["release", "n", "theory", "found"], rows),
-            paragraph(truth),
-            table(["n", "sqrt(n) x distance", "n^(2/3) / log(n) x distance"], distances),
-        ]
+def kolmogorov_distance(z, cdf):
+    """The Kolmogorov-Smirnov distance of the empirical distribution of z from a distribution."""
+    values, n = cdf(np.sort(z)), z.size
+    return max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max())
+
+
+def smoothed_distance(n, runs, rng):
+    """Theorem 6."""
+    _, draws = smoothed_draws(n, "kolmogorov-smirnov", runs, rng)
+    return np.mean([kolmogorov_distance(z, lambda x: (x + x**2) / 2) for z in draws])
+
+
+@lru_cache
+def found_slope(name, quick):
+    """The slope of log error against log n, checked; the slope of the theorem without logarithms; and the sizes."""
+    error, start, theory = {
+        "perturbed": (perturbed_error, 4, -2 / 3),
+        "smoothed": (smoothed_error, 5, -2 / 5),
+        "smoothed distance": (smoothed_distance, 5, -2 / 7),
+    }[name]
+    rng, repeats = np.random.default_rng(7), 20 if quick else 150
+    sizes = [round(10 ** (start - quick + i / 2)) for i in range(5)]
+    found = slope(sizes, [error(n, repeats, rng) for n in sizes])
+    check(f"slope, {name}", found, theory, 0.2 if quick else 0.05)
+    return found, theory, sizes
+
+
+def slope_text(name, quick):
+    """The sizes and the setting of `found_slope`."""
+    _, _, sizes = found_slope(name, quick)
+    return paragraph(
+        f"""Slope of log error against log n, n from {sizes[0]:,} to {sizes[-1]:,}: density 1/2 + x, epsilon = 1, cells
+        and draws by the theorem, {20 if quick else 150} releases for each n."""
     )
+
+
+@lru_cache
+def distances(quick):
+    """For each n: sqrt(n) times the mean distance of n synthetic records from Beta(2, 3), n^(1/3) bins, and its error.
+
+    Checked against an implementation with continuous noise.
+    """
+    rng, law, found = np.random.default_rng(8), beta(2, 3), {}
+    sizes, runs = ((1000, 3000, 10_000), 10) if quick else ((1000, 10_000, 100_000), 400)
+    for n, expected in zip(sizes, (1.149, 1.143, 1.138), strict=True):
+        options = {"bounds": (0, 1), "epsilon": 1.0, "bins": round(n ** (1 / 3)), "rng": rng}
+        away = [kolmogorov_distance(dpf.synthesize(rng.beta(2, 3, n), n, **options), law.cdf) for _ in range(runs)]
+        mean, error = math.sqrt(n) * np.mean(away), math.sqrt(n * np.var(away) / runs)
+        check("Kolmogorov-Smirnov distance", mean, expected, 4 * math.hypot(error, 0.047))
+        found[n] = mean, error
+    return found
+
+
+def distance_table(quick):
+    """The distances relative to both terms of theorem 8 (2)."""
+    rows = [
+        [f"{n:,}", f"{mean:.3f} ({error:.3f})", f"{mean * n ** (1 / 6) / math.log(n):.2f}"]
+        for n, (mean, error) in distances(quick).items()
+    ]
+    text = paragraph(
+        """Mean Kolmogorov-Smirnov distance of n synthetic records of the perturbed histogram (n^(1/3) bins, epsilon =
+        1) from the true distribution, Beta(2, 3)."""
+    )
+    return text + "\n" + table(["n", "sqrt(n) x distance", "n^(2/3) / log(n) x distance"], rows)
