@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
-from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
-from dpfast.mechanisms.candidates import Candidate, Choice
+from dpfast.mechanisms.candidates import Candidate, Choice, assumption
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -249,8 +248,7 @@ def mechanism_for(
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the caches, in which 1 and True are equal keys
     if method == "auto":
         method = next(iter(methods))
-        if distribution is not None:
-            Assumed(distribution)  # reject another object before data are read
+        distribution = assumption(distribution)  # reject another object before data are read
         if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
             within, n = _within(bounds, grid, x), _rounded_down(_records_of(x))
             return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)
