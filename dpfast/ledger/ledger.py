@@ -66,7 +66,7 @@ class Ledger(Tabular):
         for an event of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
         Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
-        `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
+        ``privacy_profile``. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
     mu : float
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
@@ -96,8 +96,8 @@ class Ledger(Tabular):
     TypeError, ValueError
         A parameter of a wrong type or out of range; a file that is damaged or belongs to another ledger or version.
     BudgetError
-        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From `law` and every other
-        exact function of the data. From a release in another thread while a block is open.
+        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From ``law`` and every
+        other exact function of the data. From a release in another thread while a block is open.
 
     Notes
     -----

@@ -492,7 +492,7 @@ def glm(
     Returns
     -------
     ndarray of shape (d,), or (d + 1,) with an intercept, which is last
-        The averaged coefficients, per data unit; of shape (*size, d) with a `size`.
+        The averaged coefficients, per data unit; of shape ``(*size, d)`` with a `size`.
 
     Raises
     ------

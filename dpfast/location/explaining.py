@@ -68,7 +68,7 @@ def explain(
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
         that function. Others explain themselves with ``explain=True``.
     *parameters
-        The positional parameters of the function after x, such as the `trim` of a trimmed mean.
+        The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional
         The number of records; a public guess for ``neighbors="add-remove"``, where the choice does not use it.
     epsilon, bounds, grid, delta, measure, distribution, neighbors, missing

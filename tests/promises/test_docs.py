@@ -27,6 +27,7 @@ HOSTS = {
     "hosts": "pandas polars pyarrow duckdb dask.array sklearn",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
+    "results": "pandas matplotlib",
     "shuffling": "dp_accounting",
     "spark": "pyspark pandas",
     "units": "pandas",
