@@ -96,7 +96,7 @@ def trimmed_sensitivities(quick):
     }
 
 
-def first_lemma(quick):
+def rows_of_bounds(quick):
     rows = []
     for n, found in trimmed_sensitivities(quick).items():
         bounds = bounds_of_trimmed_means(n)
@@ -113,7 +113,7 @@ def first_lemma(quick):
 
 
 def lemma_of_paper(quick):
-    rows, text = first_lemma(quick)
+    rows, text = rows_of_bounds(quick)
     return Result(
         f"no data set exceeds the bound; n times the bound is {rows[0][2]} at n = {rows[0][0]} and {rows[-1][2]} at "
         "n = "
@@ -179,7 +179,7 @@ def third_example(quick):
 
 
 def appendix(quick):
-    rows, text = first_lemma(quick)
+    rows, text = rows_of_bounds(quick)
     more = paragraph(
         """The smaller p, the more distributions count for Gamma, and the fewer records it takes until the range R does
         not matter. Condition 2 corresponds to p = 1/2 up to constants. For p = 0, Gamma is that of all distributions on
