@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import default_rng
 
 import dpfast as dpf
-from bench.pages import pyplot, save
+from bench import pages
 from bench.pages.tables import paragraph, table
 from dpfast.robust.whitened import Whitened
 from dpfast.theory import depth_error, medians_error
@@ -171,26 +171,31 @@ def method(quick):
     return "\n".join(["## Method", "", paragraph(text)])
 
 
+CURVES = {
+    "boxes": partial(medians_error, correlation=0.9),
+    "whitened": lambda n, d, epsilon: medians_error(n, d, epsilon / 2),
+    "depth": depth_error,
+}
+
+
 def figure(quick, path):
     """Errors by theory of two columns of correlation 0.9, and measured ones."""
-    plot = pyplot()
-    drawing, axes = plot.subplots(figsize=(5, 3))
+    made, counts = releases(2, BOUND[2]), (1000,) if quick else (1000, 4000, 16_000)
+    runs = 3 if quick else 100
+    draw({name: (counts, [errors(made[name], 2, n, 0.9, 0.0, runs) for n in counts]) for name in CURVES}, path)
+
+
+def draw(measured, path):
+    """Draw the measured errors, (n, errors) by the keys of CURVES, and those of theory."""
+    drawing, axes = pages.pyplot().subplots(figsize=(5.6, 4.4))
     n = np.unique(np.geomspace(200, 50_000, 40).astype(int)).tolist()
-    curves = {
-        "boxes": partial(medians_error, correlation=0.9),
-        "whitened": lambda n, d, epsilon: medians_error(n, d, epsilon / 2),
-        "depth": depth_error,
-    }
-    made = releases(2, BOUND[2])
-    for place, (name, error) in enumerate(curves.items()):
-        axes.loglog(n, [error(count, 2, EPSILON) for count in n], color=f"C{place}", label=f"{name}, theory")
-        for count in (1000,) if quick else (1000, 4000, 16_000):
-            found = errors(made[name], 2, count, 0.9, 0.0, 3 if quick else 100)
-            axes.loglog([count], [found], "o", color=f"C{place}", markersize=3)
-    axes.loglog(n, [math.sqrt(2 / count) for count in n], "k:", label="the mean, not private")
-    axes.set_xlabel("n")
-    axes.set_ylabel("error, Mahalanobis")
-    axes.legend()
-    drawing.tight_layout()
-    save(drawing, path)
-    plot.close(drawing)
+    for marker, (name, error) in zip(pages.MARKERS, CURVES.items(), strict=False):
+        [line] = axes.loglog(n, [error(count, 2, EPSILON) for count in n], label=f"{name}, theory")
+        axes.loglog(*measured[name], marker, color=line.get_color(), label=f"{name}, measured")
+    axes.loglog(n, [math.sqrt(2 / count) for count in n], ":", color="black", label="the mean, not private")
+    axes.set_title("Two columns of correlation 0.9: epsilon = 1, one record replaced")
+    axes.set(xlabel="number of records n", ylabel="error, Mahalanobis norm")
+    pages.ticks(axes.xaxis, [300, 1000, 3000, 10_000, 30_000])
+    pages.ticks(axes.yaxis, [0.01, 0.02, 0.05, 0.1, 0.2])
+    pages.legend(drawing, axes)
+    pages.save(drawing, path)

@@ -18,8 +18,8 @@ from dpfast.densities.frames import like
 from dpfast.densities.histograms import PerturbedHistogram, SmoothedHistogram
 from dpfast.densities.interpolation import LEAST_PRODUCT, draw_between, quantile_levels
 from dpfast.densities.kolmogorov import KolmogorovSmirnov
+from dpfast.densities.released_series import density
 from dpfast.densities.selected import marginals, marginals_of
-from dpfast.densities.series import density
 from dpfast.densities.trees import forest
 from dpfast.grid import FloatGrid, Grid, Points, floats_for, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Quantiles
@@ -249,8 +249,12 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md,
-    joint-quantiles.md, marginals.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/smoothed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/kolmogorov.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/series.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/marginals.html. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
     `KolmogorovSmirnov`, for "quantiles" `Quantiles`.
 
     References

@@ -76,7 +76,7 @@ class ClampedNoise(ScalarLaw):
     Notes
     -----
     With c = center, ``P(k) = P(Z = k - c)`` for 0 < k < last, ``P(0) = P(Z <= -c)`` and ``P(last) = P(Z >= last - c)``
-    (docs/proofs/global-sensitivity.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/global-sensitivity.html).
     """
 
     def __init__(self, noise: IntegerNoise, *, center: int, last: int, decode: Callable[[ArrayLike], Any]) -> None:

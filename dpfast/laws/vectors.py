@@ -171,7 +171,7 @@ class RoundedBox(NormNoise):
     Notes
     -----
     Probabilities have a relative error of about 1e-12, and up to d 2**-52 max |z_i| more if the scales differ
-    (docs/proofs/knorm.md). Cost of one: of order d**3.
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html). Cost of one: of order d**3.
     """
 
     @property
@@ -238,7 +238,7 @@ class RoundedBall(NormNoise):
     Notes
     -----
     Probabilities are available for at most three scales that are at least 1/64 and differ by a factor of at most 16,
-    with a relative error of about 1e-12 (docs/proofs/knorm.md).
+    with a relative error of about 1e-12 (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html).
     """
 
     _LEAST, _MOST_RATIO = 2.0**-6, 16.0
@@ -329,7 +329,7 @@ class LatticeBox(NormNoise):
     half-widths w_i and the scales, which are public, are w_i / epsilon. For d = 1 it is discrete Laplace noise; for
     large scales it tends to that of `RoundedBox`, for small ones its error is less. Probabilities have a relative error
     of about 1e-12, or 2e-11 if two scales are above 2**16; moments 1e-12, or 1e-7 if two scales are above 2**10
-    (docs/proofs/knorm.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html).
     """
 
     _MOST_BITS = 54

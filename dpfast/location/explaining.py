@@ -90,7 +90,7 @@ def explain(
 
     Notes
     -----
-    The rule is that of docs/guides/choosing.md. Cost: at most about 50 ms.
+    The rule is that of https://dpfast.readthedocs.io/en/latest/guides/choosing.html. Cost: at most about 50 ms.
 
     Examples
     --------

@@ -13,7 +13,6 @@ has at most 5 % more. An unknown error leaves the default.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpfast._tabular import html_table
 from dpfast.grid import Grid
 from dpfast.mechanisms.assumptions import Affine, Assumed
 from dpfast.mechanisms.mechanism import Mechanism
@@ -265,6 +265,6 @@ class Choice:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self.table)
-        text = html.escape(f"{self._legend()}Taken: {self.method}, because {self.reason}.")
-        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table><p>{text}</p>"
+        headings, *rows = self.table
+        note = f"{self._legend()}Taken: {self.method}, because {self.reason}."
+        return html_table(repr(self.mechanism).strip("<>"), headings, rows, note=note)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
+from dpfast._tabular import Described
 from dpfast.grid import Points, check_missing, resolved
 from dpfast.laws import Law
 from dpfast.mechanisms.prediction import Predicted
@@ -24,7 +25,7 @@ _RESOLVED = 2**18  # records in which missing ones are resolved at once: an even
 _COPIED = 2**22  # records that are copied to resolve missing ones; more are read as a stream
 
 
-class Mechanism(Predicted, Carrier, ABC):
+class Mechanism(Predicted, Described, Carrier, ABC):
     """A private release, described by public parameters and a guarantee. It holds no data and has no state.
 
     Subclasses are frozen dataclasses: picklable, hashable, and equal if their parameters are equal.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
+from dpfast._tabular import Described
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -34,7 +35,7 @@ _MOST_WITH_ERRORS = 1000  # free coefficients of several classes
 _CORRECTIONS = 2  # of the bias, at better and better estimates
 
 
-class Descent:
+class Descent(Described):
     """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
@@ -77,7 +78,7 @@ class Descent:
     of rows transformed by the inverse root of M plus a ridge, so that all directions are alike, with equal noise on all
     of them. Everything between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian
     releases, or the epsilons of pure ones, add up to at most the square of the whole mu, or the whole epsilon
-    (docs/proofs/glm.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
 
     Examples
     --------

@@ -115,10 +115,11 @@ def robust_mean(
     Notes
     -----
     Privacy: `NestedBoxes` or `dpfast.robust.IndependentColumns` with bounds, `dpfast.robust.RangeFreeBoxes` without;
-    docs/proofs/nested-boxes.md, docs/proofs/independent-columns.md, docs/proofs/tukey-depth.md. "whitened" makes four
-    releases, each private given the ones before, and is charged once: 1/8 of epsilon for locations, 1/8 for scales, 1/4
-    and half of delta for the covariance, and the rest. It needs arrays of about 540 d / epsilon records or more. The
-    following is for boxes.
+    https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/independent-columns.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/tukey-depth.html. "whitened" makes four releases, each private given
+    the ones before, and is charged once: 1/8 of epsilon for locations, 1/8 for scales, 1/4 and half of delta for the
+    covariance, and the rest. It needs arrays of about 540 d / epsilon records or more. The following is for boxes.
     Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; for medians,
     more precisely, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" has weight exp(-epsilon n / 4) times
     its volume. For much larger n, privacy moves each coordinate by about (d + 1) / (n epsilon f), f the density at its

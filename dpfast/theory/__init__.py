@@ -32,6 +32,13 @@ from dpfast.theory.kolmogorov import (
     exponential_tail,
     small_ball_probability,
 )
+from dpfast.theory.local_lower_bounds import (
+    local_ball_mean_lower_bound,
+    local_ball_mean_upper_bound,
+    local_density_lower_bound,
+    local_logistic_lower_bound,
+    local_sparse_mean_lower_bound,
+)
 from dpfast.theory.local_rates import (
     local_ball_mean_rate,
     local_density_rate,
@@ -102,12 +109,16 @@ __all__ = [
     "influence_function",
     "linear_upper_bound",
     "local_assouad",
+    "local_ball_mean_lower_bound",
     "local_ball_mean_rate",
+    "local_ball_mean_upper_bound",
     "local_contraction",
+    "local_density_lower_bound",
     "local_density_rate",
     "local_effective_sample_size",
     "local_fano",
     "local_le_cam",
+    "local_logistic_lower_bound",
     "local_logistic_rate",
     "local_mean_lower_bound",
     "local_mean_rate",
@@ -116,6 +127,7 @@ __all__ = [
     "local_median_rate",
     "local_median_upper_bound",
     "local_sparse_mean_bound",
+    "local_sparse_mean_lower_bound",
     "local_sparse_mean_rate",
     "local_sparse_threshold",
     "local_testing_error",

@@ -24,6 +24,7 @@ HOSTS = {
     "dpfast.sklearn": "sklearn",
     "duckdb": "duckdb",
     "groups": "pandas polars",
+    "hosts": "pandas polars pyarrow duckdb dask.array sklearn",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
     "shuffling": "dp_accounting",
