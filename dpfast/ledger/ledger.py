@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._tabular import Tabular
+from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -51,7 +52,7 @@ from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
-class Ledger(Tabular):
+class Ledger(Tabular, Cautious):
     """A privacy budget. It records each release before data are read, and refuses a release that does not fit.
 
     All releases together are (epsilon, delta)-differentially private for the given neighbours, or rho-zero-concentrated
@@ -225,6 +226,9 @@ class Ledger(Tabular):
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
+
+    def _traps(self) -> Iterator[Trap]:
+        return of_epsilon(self._privacy.epsilon)
 
     def _caption(self) -> str:
         left = ", ".join(

@@ -104,6 +104,11 @@ def explain(
     Taken: smooth-sensitivity, because it has 0.64 times the noise of inverse-sensitivity ...
     >>> dpf.explain(dpf.winsorized_mean, 0.1, n=200, bounds=(0, 1000), epsilon=1.0).method
     'inverse-sensitivity'
+
+    Wide bounds, and typical values of pay:
+
+    >>> dpf.explain("mean", n=1000, bounds=(0, 1e8), epsilon=1.0, distribution=(15_000, 100_000)).method
+    'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
     if name not in _STATISTICS:

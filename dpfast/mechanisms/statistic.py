@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 from dpfast import _checks
+from dpfast._traps import Trap, of_corner
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
+from dpfast.statistics import Huber
 
 
 class StatisticMechanism(Mechanism):
     """A mechanism that releases a statistic of scalar records."""
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        statistic = getattr(self, "statistic", None)
+        if isinstance(statistic, Huber):
+            [grid] = self.points
+            yield from of_corner(statistic.k, grid.step)
 
     def error(
         self,

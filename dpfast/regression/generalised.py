@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, cast
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
+from dpfast._traps import warn_of
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -162,6 +163,7 @@ def glm(
         steps=steps,
         start=start,
     )
+    warn_of(descent)
     with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)
