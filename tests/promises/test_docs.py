@@ -54,7 +54,7 @@ def test_examples_in(page):
 
 
 # Abstract classes, errors and results: not called by users.
-NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
+NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism", "PrivacyWarning", "UtilityWarning"}
 
 
 @pytest.mark.parametrize(
