@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast._tabular import html_table
 from dpfast.aggregate.clamping import assumed
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.sufficient import SufficientStatistics
@@ -41,10 +42,21 @@ class LikelihoodChoice:
     assumed: NDArray[np.float64]
 
     def __str__(self) -> str:
-        return "\n".join([*self._table(), f"Taken: {self.method}, because {self.reason}."])
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([*lines, *self._notes()])
 
-    def _table(self) -> list[str]:
-        """The errors of the candidates: over the bounds, and at the middle of the assumed values."""
+    def _repr_html_(self) -> str:
+        headings, *rows = self._rows() or [["method"], [self.method]]
+        return html_table(repr(self.mechanism).strip("<>"), headings, rows, note="\n".join(self._notes()))
+
+    def _notes(self) -> list[str]:
+        measure = "Error: root mean squared; geometric mean over the assumed values, and at one of them."
+        return [*([measure] if self.errors else []), f"Taken: {self.method}, because {self.reason}."]
+
+    def _rows(self) -> list[list[str]]:
+        """The headings, and the errors of the candidates: over the bounds, and at the middle of the assumed values."""
         if not self.errors:
             return []
         names, middle = [name for name, _ in self.mechanism.bounds], len(self.assumed) // 2
@@ -60,12 +72,7 @@ class LikelihoodChoice:
         for method, errors in self.errors.items():
             numbers = [*np.exp(_weights(self.assumed) @ np.log(errors)), *errors[middle]]
             rows.append([method, *(f"{x:.3g}" for x in numbers), "taken" if method == self.method else ""])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return [
-            *lines,
-            "Error: root mean squared; geometric mean over the assumed values, and at one of them.",
-        ]
+        return rows
 
 
 def rounded_down(n: int) -> int:

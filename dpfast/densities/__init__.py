@@ -7,8 +7,9 @@ from dpfast.densities.kolmogorov import KolmogorovSmirnov, KolmogorovSmirnovLaw
 from dpfast.densities.marginals import NoisyMarginals
 from dpfast.densities.released import Histogram
 from dpfast.densities.released_marginals import Marginals
+from dpfast.densities.released_series import SeriesDensity, density
 from dpfast.densities.selected import marginals
-from dpfast.densities.series import SeriesCoefficients, SeriesDensity, density
+from dpfast.densities.series import SeriesCoefficients
 from dpfast.densities.synthesis import synthesize
 
 __all__ = [

@@ -10,21 +10,24 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _plotting
 from dpfast._kernels import _bins
+from dpfast._tabular import Tabular
 from dpfast.densities.cells import Cells, frozen_array, plain
+from dpfast.laws import Independent
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource
+from dpfast.theory.counts import count_noise
 from dpfast.theory.densities import mise_with_noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Histogram:
+class Histogram(Tabular):
     """A released histogram. Its attributes are public or already privatised, so further use costs no privacy.
 
     Attributes
     ----------
-    counts : ndarray of int64, shape `cells.bins`
+    counts : ndarray of int64, shape ``cells.bins``
         The noisy counts as released: unbiased, possibly negative. With Laplace noise under "replace-one", those of up
         to 64 cells sum to n.
     weights : ndarray of int64, same shape
@@ -74,6 +77,24 @@ class Histogram:
         records = "" if self.n is None else f" of {self.n} records"
         noisy = ", noise exceeds a uniform density's error" if self.noise_dominates else ""
         return f"<Histogram{records} in {shape} bins{noisy}: {self.privacy}>"
+
+    def _caption(self) -> str:
+        records = "" if self.n is None else f" of {self.n:,} records"
+        return f"Histogram{records}: {self.privacy}"
+
+    def _as_columns(self) -> dict[str, NDArray[Any]]:
+        """The cells: their ends, the noisy count and an interval for the exact one, the weight and its share."""
+        several = len(self.cells.bins) > 1
+        columns: dict[str, NDArray[Any]] = {}
+        for a, edges in enumerate(self.cells.edges):
+            places = np.indices(self.cells.bins, sparse=True)[a]
+            for name, ends in (("lower", edges[:-1]), ("upper", edges[1:])):
+                spread = np.broadcast_to(ends[places], self.cells.bins).reshape(-1)
+                columns[f"{name}_{a}" if several else name] = spread
+        low, high = np.moveaxis(self.interval(), -1, 0)
+        numbers = {"count": self.counts, "low": low, "high": high, "weight": self.weights}
+        columns |= {name: np.ascontiguousarray(array).reshape(-1) for name, array in numbers.items()}
+        return {**columns, "share": columns["weight"] / columns["weight"].sum()}
 
     @property
     def noise_dominates(self) -> bool:
@@ -169,17 +190,85 @@ class Histogram:
         n = max(int(self.weights.sum()), 1) if self.n is None else self.n
         return mise_with_noise(self.cells.bins, n, _checks.nonnegative("roughness", roughness), self.noise_error)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the density of one or two columns with matplotlib and return the axes."""
+    def interval(self, confidence: float = 0.95) -> NDArray[np.int64]:
+        """Intervals for the exact counts, each by itself: what the noise can have done, with this probability at least.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of int64, shape (*cells.bins, 2)
+            The lower and the upper ends, between 0 and n, if that is public.
+
+        Notes
+        -----
+        A function of public numbers and of the released counts. With Laplace noise of sum 0, up to 64 cells under
+        "replace-one", the ends are those of independent noise, which is wider: the intervals are too long, by a factor
+        of 2 for 2 cells and of 1.1 for 10.
+
+        Examples
+        --------
+        >>> import dpfast as dpf
+        >>> histogram = dpf.histogram([1, 2, 3], 2, bounds=(0, 4), epsilon=20.0, neighbors="add-remove")
+        >>> histogram.interval().tolist()
+        [[1, 1], [2, 2]]
+        """
+        reach = self._reach(_checks.between("confidence", confidence, 0.0, 1.0))
+        ends = np.stack([self.counts - reach, self.counts + reach], axis=-1)
+        return np.clip(ends, 0, self.n)
+
+    def _reach(self, confidence: float) -> int:
+        """A number of records that the noise on a count exceeds at most with probability 1 - confidence."""
+        privacy = self.privacy
+        noise = "gaussian" if privacy.delta else "discrete-laplace"
+        law = count_noise(
+            None, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise
+        ).law
+        assert isinstance(law, Independent)
+        return law.noise.magnitude(confidence)
+
+    def plot(
+        self, ax: Any = None, *, unit: str | tuple[str | None, str | None] | None = None, confidence: float = 0.95
+    ) -> Any:
+        """Plot the density of one or two columns with Matplotlib, with the range of the noise of one column.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        unit : str, or pair of them for two columns, optional
+            The unit of the data, for the labels.
+        confidence : float
+            Of the range of the noise, see `interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
         if len(self.cells.bins) > 2:
             raise ValueError("plot supports one or two columns")
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.gca()
+        reach = self._reach(_checks.between("confidence", confidence, 0.0, 1.0))
+        ax = _plotting.axes(ax)
+        records = "" if self.n is None else f" of {self.n:,} records"
+        noise = f"noise on each count: at most {reach:,} with probability {_plotting.percent(confidence)}"
+        lines = "; lines: its range" if len(self.cells.bins) == 1 else ""
         if len(self.cells.bins) == 1:
-            ax.stairs(self.density, self.cells.edges[0], fill=True)
-            ax.set_ylabel("density")
+            assert unit is None or isinstance(unit, str)
+            [edges] = self.cells.edges
+            ends = self.interval(confidence) / self.weights.sum() / self.cells.volumes()[:, None]
+            ax.stairs(self.density, edges, fill=True, color=_plotting.SKY, alpha=0.6)
+            middles, ink = (edges[:-1] + edges[1:]) / 2, _plotting.ink(ax)
+            ax.vlines(middles, ends[:, 0], ends[:, 1], color=ink, linewidth=1)
+            ax.set_xlabel(_plotting.with_unit("value", unit))
+            _plotting.density_axis(ax)
         else:
-            ax.pcolormesh(*self.cells.edges, self.density.T)
+            units = unit if isinstance(unit, tuple) else (unit, unit)
+            mesh = ax.pcolormesh(*self.cells.edges, self.density.T, cmap=_plotting.MAP)
+            ax.figure.colorbar(mesh, ax=ax, label="density")
+            ax.set_xlabel(_plotting.with_unit("first column", units[0]))
+            ax.set_ylabel(_plotting.with_unit("second column", units[1]))
+        _plotting.entitle(ax, f"Private histogram{records}", self.privacy, noise + lines)
         return ax

@@ -9,24 +9,26 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfast import _checks
+from dpfast import _checks, _plotting
+from dpfast._tabular import Tabular, unused
 from dpfast.densities.columns import Column
 from dpfast.densities.consistency import Names, Values, nearest_consistent
 from dpfast.densities.trees import draw_bins, forest
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
 
+_MOST_LETTERS = 50  # of labels that are horizontal
 _LEAST_VARIANCE = 1e-12  # of noise that is almost always 0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Marginals:
+class Marginals(Tabular):
     """Released marginals of a table, made by `dpfast.marginals`. Everything here is public.
 
     Attributes
     ----------
     columns : mapping from names to domains
-        `labels` of a domain are the names of its bins.
+        ``labels`` of a domain are the names of its bins.
     counts : mapping from tuples of names to ndarrays of int64
         The noisy counts of each marginal, an axis for each column; possibly negative.
     deviations : mapping from tuples of names to floats
@@ -56,6 +58,64 @@ of records is public)>
     def __repr__(self) -> str:
         cells = sum(table.size for table in self.counts.values())
         return f"<Marginals: {len(self.counts)} of {len(self.columns)} columns, {cells} cells; {self.privacy}>"
+
+    def _caption(self) -> str:
+        return repr(self).strip("<>")
+
+    def _as_columns(self) -> dict[str, list[Any]]:
+        """All cells of all marginals: their bins, None in columns of other marginals, the count and its noise."""
+        columns: dict[str, list[Any]] = {str(name): [] for name in self.columns}
+        marginal, count, noise = (unused(name, columns) for name in ("marginal", "count", "noise"))
+        columns = {marginal: [], **columns, count: [], noise: []}
+        for names, table in self.counts.items():
+            places = dict(zip(names, np.indices(table.shape).reshape(table.ndim, -1).tolist(), strict=True))
+            for name, column in self.columns.items():
+                labels = column.labels
+                bins = places.get(name)
+                columns[str(name)] += [None] * table.size if bins is None else [labels[i] for i in bins]
+            columns[marginal] += [", ".join(map(str, names))] * table.size
+            columns[count] += table.reshape(-1).tolist()
+            columns[noise] += [self.deviations[names]] * table.size
+        return columns
+
+    def plot(self, ax: Any = None, names: Names | None = None) -> Any:
+        """Plot a marginal of one or two columns with Matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        names : tuple of one or two names, optional
+            Which marginal. Default: the first one with one or two columns.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        drawn = [names for names in self.counts if len(names) <= 2]
+        names = drawn[0] if names is None and drawn else names
+        if names is None or names not in drawn:
+            raise ValueError(f"names must be those of a marginal of one or two columns, not {names!r}")
+        ax, counts, deviation = _plotting.axes(ax), self.counts[names], self.deviations[names]
+        labels = [[str(label) for label in self.columns[name].labels] for name in names]
+        if len(names) == 1:
+            ax.bar(labels[0], counts, color=_plotting.SKY, alpha=0.6)
+            low, high = counts - 2 * deviation, counts + 2 * deviation
+            ax.vlines(labels[0], low, high, color=_plotting.ink(ax), linewidth=1)
+            ax.set_ylabel("records (noisy count)")
+        else:
+            mesh = ax.pcolormesh(counts.T, cmap=_plotting.MAP)
+            ax.set_yticks(np.arange(len(labels[1])) + 0.5, labels[1])
+            ax.set_xticks(np.arange(len(labels[0])) + 0.5, labels[0])
+            ax.set_ylabel(str(names[1]))
+            ax.figure.colorbar(mesh, ax=ax, label="records (noisy count)")
+        if sum(map(len, labels[0])) > _MOST_LETTERS:
+            ax.tick_params(axis="x", rotation=90)
+        ax.set_xlabel(str(names[0]))
+        lines = "; lines: two standard deviations" if len(names) == 1 else ""
+        noise = f"standard deviation of the noise on each count: {deviation:.3g}{lines}"
+        _plotting.entitle(ax, f"Private counts by {' and '.join(map(str, names))}", self.privacy, noise)
+        return ax
 
     def consistent(self) -> dict[Names, Values]:
         """The nonnegative tables with equal shared margins, and the sum n if it is public, nearest to the counts.

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfast import _plotting
+from dpfast._tabular import Tabular, unused
 from dpfast.groups.labels import GroupKeys, kind_of, library_of, name_of
+from dpfast.mechanisms import Mechanism
 
 _SHOWN = 10  # keys in a repr
+_KEY = "key"  # the name of a column of keys without a name
 _RELEASE = "release"  # the name of a column of releases without a name, in tables that need one
 
 
-class KeyedReleases(Mapping[Any, Any]):
+class KeyedReleases(Tabular, Mapping[Any, Any]):
     """The release of each group by its key: a mapping, and an array in the order of the keys.
 
     Parameters
@@ -26,6 +30,14 @@ class KeyedReleases(Mapping[Any, Any]):
         The keys: text, bytes, integers, or tuples of them for several columns of keys.
     array : ndarray of float64, shape (G,) or (G, ...)
         The releases.
+    names : sequence of str, optional
+        The names of the columns of keys, for tables. Default: "key", or "key_0", "key_1" and so on.
+    parts : sequence of str, optional
+        The names of the numbers of a release, if it is not a single one.
+    mechanism : Mechanism, optional
+        The mechanism that made each of the releases.
+    sizes : ndarray of int, shape (G,), optional
+        The numbers of records of the groups, if they are public.
 
     Examples
     --------
@@ -36,9 +48,18 @@ class KeyedReleases(Mapping[Any, Any]):
     (2.5, ['north', 'south'], array([2.5, nan]))
     """
 
-    def __init__(self, keys: Sequence[Hashable], array: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        keys: Sequence[Hashable],
+        array: NDArray[np.float64],
+        names: Sequence[str] = (),
+        parts: Sequence[str] = (),
+        mechanism: Mechanism | None = None,
+        sizes: NDArray[np.int64] | None = None,
+    ) -> None:
         self._places = {key: i for i, key in enumerate(keys)}
-        self.array = array
+        self.array, self._names, self._parts = array, list(names), list(parts)
+        self._mechanism, self._sizes = mechanism, sizes
 
     def __getitem__(self, key: Any) -> Any:
         release = self.array[self._places[key]]
@@ -52,6 +73,88 @@ class KeyedReleases(Mapping[Any, Any]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype) if copy or dtype is not None else self.array
+
+    def _caption(self) -> str:
+        what = "Groups" if self._mechanism is None else repr(self._mechanism).strip("<>")
+        return f"{what}; releases for {len(self):,} groups"
+
+    def _as_columns(self) -> dict[str, Any]:
+        """The keys, in a column or several, and the numbers of the releases."""
+        keys = list(self)
+        several = bool(keys) and isinstance(keys[0], tuple)
+        cells = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
+        names = self._names or ([f"{_KEY}_{j}" for j in range(len(cells))] if several else [_KEY])
+        columns: dict[str, Any] = dict(zip(names, cells, strict=True))
+        numbers = self.array.reshape(len(keys), -1).T
+        parts = (self._parts or [str(j) for j in range(len(numbers))]) if self.array.ndim > 1 else [_RELEASE]
+        return {**columns, **{unused(part, columns): x for part, x in zip(parts, numbers, strict=True)}}
+
+    def interval(self, confidence: float = 0.95) -> NDArray[np.float64]:
+        """Intervals for the exact statistic of each group, each by itself: what the noise can have done.
+
+        Those of `Mechanism.noise_interval`; NaN for a group without a release.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of float64, shape (G, 2)
+
+        Raises
+        ------
+        TypeError
+            If the spread of the releases depends on the data, as that of medians does, or the mechanism is not known.
+        """
+        if self._mechanism is None or self.array.ndim > 1:
+            raise TypeError("the noise of these releases is not known")
+        sizes = [None] * len(self) if self._sizes is None else self._sizes.tolist()
+        return np.array(
+            [
+                (np.nan, np.nan) if np.isnan(x) else self._mechanism.noise_interval(x, confidence, n=n)
+                for x, n in zip(self.array.tolist(), sizes, strict=True)
+            ]
+        ).reshape(-1, 2)
+
+    def plot(self, ax: Any = None, *, unit: str | None = None, confidence: float = 0.95) -> Any:
+        """Plot the release of each group with Matplotlib, with the interval of the noise where it is known.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        unit : str, optional
+            The unit of the releases, for the label of the axis.
+        confidence : float
+            Of the intervals, see `interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            If a release is not a single number.
+        """
+        if self.array.ndim > 1:
+            raise ValueError("plot supports releases of a single number for each group")
+        reach, notes = None, [] if self._mechanism is None else [self._mechanism.privacy]
+        with suppress(TypeError):
+            low, high = self.interval(confidence).T
+            reach = np.array([self.array - low, high - self.array])
+        ax, ink = _plotting.axes(ax), _plotting.ink(ax)
+        names = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in self]
+        ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
+        ax.invert_yaxis()
+        ax.set_xlabel(_plotting.with_unit("release", unit))
+        title = f"Private releases for {len(self):,} groups"
+        if reach is not None:
+            title += f", {_plotting.percent(confidence)} intervals of the noise"
+        _plotting.entitle(ax, title, *notes)
+        return ax
 
     def __repr__(self) -> str:
         shown = [f"{key!r}: {np.asarray(release).tolist()}" for key, release in islice(self.items(), _SHOWN)]
@@ -70,11 +173,20 @@ class Column:
         The releases.
     parts : sequence of str
         The names of the numbers of one release, unless it is a single number.
+    mechanism : Mechanism, optional
+    sizes : ndarray of int64, shape (G,), optional
+        The numbers of records of the groups, if they are public.
     """
 
     name: str | None
     array: NDArray[np.float64]
     parts: Sequence[str]
+    mechanism: Mechanism | None = None
+    sizes: NDArray[np.int64] | None = None
+
+    def keyed(self, keys: GroupKeys) -> KeyedReleases:
+        """The releases by key."""
+        return KeyedReleases(keys.listed, self.array, keys.column_names(), self.parts, self.mechanism, self.sizes)
 
     def numbers(self, default: Any) -> dict[Any, NDArray[np.float64]]:
         """The columns of numbers by name: that of the mechanism or, without one, `default`."""
@@ -98,8 +210,8 @@ def result(keys: GroupKeys, columns: Sequence[Column], x: Any) -> Any:
                 raise ValueError(f"{both[0]!r} names both a column of keys and a release: rename one")
             return (_polars if library == "polars" else _arrow)(levels, numbers)
     if columns[0].name is None:
-        return KeyedReleases(keys.listed, columns[0].array)
-    return {column.name: KeyedReleases(keys.listed, column.array) for column in columns}
+        return columns[0].keyed(keys)
+    return {column.name: column.keyed(keys) for column in columns}
 
 
 def _levels(keys: GroupKeys, level: Callable[[str, list[Any], Any], Any]) -> dict[str, Any] | None:

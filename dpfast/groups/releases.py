@@ -122,8 +122,9 @@ def by_group(
     Notes
     -----
     Privacy: each record is in one group, so all releases of a mechanism together have the guarantee of one of them
-    (docs/proofs/groups.md), and a ledger charges one for each mechanism, all of them or none. Each group's release has
-    the law of the mechanism on its records, and groups are independent. Guide: docs/guides/groups.md.
+    (https://dpfast.readthedocs.io/en/latest/proofs/groups.html), and a ledger charges one for each mechanism, all of
+    them or none. Each group's release has the law of the mechanism on its records, and groups are independent. Guide:
+    https://dpfast.readthedocs.io/en/latest/guides/groups.html.
     Cost: grouping by a hash table; for one quantile by `InverseSensitivity` a counting sort and one kernel call per
     1024 groups, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
     outside the guarantee.
@@ -180,7 +181,11 @@ def by_group(
         arrays = [draw(job.mechanism, values, groups, rng, threads) for job, values in zip(jobs, records, strict=True)]
     if named is None:
         return arrays[0] if jobs[0].name is None else {job.name: array for job, array in zip(jobs, arrays, strict=True)}
-    made = [Column(job.name, array, job.parts(array.shape[1:], x)) for job, array in zip(jobs, arrays, strict=True)]
+    sizes = None if hides_n else np.diff(groups.ends)
+    made = [
+        Column(job.name, array, job.parts(array.shape[1:], x), job.mechanism, sizes)
+        for job, array in zip(jobs, arrays, strict=True)
+    ]
     return result(named, made, x)
 
 

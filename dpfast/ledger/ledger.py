@@ -17,6 +17,8 @@ from typing import Any, SupportsIndex
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
+from dpfast._tabular import Tabular
+from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -50,7 +52,7 @@ from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
-class Ledger:
+class Ledger(Tabular, Cautious):
     """A privacy budget. It records each release before data are read, and refuses a release that does not fit.
 
     All releases together are (epsilon, delta)-differentially private for the given neighbours, or rho-zero-concentrated
@@ -65,7 +67,7 @@ class Ledger:
         for an event of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
         Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
-        `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
+        ``privacy_profile``. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
     mu : float
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
@@ -95,8 +97,8 @@ class Ledger:
     TypeError, ValueError
         A parameter of a wrong type or out of range; a file that is damaged or belongs to another ledger or version.
     BudgetError
-        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From `law` and every other
-        exact function of the data. From a release in another thread while a block is open.
+        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From ``law`` and every
+        other exact function of the data. From a release in another thread while a block is open.
 
     Notes
     -----
@@ -116,9 +118,10 @@ class Ledger:
     are detected before the charge cost nothing.
     **Exact doubles.** 0.1 is a little more than a tenth, and ten of them do not fit into 1. Strings ("0.1"), Decimals
     and Fractions are exact: a ledger stores them, mechanisms round them down.
-    Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
-    other access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A
-    forked process cannot continue a ledger without `path`, which would be spent twice.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/composition.html; guide:
+    https://dpfast.readthedocs.io/en/latest/guides/ledger.html. Only releases through this ledger are counted; other
+    access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A forked
+    process cannot continue a ledger without `path`, which would be spent twice.
 
     References
     ----------
@@ -223,6 +226,31 @@ class Ledger:
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
+
+    def _traps(self) -> Iterator[Trap]:
+        return of_epsilon(self._privacy.epsilon)
+
+    def _caption(self) -> str:
+        left = ", ".join(
+            f"{what} {privacy.unit} = {float(privacy.amount):.6g}"
+            for what, privacy in (("spent", self.spent), ("remaining", self.remaining))
+        )
+        return f"Ledger of {self._privacy}; {self._account.name} composition; {left}"
+
+    def _as_columns(self) -> dict[str, list[Any]]:
+        """The charges: the release, the number of releases, the unit and the amount of the guarantee, and its delta."""
+        charges = self.charges
+        stated = [charge.profile.privacy for charge in charges]
+        return {
+            "release": [
+                charge.label.partition(f": {privacy}")[0].strip("<>")
+                for charge, privacy in zip(charges, stated, strict=True)
+            ],
+            "times": [charge.times for charge in charges],
+            "unit": [privacy.unit for privacy in stated],
+            "amount": [float(privacy.amount) for privacy in stated],
+            "delta": [float(privacy.delta) for privacy in stated],
+        }
 
     def __repr__(self) -> str:
         return f"<Ledger of {self._privacy}; {self._account.name} composition, {len(self._charges)} charges>"

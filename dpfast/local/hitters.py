@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
+from dpfast._tabular import Tabular
 from dpfast._threads import each
 from dpfast.local.hashed import HashedCategorical, keys_of
 from dpfast.local.randomizer import Aggregate, LocalMechanism
@@ -29,7 +30,16 @@ _SINGULAR = 1e-9  # singular values below, relative to the largest, are those of
 _CHANCE = 0.01  # probability that a key is reported by chance, about
 
 
-class FrequentKeys(NamedTuple):
+class _FrequentKeys(NamedTuple):
+    """The fields of `FrequentKeys`."""
+
+    keys: Any
+    frequencies: NDArray[np.float64]
+    standard_errors: NDArray[np.float64]
+    threshold: float
+
+
+class FrequentKeys(Tabular, _FrequentKeys):
     """The keys that `HeavyHitters` found, by decreasing frequency.
 
     Parameters
@@ -42,10 +52,13 @@ class FrequentKeys(NamedTuple):
         The least estimate that is reported.
     """
 
-    keys: Any
-    frequencies: NDArray[np.float64]
-    standard_errors: NDArray[np.float64]
-    threshold: float
+    __slots__ = ()
+
+    def _as_columns(self) -> dict[str, Any]:
+        return {"key": self.keys, "frequency": self.frequencies, "error": self.standard_errors}
+
+    def _caption(self) -> str:
+        return f"{len(self.keys):,} frequent keys, with estimated frequencies of at least {self.threshold:.4g}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +97,8 @@ class HeavyHitters(LocalMechanism):
     with probability about 1/100. So thresholds depend on released numbers only.
 
     Privacy: the length does not depend on the record, and given it the report is one of `HashedCategorical`
-    (docs/proofs/local-categories.md).
-    Accuracy: a key is found if its frequency is well above `threshold`, which is proportional to
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html).
+    Accuracy: a key is found if its frequency is well above ``threshold``, which is proportional to
     ``sqrt(number of levels / n)``.
 
     References

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _shuffling
 from dpfast._kernels import _samplers
+from dpfast._tabular import Described
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import Randomizer
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -21,7 +22,7 @@ from dpfast.rounding import double_up
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class Shuffled(Described):
     """The guarantee of a batch of n local reports in random order: (epsilon, delta) for one replaced record.
 
     The epsilon is smaller than that of one report, by a factor that grows like sqrt(n) for large n, because the report
@@ -48,9 +49,10 @@ class Shuffled:
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
     bound of all rounding errors, and rounded up. For `Categorical` with method "k-rr" the pair is that of k-ary
     randomised response, and `epsilon_down` shows that it is nearly the least; the pair of any other randomiser is the
-    largest that its epsilon allows (docs/proofs/shuffling.md). Use it in a ledger with neighbors="replace-one", which
-    composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost: milliseconds for
-    n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34 reports.
+    largest that its epsilon allows (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger
+    with neighbors="replace-one", which composes batches by the whole curve in a plan, by Renyi divergences, or by
+    (epsilon, delta). Cost: milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of
+    2**34 reports.
 
     References
     ----------

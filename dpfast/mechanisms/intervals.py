@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, ndtri
 
-from dpfast import _checks, _containers
+from dpfast import _checks, _containers, _plotting
+from dpfast._tabular import Tabular
 from dpfast.grid import Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
@@ -28,7 +29,7 @@ from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(Tabular):
     """A private estimate with an interval. It unpacks into ``value, low, high``.
 
     Attributes
@@ -64,8 +65,44 @@ number of records is public)
     def __repr__(self) -> str:
         return f"{self._numbers}; {self.privacy}"
 
+    def plot(self, ax: Any = None, *, name: str = "estimate", unit: str | None = None) -> Any:
+        """Plot the value and the interval with Matplotlib; in axes with plots of other estimates, in a further line.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        name : str
+            The label of the line.
+        unit : str, optional
+            The unit of the data, for the label of the axis.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Notes
+        -----
+        The title has the guarantee of this estimate. Several estimates from the same records cost the sum.
+        """
+        ax = _plotting.axes(ax)
+        reach = [[self.value - self.low], [self.high - self.value]]
+        ax.errorbar(
+            [self.value], [name], xerr=reach, fmt="o", capsize=4, color=_plotting.ink(ax), markerfacecolor=_plotting.SKY
+        )
+        ax.margins(y=0.3)
+        ax.set_xlabel(_plotting.with_unit("value", unit))
+        _plotting.entitle(ax, f"Private estimate, {_plotting.percent(self.confidence)} interval", self.privacy)
+        return ax
+
+    def _as_columns(self) -> dict[str, list[float]]:
+        return {name: [getattr(self, name)] for name in ("value", "low", "high", "confidence")}
+
+    def _caption(self) -> str:
+        return str(self.privacy)
+
     def _repr_html_(self) -> str:
-        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self.privacy}</small>"
+        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self._caption()}</small>"
 
     @property
     def _numbers(self) -> str:
@@ -162,7 +199,8 @@ class _QuantileInterval(_Interval):
     number of records strictly beyond it is at most a public limit, which is exceeded with the stated probability
     whenever the population quantile is beyond the candidate. Else there is a second one: extrapolated and counted
     again, or, where counts show ties, an order statistic so far out that a bound of the exponential mechanism for all
-    data suffices; else the end of the grid. Valid for any population and grid, with ties (docs/proofs/intervals.md).
+    data suffices; else the end of the grid. Valid for any population and grid, with ties
+    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
     """
 
     statistic: Median | Quantile
@@ -403,7 +441,8 @@ class _MeanInterval(_Interval):
     The half width is the quantile of the sum of the exact noise and a normal variable of variance ``S / n + (W log(1 /
     a) / (n z))**2``: S is the released variance times n / (n - 1), at most W**2 / 4, W the width of the bounds, a = 1 -
     confidence and z the two-sided normal quantile. The second term is for skewness: n records without one of
-    probability log(1 / a) / n are no evidence against it (docs/proofs/intervals.md).
+    probability log(1 / a) / n are no evidence against it
+    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
     """
 
     statistic: Mean

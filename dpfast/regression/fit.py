@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from dpfast import _checks, _containers
+from dpfast import _checks, _containers, _plotting
+from dpfast._tabular import Tabular, html_table
 from dpfast.privacy import Privacy
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Fit:
+class Fit(Tabular):
     """A released regression. Its attributes are public or already privatised, so further use costs no privacy.
 
     Attributes
@@ -115,13 +115,49 @@ class Fit:
         return f"<{self._title()}\n" + "\n".join(lines) + ">"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("", *_HEADINGS))
-        body = "".join(
-            f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{_shown(value)}</td>' for value in values)}</tr>"
-            for name, values in self._table()
-        )
-        caption = html.escape(self._title())
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        rows = ((name, *values) for name, values in self._table())
+        return html_table(self._caption(), ["", *_HEADINGS], rows)
+
+    def _caption(self) -> str:
+        return self._title()
+
+    def _as_columns(self) -> dict[str, Any]:
+        names, numbers = zip(*self._table(), strict=True)
+        return {
+            "name": list(names),
+            **dict(zip(("estimate", "error", "low", "high"), np.array(numbers).T, strict=True)),
+        }
+
+    def plot(self, ax: Any = None, *, confidence: float = 0.95, intercept: bool = False) -> Any:
+        """Plot the coefficients and their intervals with Matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        confidence : float
+            Of the intervals, see `interval`.
+        intercept : bool
+            Whether to show the intercept, too.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        z = _quantile(confidence)
+        shown = [(name, values) for name, values in self._table() if intercept or not name.endswith("intercept")]
+        ax, names = _plotting.axes(ax), [name for name, _ in shown]
+        estimates, errors = np.array([values[:2] for _, values in shown]).T
+        ink = _plotting.ink(ax)
+        ax.axvline(0, color=ink, linewidth=0.8, linestyle=":")
+        ax.errorbar(estimates, names, xerr=z * errors, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
+        ax.invert_yaxis()
+        ax.set_xlabel("coefficient")
+        records = "" if self.n is None else f" of {self.n:,} records"
+        kind = f"{type(self).__name__.removesuffix('Fit').lower()} regression".strip()
+        title = f"Private {kind}{records}, {_plotting.percent(confidence)} intervals"
+        _plotting.entitle(ax, title, self.privacy)
+        return ax
 
     def _title(self) -> str:
         records = "" if self.n is None else f" of {self.n} records"
@@ -154,7 +190,12 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}"
 
 
+def _quantile(confidence: float) -> float:
+    """The two-sided normal quantile."""
+    return float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
+
+
 def _around(estimate: Any, error: Any, confidence: float) -> Values:
-    z = float(ndtri((1 + _checks.between("confidence", confidence, 0.0, 1.0)) / 2))
+    z = _quantile(confidence)
     with np.errstate(over="ignore"):  # a released error may be near the largest float
         return np.stack([np.asarray(estimate - z * error), np.asarray(estimate + z * error)], axis=-1)

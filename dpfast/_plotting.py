@@ -1,0 +1,74 @@
+"""Axes, titles, colours and labels of the plots of results. Matplotlib is imported by the first plot without axes."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+# Of the palette of Okabe and Ito 2008, which readers with any colour vision can tell apart on light and dark grounds.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+
+MAP = "cividis"  # of numbers, for readers with any colour vision
+_NOTES = "dpfast notes"
+_POINTS = 72  # in an inch
+_ASPECT = 0.52  # of the mean width of a letter to the size of the font
+
+
+def axes(ax: Any) -> Any:
+    """The given axes, or the current ones of pyplot."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.gca()
+
+
+def ink(ax: Any) -> Any:
+    """The colour of the text of the axes, for lines that are to be seen on light and dark grounds."""
+    return ax.xaxis.label.get_color()
+
+
+def entitle(ax: Any, title: str, *notes: object) -> None:
+    """Set a title, and below it the guarantee and other notes in small letters, in lines as long as the axes."""
+    from matplotlib.font_manager import FontProperties
+
+    for text in [text for text in ax.texts if text.get_gid() == _NOTES]:
+        text.remove()  # of an earlier plot in the same axes
+    size = FontProperties(size="x-small").get_size_in_points()
+    width = ax.get_position().width * ax.figure.get_figwidth() * _POINTS
+    longest = max(20, int(width / (_ASPECT * size)))
+    lines = [line for note in notes for line in textwrap.wrap(_plain(note), longest)]
+    ax.set_title(_plain(title), loc="left", fontsize="medium", pad=8 + 1.35 * size * len(lines))
+    ax.annotate(
+        "\n".join(lines),
+        (0, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize="x-small",
+        linespacing=1.2,
+        va="bottom",
+        gid=_NOTES,
+    )
+
+
+def density_axis(ax: Any) -> None:
+    """Label the vertical axis of a density, with complete numbers at its ticks rather than a common factor."""
+    ax.set_ylabel("density")
+    ax.yaxis.set_major_formatter("{x:.6g}")
+
+
+def _plain(text: object) -> str:
+    """A text in which Matplotlib sees no formula."""
+    return str(text).replace("$", r"\$")
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """The label of an axis."""
+    return name if unit is None else f"{_plain(name)} ({_plain(unit)})"
+
+
+def percent(confidence: float) -> str:
+    """A probability as a percentage."""
+    return f"{100 * confidence:.10g} %"

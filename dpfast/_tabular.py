@@ -1,0 +1,137 @@
+"""Results that are tables: for notebooks as HTML, and as frames of pandas, polars and Arrow."""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = Sequence[Any] | NDArray[Any]
+
+_SHOWN = 10  # rows at the beginning and at the end of a long table
+_LONGEST = 100  # characters of a cell
+_LEFT, _RIGHT = (f' style="text-align: {side}"' for side in ("left", "right"))
+
+
+class Tabular(ABC):
+    """Base class of results that are tables; a subclass defines their columns and their caption."""
+
+    @abstractmethod
+    def _as_columns(self) -> Mapping[str, Column]:
+        """The columns by name, equally long: arrays of numbers, or sequences of text, bytes, integers and None."""
+
+    @abstractmethod
+    def _caption(self) -> str:
+        """A line about the table that states the guarantee."""
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas.DataFrame, with the columns that the guide lists.
+
+        https://dpfast.readthedocs.io/en/latest/guides/results.html
+        """
+        import pandas
+
+        return pandas.DataFrame({name: _listed(column) for name, column in self._as_columns().items()})
+
+    def to_polars(self) -> Any:
+        """The table as a polars.DataFrame."""
+        import polars
+
+        return polars.DataFrame([_series(name, column) for name, column in self._as_columns().items()])
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow.Table."""
+        import pyarrow
+
+        return pyarrow.table({name: pyarrow.array(_listed(column)) for name, column in self._as_columns().items()})
+
+    def _repr_html_(self) -> str:
+        columns = self._as_columns()
+        length = len(next(iter(columns.values())))
+        rows = [tuple(column[i] for column in columns.values()) for i in _ends(length)]
+        return html_table(self._caption(), list(columns), rows, left_out=length - len(rows))
+
+
+class Described:
+    """Base class of frozen dataclasses of public parameters with a guarantee: in notebooks a table of both."""
+
+    def _repr_html_(self) -> str:
+        public: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        rows = [(field.name, str(getattr(self, field.name))) for field in public if field.init]
+        guarantee = getattr(self, "privacy", None)
+        caption = type(self).__name__ + ("" if guarantee is None else f": {guarantee}")
+        return html_table(caption, ["parameter", "value"], rows)
+
+
+def html_table(
+    caption: str, headings: Sequence[str], rows: Iterable[Sequence[Any]], *, left_out: int = 0, note: str = ""
+) -> str:
+    """A table in HTML, of escaped text and numbers. Its colours are those of the notebook.
+
+    Parameters
+    ----------
+    caption : str
+    headings : sequence of str
+    rows : iterable of sequences
+        Numbers are aligned to the right, all else to the left.
+    left_out : int
+        The number of rows that are left out after the first ten.
+    note : str
+        A text below the table.
+    """
+    body = list(rows)
+    sides = [_RIGHT if body and _is_number(value) else _LEFT for value in (body[0] if body else headings)]
+    head = "".join(f"<th{side}>{html.escape(str(name))}</th>" for name, side in zip(headings, sides, strict=True))
+    lines = [f"<tr>{''.join(map(_cell, row))}</tr>" for row in body]
+    if left_out:
+        lines.insert(_SHOWN, f'<tr><td colspan="{len(headings)}"{_LEFT}>... {left_out:,} more rows ...</td></tr>')
+    above = f"<p>{html.escape(caption)}</p>"
+    below = f"<p>{html.escape(note)}</p>" if note else ""
+    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
+
+
+def unused(name: str, taken: Mapping[str, object]) -> str:
+    """The name, with underscores if it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _ends(length: int) -> Iterable[int]:
+    """The places of the rows of a long table that are shown."""
+    return range(length) if length <= 2 * _SHOWN else chain(range(_SHOWN), range(length - _SHOWN, length))
+
+
+def _cell(value: Any) -> str:
+    return f"<td{_RIGHT if _is_number(value) else _LEFT}>{html.escape(_shown(value))}</td>"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    """A value as text of limited length; floats to six digits."""
+    text = f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _series(name: str, column: Column) -> Any:
+    """A column of polars; of objects, if they are of several types."""
+    import polars
+
+    try:
+        return polars.Series(name, _listed(column))
+    except TypeError:
+        return polars.Series(name, _listed(column), dtype=polars.Object)
+
+
+def _listed(column: Column) -> Any:
+    """An array of numbers unchanged; objects as a list, from which libraries infer a type."""
+    return column.tolist() if isinstance(column, np.ndarray) and column.dtype == object else column
