@@ -18,7 +18,7 @@ from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
 from dpfast.mechanisms.candidates import Candidate, Choice
-from dpfast.mechanisms.explanation import Explain, explained
+from dpfast.mechanisms.explanation import Explain, explain_bounds, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
@@ -37,6 +37,7 @@ from dpfast.statistics import (
     Statistic,
     Sum,
     TrimmedMean,
+    Variance,
     WinsorizedMean,
 )
 from dpfast.streaming import Chunks
@@ -226,7 +227,10 @@ def release_of(
             choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
             comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
-    return mechanism(x, rng=rng, workers=workers)
+    release = mechanism(x, rng=rng, workers=workers)
+    if explain is not False and not isinstance(statistic, (Sum, Count, Variance, InterquartileRange)):
+        explain_bounds(mechanism.points[0], release, explain)
+    return release
 
 
 @lru_cache(maxsize=256)
