@@ -295,6 +295,26 @@ def groups(size) -> Iterator[Job]:
         yield Job(f"medians, {power(count)} groups of 10{name}", run, floors)
 
 
+def frames(size) -> Iterator[Job]:
+    """Columns of polars, if installed, against its own statistics, which use all cores."""
+    polars = installed.polars
+    if polars is None:
+        return
+    n, count = size(10**7), size(10**4)
+    x, mechanism, public = polars.Series("pay", data.pay(n)), data.median_mechanism(), data.BOUNDS
+    floor = Floor("Series.median", x.median)
+    yield Job(f"median of a polars Series, n = {power(n)}", lambda: mechanism(x), (floor,))
+    floor = Floor("Series.mean", x.mean)
+    run = lambda: dpf.mean(x, bounds=public, epsilon=data.EPSILON)  # noqa: E731
+    yield Job(f"mean of a polars Series, n = {power(n)}", run, (floor,))
+    names = np.array([f"group {i:05d}" for i in range(count)])
+    frame = polars.DataFrame({"key": names[data.labels(count, n // count)], "pay": x})
+    keys, middle = names.tolist(), polars.col("pay").median()
+    floor = Floor("group_by(...).agg(median)", lambda: frame.group_by("key").agg(middle))
+    run = lambda: dpf.by_group(mechanism, frame["pay"], labels=frame["key"], keys=keys)  # noqa: E731
+    yield Job(f"medians of {power(count)} groups of a polars frame, n = {power(n)}", run, (floor,))
+
+
 def series(size) -> Iterator[Job]:
     """Coefficients of an orthogonal series, and synthetic records."""
     x, rng = data.beta(size(10**6)), np.random.default_rng(1)
@@ -410,6 +430,7 @@ GROUPS = {
     "estimates": estimates,
     "histograms": histograms,
     "groups": groups,
+    "frames": frames,
     "series": series,
     "local": local_privacy,
     "descents": descents,

@@ -74,11 +74,12 @@ class Row:
 def ratio(ours, theirs):
     """The ratio of the means of two arrays of errors (data sets, releases), and its standard error.
 
-    From many data sets the error is that of the ratio over data sets like these, from few that of the releases alone.
+    From many data sets, or from single releases, the error is that of the ratio over data sets like these, from few
+    data sets that of the releases alone.
     """
     top, bottom = ours.mean(), theirs.mean()
     found = top / bottom if bottom else math.nan
-    if len(ours) >= MANY:
+    if len(ours) >= MANY or (len(ours) > 1 and 1 in (ours.shape[1], theirs.shape[1])):
         left = ours.mean(axis=1) - found * theirs.mean(axis=1)
         return found, float(left.std(ddof=1) / math.sqrt(len(left)) / bottom)
     spreads = [_spread(errors) / errors.mean() if errors.mean() else 0.0 for errors in (ours, theirs)]

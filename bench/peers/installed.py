@@ -35,6 +35,11 @@ try:
 except ImportError:
     pandas = None
 
+try:
+    import polars
+except ImportError:
+    polars = None
+
 
 def names():
     """Names of the installed libraries, as in the tables."""

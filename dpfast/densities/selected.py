@@ -106,8 +106,8 @@ def marginals(
     Notes
     -----
     Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`; the parts compose
-    exactly (docs/proofs/marginals.md). The default number of bins is about ``2 (n epsilon / d)**(1/3)``, from 8 to
-    64, and 16 if n is private.
+    exactly (https://dpfast.readthedocs.io/en/latest/proofs/marginals.html). The default number of bins is about
+    ``2 (n epsilon / d)**(1/3)``, from 8 to 64, and 16 if n is private.
     Cost: two bytes for each value; a pass over two columns for each pair.
 
     References

@@ -250,8 +250,12 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md,
-    joint-quantiles.md, marginals.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/smoothed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/kolmogorov.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/series.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/marginals.html. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
     `KolmogorovSmirnov`, for "quantiles" `Quantiles`.
 
     References

@@ -1,7 +1,8 @@
 """Laws of counts of keys, of which only some are released: noise with a threshold, in exact integers.
 
 A key with n records draws an integer J, whose law does not depend on n. It is released if J < n, with the count n +
-center - J: its noise is X = center - J, and the least released count is center + 1. docs/proofs/partitions.md
+center - J: its noise is X = center - J. A `StepNoise` releases some of the others, too, with a public count.
+https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -34,9 +35,19 @@ _MOST_COUNT = 2**62  # released; larger ones become it
 
 
 class KeyNoise(ABC):
-    """The law of J. `center` is public."""
+    """The law of J, and the release of a key that has J >= n. `center` is public, and so are all methods of n."""
 
     center: int
+
+    @property
+    def other(self) -> int:
+        """The released count of a key that is released although J >= n."""
+        return self.center + 1
+
+    @property
+    def threshold(self) -> int:
+        """The least released count."""
+        return min(self.other, self.center + 1)
 
     @abstractmethod
     def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
@@ -47,57 +58,126 @@ class KeyNoise(ABC):
         """P(J = j)."""
 
     @abstractmethod
+    def cdf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
+        """P(J < j)."""
+
+    def extra(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability that a key with n records has J >= n and is released."""
+        return np.zeros(np.shape(n))
+
     def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """P(J < n): the probability that a key with n records is released."""
+        """The probability that a key with n records is released."""
+        return self.cdf(n)
+
+    def chance(self, released: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability that a key with n records is released with this count; 0: that it is not released."""
+        by_noise = np.where(released > self.center, self.pmf(n + self.center - released), 0.0)
+        return np.where(
+            released == 0, 1 - self.below(n), by_noise + np.where(released == self.other, self.extra(n), 0.0)
+        )
+
+    def release(self, source: BitGenerator, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Draw the released counts of keys; 0 for a key that is not released."""
+        drawn = np.empty(counts.size, np.int64)
+        self.fill(source, drawn, counts)
+        return np.where(drawn < counts, np.minimum(counts + (self.center - drawn), _MOST_COUNT), 0)
+
+
+class Table(NamedTuple):
+    """Integers of a `StepNoise`, in units of 2**-bits."""
+
+    weights: tuple[int, ...]  # P(J = j)
+    chances: tuple[int, ...]  # the probabilities that a key with 0, 1, ... records is released, up to 1
+    bits: int
 
 
 class StepNoise(KeyNoise):
-    """P(J = j) = weights[j] / 2**bits, which sum to 1. `steps` makes the weights."""
+    """The noise of a `Table`, which `steps` makes.
 
-    def __init__(self, weights: tuple[int, ...], bits: int) -> None:
-        self.weights, self.bits = weights, bits
-        self.thresholds = list(accumulate(weights))  # P(J <= j) 2**bits
-        mean = Fraction(sum(j * weight for j, weight in enumerate(weights)), 1 << bits)
-        self.center = round(mean)
+    A uniform number U draws J, and a key with n records is released if U is below its chance: with the count n + center
+    - J if J < n, else with `other`, the median of the n that are released in this way.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.thresholds = list(accumulate(table.weights))  # P(J <= j) 2**bits
+        self.center = bisect_left(self.thresholds, 1 << table.bits - 1)  # the median of J
+        self.extras = [chance - less for chance, less in zip(table.chances, (0, *self.thresholds), strict=True)]
 
     @cached_property
-    def _words(self) -> NDArray[np.uint64]:
-        """The first 64 bits of the thresholds but the last, which is 1."""
-        return np.array([t >> (self.bits - 64) for t in self.thresholds[:-1]], np.uint64)
+    def other(self) -> int:
+        sums = list(accumulate(self.extras))
+        return bisect_left(sums, -(-sums[-1] // 2)) if sums[-1] else self.center + 1
+
+    def _first_words(self, numbers: Sequence[int]) -> NDArray[np.uint64]:
+        """The first 64 bits; all ones for 1."""
+        most = 2**64 - 1
+        return np.array([min(number >> (self.table.bits - 64), most) for number in numbers], np.uint64)
 
     @cached_property
-    def _doubles(self) -> NDArray[np.float64]:
-        return np.array([float(Fraction(t, 1 << self.bits)) for t in (0, *self.thresholds)])
+    def _words(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        return self._first_words(self.thresholds[:-1]), self._first_words(self.table.chances)
+
+    @cached_property
+    def _doubles(self) -> list[NDArray[np.float64]]:
+        """P(J = j), P(J < j), and the probabilities of `extra` and of `below`."""
+        whole, (weights, chances, _) = 1 << self.table.bits, self.table
+        tables = ((*weights, 0), (0, *self.thresholds), self.extras, chances)
+        return [np.array([number / whole for number in numbers]) for numbers in tables]
+
+    def _draw(
+        self, source: BitGenerator, counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """The places of keys that may be released, their J, and whether they are released."""
+        words = np.empty(counts.size, np.uint64)
+        _samplers.fill_words(source, words)
+        (first, limits), (_, chances, bits) = self._words, self.table
+        rows = np.minimum(counts, len(limits) - 1)
+        near = np.flatnonzero((words <= limits[rows]) & (counts > 0))
+        few, row = words[near], rows[near]
+        found, seen = np.searchsorted(first, few), few < limits[row]
+        ties = few == limits[row]
+        if first.size:
+            ties |= first[np.minimum(found, first.size - 1)] == few
+        for i in np.flatnonzero(ties):  # the other bits decide
+            number = int(few[i])
+            for _ in range(bits // 64 - 1):
+                number = number << 64 | _samplers.next_word(source)
+            found[i] = bisect_right(self.thresholds, number)
+            seen[i] = number < chances[row[i]]
+        return near, found, seen
 
     def fill(self, source: BitGenerator, out: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        words = np.empty(out.size, np.uint64)
-        _samplers.fill_words(source, words)
-        first, most = self._words, np.uint64(2**64 - 1)
+        near, found, _ = self._draw(source, counts)
         out[:] = np.iinfo(np.int64).max
-        # J < n if the uniform number is below the n-th threshold, which is 1 from the last one on.
-        limits = np.concatenate([np.zeros(1, np.uint64), first, [most]])
-        near = np.flatnonzero((words <= limits[np.minimum(counts, len(limits) - 1)]) & (counts > 0))
-        found = np.searchsorted(first, words[near])
-        if first.size:  # where the first 64 bits of the uniform number are those of a threshold, all bits decide
-            for i in np.flatnonzero(first[np.minimum(found, first.size - 1)] == words[near]):
-                number = int(words[near[i]])
-                for _ in range(self.bits // 64 - 1):
-                    number = number << 64 | _samplers.next_word(source)
-                found[i] = bisect_right(self.thresholds, number)
         out[near] = found
 
+    def release(self, source: BitGenerator, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        near, found, seen = self._draw(source, counts)
+        noisy = np.minimum(counts[near] + (self.center - found), _MOST_COUNT)
+        out = np.zeros(counts.size, np.int64)
+        out[near] = np.where(seen, np.where(found < counts[near], noisy, self.other), 0)
+        return out
+
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
-        exact = np.array([*(float(Fraction(w, 1 << self.bits)) for w in self.weights), 0.0])
-        return exact[np.where((j < 0) | (j >= len(self.weights)), len(self.weights), j)]
+        last = len(self.table.weights)
+        return self._doubles[0][np.where((j < 0) | (j > last), last, j)]
+
+    def cdf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._row(1, j)
+
+    def extra(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._row(2, n)
 
     def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._doubles[np.clip(n, 0, len(self.weights))]
+        return self._row(3, n)
+
+    def _row(self, table: int, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._doubles[table][np.clip(n, 0, len(self.table.weights))]
 
 
-def steps(
-    up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: int = MOST_STEPS
-) -> tuple[tuple[int, ...], int] | None:
-    """The weights of the best `StepNoise`, and their bits; None if there are more than `most`.
+def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: int = MOST_STEPS) -> Table | None:
+    """The best `Table`; None if it has more than `most` weights.
 
     Parameters
     ----------
@@ -110,9 +190,9 @@ def steps(
 
     Notes
     -----
-    The weights d_0, d_1, ..., d_last satisfy, with E rounded down to a rational and D = floor(delta 2**bits),
-    ``d_0 + sum max(0, d_(j+1) - E_up d_j) <= D_up`` and ``d_last + sum max(0, d_j - E_down d_(j+1)) <= D_down``. This
-    is checked in integers before they are returned. docs/proofs/partitions.md
+    With E rounded down to a rational and D = floor(delta 2**bits), the sums of `loss` are at most D in both directions.
+    This is checked in integers before a table is returned.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
     losses = [min(epsilon, Fraction(MOST_LOSS)) for epsilon, _ in (up, down)]
     smallest = min(up[1], down[1])
@@ -125,12 +205,12 @@ def steps(
     falls = (int(up[1] * 2**bits), int(down[1] * 2**bits))
     slack = 0
     while True:
-        weights = _greedy(ratios, (falls[0], falls[1] - slack), bits, most)
+        weights = _two_sided(ratios, (falls[0] - slack, falls[1] - slack), bits, most)
         if weights is None:
             return None
-        excess = loss(weights, ratios, bits)
-        if excess[0] <= falls[0] << bits and excess[1] <= falls[1] << bits:
-            return weights, bits
+        table = Table(weights, _largest(weights, ratios, falls, bits), bits)
+        if _fits(table, ratios, falls):
+            return table
         slack = max(2 * slack, len(weights) << max(ratios[1].bit_length() - bits, 0))
 
 
@@ -142,29 +222,75 @@ def _growth(epsilon: Fraction, delta: Fraction) -> float:
     return math.log1p(float(min(ratio, most))) / max(float(epsilon), sys.float_info.min)
 
 
-def _greedy(ratios: tuple[int, int], falls: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
-    """The largest weights in this order, 2**bits in all: P(J < n) is the largest for every n."""
-    whole, (rise, fall) = 1 << bits, ratios
-    left, weight = whole, 0
-    weights: list[int] = []
-    while left > 0:
-        by_up = weight * rise >> bits if weights else falls[0]
-        after = max(-(-((left - falls[1]) << bits) // fall), 0) if left > falls[1] else 0
-        weight = min(by_up, left - after)
-        weights.append(weight)
-        left -= weight
-        if len(weights) > 2 * most or weight < 1:
+def _two_sided(ratios: tuple[int, int], ends: tuple[int, int], bits: int, most: int) -> tuple[int, ...] | None:
+    """Weights that rise and fall geometrically, 2**bits in all: the fewest whose ends are at most `ends`."""
+    if min(ends) < 1:
+        return None
+    whole = total = 1 << bits
+    sides = [whole], [whole]  # from the center to each end, relative to the center
+    while True:
+        long = [i for i in (0, 1) if sides[i][-1] << bits > ends[i] * total]
+        if not long:
+            break
+        side = sides[long[0]]
+        side.append((side[-1] << bits) // ratios[long[0]])
+        total += side[-1]
+        if len(side) > 2 * most:
             return None
-    return tuple(weights)
+    left, right = ([-(-(x << bits) // total) for x in side[1:]] for side in sides)
+    return *reversed(left), whole - sum(left) - sum(right), *right
 
 
-def loss(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> tuple[int, int]:
-    """The two sums of the notes of `steps`, in units of 2**(-2 bits)."""
+def _largest(weights: tuple[int, ...], ratios: tuple[int, int], falls: tuple[int, int], bits: int) -> tuple[int, ...]:
+    """The largest chances of release with these weights, in order of n."""
+    whole, (rise, fall) = 1 << bits, ratios
+    chances, less = [0], 0
+    for weight, (by_rise, by_fall) in zip(weights, _shifts(weights, ratios, bits), strict=False):
+        chance, extra = chances[-1], chances[-1] - less
+        less += weight
+        by_up = less + (extra * rise + (falls[0] << bits) - by_rise >> bits)
+        hidden = -((((chance - whole + falls[1]) << bits) - by_fall) // fall)
+        chances.append(min(by_up, whole - max(hidden, 0)))
+    return tuple(chances)
+
+
+def _shifts(weights: tuple[int, ...], ratios: tuple[int, int], bits: int) -> Iterator[tuple[int, int]]:
+    """The sums of `loss` over the counts of keys that have J < n, for n = 0, 1, ..., len(weights)."""
     rise, fall = ratios
-    pairs = list(pairwise(weights))
-    up = (weights[0] << bits) + sum(max(0, (after << bits) - rise * before) for before, after in pairs)
-    down = (weights[-1] << bits) + sum(max(0, (before << bits) - fall * after) for before, after in pairs)
+    by_rise = by_fall = 0
+    for before, after in pairwise((0, *weights, 0)):
+        by_rise += max(0, (after << bits) - rise * before)
+        by_fall += max(0, (before << bits) - fall * after)
+        yield by_rise, by_fall
+
+
+def loss(table: Table, ratios: tuple[int, int]) -> tuple[int, int]:
+    """The least deltas of keys with n and n + 1 records, the greatest over n, in units of 2**(-2 bits).
+
+    Of the law with one record more relative to that with one less, and in the other direction. The outcomes are: not
+    released; released by a J >= n; and each count of a J < n.
+    """
+    (weights, chances, bits), (rise, fall) = table, ratios
+    whole, extras = 1 << bits, [p - less for p, less in zip(chances, accumulate(weights, initial=0), strict=True)]
+    parts = [*zip(extras, (whole - p for p in chances), strict=True)]
+    up = down = 0
+    for (by_rise, by_fall), before, after in zip(
+        _shifts(weights, ratios, bits), parts, (*parts[1:], parts[-1]), strict=True
+    ):
+        up = max(up, by_rise + sum(max(0, (y << bits) - rise * x) for x, y in zip(before, after, strict=True)))
+        down = max(down, by_fall + sum(max(0, (x << bits) - fall * y) for x, y in zip(before, after, strict=True)))
     return up, down
+
+
+def _fits(table: Table, ratios: tuple[int, int], falls: tuple[int, int]) -> bool:
+    """Whether a table consists of probabilities, whose losses are at most `falls`."""
+    sums = [*accumulate(table.weights, initial=0)]
+    whole = 1 << table.bits
+    ordered = all(less <= chance <= whole for less, chance in zip(sums, table.chances, strict=True))
+    if not ordered or min(table.weights) < 0 or sums[-1] != whole:
+        return False
+    up, down = loss(table, ratios)
+    return up <= falls[0] << table.bits and down <= falls[1] << table.bits
 
 
 class TruncatedNoise(KeyNoise):
@@ -205,8 +331,8 @@ class TruncatedNoise(KeyNoise):
         whole = 1 + 2 * _series(float(self.epsilon), 1.0, np.float64(self.center))
         return np.where(np.abs(x) <= self.center, np.exp(-float(self.epsilon) * np.abs(x)) / whole, 0.0)
 
-    def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        x = np.clip(self.center + 1.0 - np.asarray(n, np.float64), -self.center, self.center + 1.0)
+    def cdf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
+        x = np.clip(self.center + 1.0 - np.asarray(j, np.float64), -self.center, self.center + 1.0)
         return np.where(x >= 1, self._tail(np.maximum(x, 1.0)), 1 - self._tail(np.maximum(1 - x, 1.0)))
 
 
@@ -232,16 +358,10 @@ class UnboundedNoise(KeyNoise):
     def pmf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.exp(self.noise.logpmf((self.center - j).astype(np.float64)))
 
-    def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        x = self.center + 1 - np.asarray(n, np.float64)
+    def cdf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
+        x = self.center + 1 - np.asarray(j, np.float64)
         tail = np.exp(self.noise.log_tail(np.where(x >= 1, x, 1 - x)))
         return np.where(x >= 1, tail, 1 - tail)
-
-
-def _released(counts: NDArray[np.int64], noise: KeyNoise, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The noisy counts of keys that are released."""
-    released: NDArray[np.int64] = np.minimum(counts + (noise.center - drawn), _MOST_COUNT)
-    return released
 
 
 class KeyedCounts(Law):
@@ -263,18 +383,15 @@ class KeyedCounts(Law):
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """The natural logarithm of P(K = k), k of shape (..., m)."""
         released = _containers.integers("k", k)
-        j = self.counts + self.noise.center - released
-        absent = 1 - self.noise.below(self.counts)
-        chance = np.where(released == 0, absent, np.where(j < self.counts, self.noise.pmf(j), 0.0))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(chance).sum(axis=-1))
+            return np.asarray(np.log(self.noise.chance(released, self.counts)).sum(axis=-1))
 
     def outcomes(self) -> NDArray[np.int64]:
         if not isinstance(self.noise, StepNoise):
             return super().outcomes()
-        most = self.counts + self.noise.center
-        _checks.outcomes(math.prod(int(top) - self.noise.center + 1 for top in most))
-        axes = [np.append(0, np.arange(self.noise.center + 1, top + 1)) for top in most]
+        center, other = self.noise.center, self.noise.other
+        _checks.outcomes(math.prod(int(n) + 2 for n in self.counts))
+        axes = [np.union1d([0, other] if n else 0, np.arange(center + 1, n + center + 1)) for n in self.counts]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
@@ -283,10 +400,9 @@ class KeyedCounts(Law):
         counts = np.broadcast_to(self.counts, shape).reshape(-1)
         start = 0
         for source, block in blocks(rng, out):
-            self.noise.fill(source, block, counts[start : start + block.size])
+            block[:] = self.noise.release(source, counts[start : start + block.size])
             start += block.size
-        drawn = out.reshape(shape)
-        return np.where(drawn < self.counts, _released(self.counts, self.noise, drawn), 0)
+        return out.reshape(shape)
 
     def value(self, k: ArrayLike) -> Any:
         return self._decode(_containers.integers("k", k))
@@ -312,7 +428,8 @@ class DomainCounts(Law):
     -----
     The keys without records are released independently with probability p. The places of candidates, with gaps of the
     geometric law of q = 1 - e**(-1 / gap) >= p, are kept with probability p / q, decided in ball arithmetic. By its
-    memorylessness the noise of such a key is the threshold plus a geometric number. docs/proofs/partitions.md
+    memorylessness the noise of such a key is the threshold plus a geometric number.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
 
     def __init__(
@@ -354,10 +471,8 @@ class DomainCounts(Law):
         return out.reshape(*shape, *out.shape[1:])
 
     def _draw(self, source: BitGenerator) -> NDArray[np.int64]:
-        drawn = np.empty(len(self.keys), np.int64)
-        self.noise.fill(source, drawn, self.counts)
-        seen = drawn < self.counts
-        present = np.stack([self.keys, _released(self.counts, self.noise, drawn)], axis=1)[seen]
+        drawn = self.noise.release(source, self.counts)
+        present = np.stack([self.keys, drawn], axis=1)[drawn > 0]
         empty = self._empty(source)
         places = np.searchsorted(self.keys, empty[:, 0])
         taken = places < len(self.keys)

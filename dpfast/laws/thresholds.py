@@ -1,6 +1,6 @@
 """Gaussian noise and a threshold for counts of keys, proved for units with records of different keys.
 
-docs/proofs/partitions.md
+https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class GaussianNoise(UnboundedNoise):
     def __init__(self, scale: float, center: int) -> None:
         self.noise, self.center = RoundedGaussian(scale), center
 
-    def below(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.where(n > 0, super().below(n), 0.0)
+    def cdf(self, j: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.where(j > 0, super().cdf(j), 0.0)
 
 
 def thresholded(epsilon: float, delta: float, k: int) -> GaussianNoise | None:

@@ -67,7 +67,7 @@ class Ledger(Tabular, Cautious):
         for an event of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
         Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
-        `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
+        ``privacy_profile``. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
     mu : float
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
@@ -97,8 +97,8 @@ class Ledger(Tabular, Cautious):
     TypeError, ValueError
         A parameter of a wrong type or out of range; a file that is damaged or belongs to another ledger or version.
     BudgetError
-        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From `law` and every other
-        exact function of the data. From a release in another thread while a block is open.
+        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From ``law`` and every
+        other exact function of the data. From a release in another thread while a block is open.
 
     Notes
     -----
@@ -118,9 +118,10 @@ class Ledger(Tabular, Cautious):
     are detected before the charge cost nothing.
     **Exact doubles.** 0.1 is a little more than a tenth, and ten of them do not fit into 1. Strings ("0.1"), Decimals
     and Fractions are exact: a ledger stores them, mechanisms round them down.
-    Privacy: docs/proofs/composition.md; guide: docs/guides/ledger.md. Only releases through this ledger are counted;
-    other access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A
-    forked process cannot continue a ledger without `path`, which would be spent twice.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/composition.html; guide:
+    https://dpfast.readthedocs.io/en/latest/guides/ledger.html. Only releases through this ledger are counted; other
+    access to the data is not tracked. Cost: tens of microseconds per release; with `path` a write to disk. A forked
+    process cannot continue a ledger without `path`, which would be spent twice.
 
     References
     ----------

@@ -54,7 +54,7 @@ def median(
         wide bounds. "auto" is "descent" if one of `steps`, `start` and `burn_in` is given; otherwise the one with the
         smaller expected error under `density`, or, without it, "search" if n is above 10 times the least number of
         people that a search asks, else "descent". It depends on public numbers only: n, epsilon, the width of the
-        bounds and `density`. docs/guides/local.md compares both.
+        bounds and `density`. https://dpfast.readthedocs.io/en/latest/guides/local.html compares both.
     density : float, optional
         Assumed density of the numbers at their median, in 1 / data unit; for method="auto" only.
     size : int or tuple of ints, optional
@@ -74,7 +74,8 @@ def median(
 
     Notes
     -----
-    Privacy, accuracy and cost: `MedianDescent`, `QuantileSearch`, docs/proofs/median-descent.md.
+    Privacy, accuracy and cost: `MedianDescent`, `QuantileSearch`,
+    https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html.
 
     References
     ----------
@@ -158,8 +159,8 @@ def quantile(
 
     Notes
     -----
-    Privacy, accuracy and cost: `QuantileSearch`, docs/proofs/median-descent.md. For a far quantile of few people, the
-    estimate is biased towards the median.
+    Privacy, accuracy and cost: `QuantileSearch`, https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html.
+    For a far quantile of few people, the estimate is biased towards the median.
 
     Examples
     --------
@@ -206,7 +207,8 @@ def median_naive(
     Each number is rounded to a public grid of at most 2**32 points, and exact noise of scale D / epsilon is added,
     where D is the width of the grid. The median of the noisy numbers equals that of the numbers only for symmetric
     distributions, so this estimate does not converge to the median: use `median`.
-    Privacy: global sensitivity D, exact noise (docs/proofs/rounded-laplace.md). Cost: O(n log n).
+    Privacy: global sensitivity D, exact noise (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html).
+    Cost: O(n log n).
 
     References
     ----------
@@ -280,9 +282,10 @@ def mean(
 
     Notes
     -----
-    Privacy: that of `Interval` (docs/proofs/local-interval.md). In addition to the sampling variance, the variance of
-    the estimate is at most ``Interval(epsilon, bounds=...).variance() / n``: for "two-point" ``c^2 r^2 / n`` with
-    c = coth(epsilon / 2) and r half the width, for "laplace" ``8 r^2 / (n epsilon^2)``.
+    Privacy: that of `Interval` (https://dpfast.readthedocs.io/en/latest/proofs/local-interval.html). In addition to the
+    sampling variance, the variance of the estimate is at most ``Interval(epsilon, bounds=...).variance() / n``: for
+    "two-point" ``c^2 r^2 / n`` with c = coth(epsilon / 2) and r half the width, for "laplace"
+    ``8 r^2 / (n epsilon^2)``.
     Cost: O(n).
 
     References

@@ -74,9 +74,10 @@ class SecureSum(Described, Cautious):
     and a bound of the difference between their sum and discrete Gaussian noise is part of delta; codes are multiplied
     by a public power of two, if that needs it. More reporting clients add more noise, which is post-processing.
     Reduction modulo 2**bits is post-processing, too: where a sum wraps around, which has a probability of at most
-    2**-40, the estimate is wrong, but no less private (docs/proofs/secure-aggregation.md). Records outside the domain
-    are moved into it like those of `dpfast.NoisySums`; a value that is not a category counts as 0. A dishonest client
-    can move the sum anywhere: the reports are not checked.
+    2**-40, the estimate is wrong, but no less private
+    (https://dpfast.readthedocs.io/en/latest/proofs/secure-aggregation.html). Records outside the domain are moved into
+    it like those of `dpfast.NoisySums`; a value that is not a category counts as 0. A dishonest client can move the sum
+    anywhere: the reports are not checked.
 
     References
     ----------

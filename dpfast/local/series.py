@@ -79,8 +79,9 @@ class SeriesReports(ScalarRandomizer):
     Refused: numbers out of range, and nonzero bits beyond the last sign.
 
     Privacy: the number is first rounded to an integer code on the public grid, and everything else is computed from the
-    code; the deciding coin is exact and rounded towards privacy (docs/proofs/local-series.md). Estimates are unbiased
-    for the numbers on the grid, up to 2e-9 of a coefficient.
+    code; the deciding coin is exact and rounded towards privacy
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Estimates are unbiased for the numbers on the
+    grid, up to 2e-9 of a coefficient.
     Cost: about 60 ns per report for "one-frequency", whatever the number of terms; O(terms) for the others. The server
     keeps `terms` sums.
 
@@ -355,7 +356,8 @@ def density(
 
     Notes
     -----
-    Privacy: that of `SeriesReports`, then post-processing (docs/proofs/local-series.md). Cost: one report per person.
+    Privacy: that of `SeriesReports`, then post-processing
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Cost: one report per person.
 
     References
     ----------

@@ -67,8 +67,9 @@ def sparse_mean(
     0 if it is above 2 lambda in the mean; the squared error is at most ``4 s lambda^2``, with s nonzero coordinates in
     the mean. This holds for the mean of these n vectors, and for the mean of the distribution they are drawn from.
     "soft" minimises ``|x - z|^2 / 2 + lambda |x|_1``.
-    Privacy: that of `Hypercube` (docs/proofs/hypercube.md); the rest is post-processing (docs/proofs/sparse-mean.md).
-    Cost: that of `Hypercube`, 1 to 2 ns for each number.
+    Privacy: that of `Hypercube` (https://dpfast.readthedocs.io/en/latest/proofs/hypercube.html); the rest is
+    post-processing (https://dpfast.readthedocs.io/en/latest/proofs/sparse-mean.html). Cost: that of `Hypercube`, 1 to
+    2 ns for each number.
 
     References
     ----------

@@ -97,12 +97,14 @@ def interval(
     confirm. An end without a confirmed candidate is that of the grid: with few records the interval is the whole grid,
     and for a `FloatGrid` all floats. The quantile is that of the population rounded to the grid.
     Means: three fifths of epsilon release the mean and two fifths the variance. The interval is that of a normal
-    variable plus the noise, widened for skewness; its coverage is measured (docs/guides/intervals.md), not proved.
-    Cost: about 1.5 times that of three quantiles together by `quantile`; for a mean, that of a variance.
+    variable plus the noise, widened for skewness; its coverage is measured
+    (https://dpfast.readthedocs.io/en/latest/guides/intervals.html), not proved. Cost: about 1.5 times that of three
+    quantiles together by `quantile`; for a mean, that of a variance.
 
     References
     ----------
-    docs/proofs/intervals.md; Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization".
+    https://dpfast.readthedocs.io/en/latest/proofs/intervals.html; Maurer and Pontil 2009, "Empirical Bernstein bounds
+    and sample variance penalization".
 
     Examples
     --------

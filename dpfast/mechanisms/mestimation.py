@@ -68,7 +68,7 @@ class MEstimator(Mechanism):
     M + C, M the least magnitude on the grid, C a public number. ``min(|S(theta)|, M + C)`` also changes by at most W,
     and the capped points have less than e**-42 of the probability. (A cap on |S| itself would make the release uniform
     if equal records let S jump over 0.) There is no solver and no tolerance: the law is exact and no float decides it
-    (docs/proofs/score-laws.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html).
     Cost: two passes over the data, a sort of the few records at which S bends near its root, a few words of randomness;
     a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee: it depends on the number
     of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000, epsilon = 1e-300).
@@ -256,8 +256,9 @@ class ScoreLaw(ScalarLaw):
 
     Notes
     -----
-    Drawn by rejection (docs/proofs/score-laws.md): draw a piece of 0..last on which the weight varies by a factor of at
-    most 4 e, draw a uniform point of it, and accept the point with probability weight / largest weight of the piece.
+    Drawn by rejection (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html): draw a piece of 0..last on
+    which the weight varies by a factor of at most 4 e, draw a uniform point of it, and accept the point with
+    probability weight / largest weight of the piece.
     """
 
     def __init__(self, pieces: _scores.Pieces, *, grid: Grid, center: int = 0, width: int = 0) -> None:
@@ -429,7 +430,7 @@ def m_estimate(
 
     Notes
     -----
-    Privacy, law and cost: see `MEstimator` and docs/proofs/score-laws.md.
+    Privacy, law and cost: see `MEstimator` and https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html.
 
     References
     ----------

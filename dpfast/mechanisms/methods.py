@@ -17,7 +17,7 @@ from dpfast._traps import Trap, of_step, of_width, tell, warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
-from dpfast.mechanisms.candidates import Candidate, Choice
+from dpfast.mechanisms.candidates import Candidate, Choice, Typical, assumption
 from dpfast.mechanisms.explanation import Explain, explain_bounds, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -217,13 +217,15 @@ def release_of(
     """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
     public = neighbors, missing, measure, distribution
     mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
-    if distribution is not None:
-        tell(_traps_under(distribution, mechanism, _rounded_down(_records_of(x)), natural_step(x) is not None))
+    chosen = method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution)
+    if chosen and distribution is not None:
+        whole = natural_step(x) is not None
+        tell(_traps_under(assumption(distribution), mechanism, _rounded_down(_records_of(x)), whole))
     if explain is False:
         warn_of(mechanism)
     else:
         comparison = None
-        if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
+        if chosen:
             choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
             comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
@@ -235,15 +237,16 @@ def release_of(
 
 @lru_cache(maxsize=256)
 def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: bool) -> tuple[Trap, ...]:
-    """The traps of a grid for an assumed distribution; `whole` for records that are integers."""
+    """The traps of a grid for what a user assumes (`assumption`); `whole` for records that are integers."""
     traps: list[Trap] = []
-    [grid] = mechanism.points
+    typical = isinstance(distribution, Typical)
     if isinstance(mechanism, GlobalSensitivity):
-        low, high = Assumed(distribution).points(np.array([0.25, 0.75])).tolist()
-        traps += of_width(grid.upper - grid.lower, high - low)
+        low, high = distribution if typical else Assumed(distribution).points(np.array([0.05, 0.95])).tolist()
+        traps += of_width(mechanism.grid.upper - mechanism.grid.lower, high - low)
     elif isinstance(mechanism, InverseSensitivity) and _needs_order_only(mechanism.statistic) and n and not whole:
+        assumed = [each.assumed for each in distribution.references] if typical else [distribution]
         with suppress(TypeError, ValueError):
-            traps += of_step(grid.step, mechanism.expected_error(n, distribution).total)
+            traps += of_step(mechanism.grid.step, max(mechanism.expected_error(n, each).total for each in assumed))
     return tuple(traps)
 
 
@@ -273,8 +276,7 @@ def mechanism_for(
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the caches, in which 1 and True are equal keys
     if method == "auto":
         method = next(iter(methods))
-        if distribution is not None:
-            Assumed(distribution)  # reject another object before data are read
+        distribution = assumption(distribution)  # reject another object before data are read
         if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
             within, n = _within(bounds, grid, x), _rounded_down(_records_of(x))
             return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)

@@ -113,15 +113,16 @@ class PartitionSelection(Mechanism):
 
     Notes
     -----
-    Privacy (docs/proofs/partitions.md): without a domain, keys are released with the largest probabilities that
-    (epsilon, delta) allows for a key of any number of records, up to 2**-60 of delta; the noisy counts cost nothing.
-    Under replacement one count falls and another one rises: 5/8 of epsilon bound the rise and 3/8 the fall, which
-    releases keys of about a tenth fewer records than equal parts, with a tenth more noise. For k contributions each
-    record has epsilon / k. With ``per_key=1`` the alternative is rounded Gaussian noise, of a scale proportional to
-    sqrt(k), and a threshold; it is used if fewer records then release a key with probability 0.9, from about k = 4 on.
-    With a number as domain, the noise is discrete Laplace, and keys without records are released as well: about one on
-    average. With a list, all its keys are released.
-    Cost: `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
+    Privacy (https://dpfast.readthedocs.io/en/latest/proofs/partitions.html): without a domain, keys are released with
+    the largest probabilities that (epsilon, delta) allows for a key of any number of records, up to 2**-50 of them; the
+    counts cost nothing. Their noise is discrete Laplace noise of scale 1 / epsilon; a key that noise and a threshold
+    alone would not release has a public count instead. Under replacement one count falls and another one rises: 5/8 of
+    epsilon bound the rise and 3/8 the fall, which releases keys of about a tenth fewer records than equal parts, with a
+    tenth more noise. For k contributions each record has epsilon / k. With ``per_key=1`` the alternative is rounded
+    Gaussian noise, of a scale proportional to sqrt(k), and a threshold; it is used if fewer records then release a key
+    with probability 0.9, from about k = 4 on. With a number as domain, the noise is discrete Laplace, and keys without
+    records are released as well: about one on average. With a list, all its keys are released. Cost:
+    `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
 
     References
     ----------
@@ -207,7 +208,7 @@ class PartitionSelection(Mechanism):
     @property
     def threshold(self) -> int | None:
         """The least count that is released; None for a list of keys, all of which are released. Public."""
-        return None if isinstance(self.domain, tuple) else self._noise().center + 1
+        return None if isinstance(self.domain, tuple) else self._noise().threshold
 
     def probability(self, n: SupportsIndex) -> float:
         """The probability that a key with n records is released. Public, like n.
@@ -245,16 +246,17 @@ class PartitionSelection(Mechanism):
         >>> import dpfast as dpf
         >>> mechanism = dpf.PartitionSelection(1.0, 1e-6)
         >>> [round(mechanism.error(n), 1) for n in (1, 14, 30, 1000)]
-        [13.0, 0.6, 0.9, 0.9]
+        [13.4, 0.6, 0.9, 0.9]
         """
         number = min(_checks.whole("n", n), 2**62)
         noise, most = self._noise(), 2**62 if isinstance(self.domain, tuple) else number
         away = np.unique(np.geomspace(1, 2.0**60, _KNOTS).astype(np.int64))
         ends = np.unique(np.concatenate([noise.center - away, [noise.center], noise.center + away, [most]]))
         ends = ends[ends <= most]  # of cells of J, which releases the key if it is below n
-        below = noise.below(ends)
         distances = np.abs((ends[:-1] + ends[1:] - 1) / 2 - noise.center)
-        return float(np.sum(np.diff(below) * distances) / below[-1]) if below[-1] else math.nan
+        total = np.sum(np.diff(noise.cdf(ends)) * distances) + noise.extra(ends[-1]) * abs(noise.other - number)
+        released = noise.below(ends[-1])
+        return float(total / released) if released else math.nan
 
     def check_records(self, n: SupportsIndex) -> int:
         return _checks.whole("n", n)
@@ -375,13 +377,13 @@ def _truncated(epsilon: float, delta: float, contributions: int, neighbors: str)
     if neighbors == "replace-one":
         half = part / 2
         made = steps((whole * _RISE, half), (whole * (1 - _RISE), half))
-        return TruncatedNoise(whole / 2, half) if made is None else StepNoise(*made)
+        return TruncatedNoise(whole / 2, half) if made is None else StepNoise(made)
     return _of_one_record(whole / contributions, _keyed_balls.share_down(whole, contributions, part))
 
 
 def _of_one_record(epsilon: Fraction, delta: Fraction) -> KeyNoise:
     made = steps((epsilon, delta), (epsilon, delta))
-    return TruncatedNoise(epsilon, delta) if made is None else StepNoise(*made)
+    return TruncatedNoise(epsilon, delta) if made is None else StepNoise(made)
 
 
 @lru_cache(maxsize=64)

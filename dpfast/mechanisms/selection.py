@@ -78,8 +78,9 @@ def select(
     -----
     Privacy: with rate = epsilon / (2 sensitivity), or epsilon / sensitivity if monotone, candidate i has probability
     proportional to ``exp(rate * scores[i])``, exactly: ball arithmetic decides if doubles with a proved error bound
-    cannot (docs/proofs/selection.md). Permute-and-flip visits the candidates in random order and selects the first one
-    whose coin shows heads, with probability ``exp(rate * (scores[i] - max(scores)))``.
+    cannot (https://dpfast.readthedocs.io/en/latest/proofs/selection.html). Permute-and-flip visits the candidates in
+    random order and selects the first one whose coin shows heads, with probability
+    ``exp(rate * (scores[i] - max(scores)))``.
     Cost: two passes over the scores and one random word, a fraction of the time of ``(scores + gumbel).argmax()`` in
     NumPy; permute-and-flip takes a word for each candidate. Timing is outside the guarantee.
 

@@ -79,7 +79,7 @@ class Descent(Cautious):
     of rows transformed by the inverse root of M plus a ridge, so that all directions are alike, with equal noise on all
     of them. Everything between the releases is post-processing in floats. Privacy: the squares of mu of Gaussian
     releases, or the epsilons of pure ones, add up to at most the square of the whole mu, or the whole epsilon
-    (docs/proofs/glm.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
 
     Examples
     --------

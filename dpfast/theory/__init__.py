@@ -12,6 +12,7 @@ from dpfast.theory.aggregate import (
     clamp_bias,
     clamp_margin,
 )
+from dpfast.theory.converse import ImpliedRobustness, implied_failure, implied_robustness, required_failure
 from dpfast.theory.counts import noise_variance
 from dpfast.theory.densities import (
     density_rate,
@@ -30,6 +31,13 @@ from dpfast.theory.kolmogorov import (
     exponential_orders,
     exponential_tail,
     small_ball_probability,
+)
+from dpfast.theory.local_lower_bounds import (
+    local_ball_mean_lower_bound,
+    local_ball_mean_upper_bound,
+    local_density_lower_bound,
+    local_logistic_lower_bound,
+    local_sparse_mean_lower_bound,
 )
 from dpfast.theory.local_rates import (
     local_ball_mean_rate,
@@ -79,6 +87,7 @@ from dpfast.theory.series import (
 )
 
 __all__ = [
+    "ImpliedRobustness",
     "aggregate_efficiency",
     "aggregate_sample_size",
     "block_count",
@@ -95,15 +104,21 @@ __all__ = [
     "gaussian_mu",
     "gaussian_scale",
     "gross_error_sensitivity",
+    "implied_failure",
+    "implied_robustness",
     "influence_function",
     "linear_upper_bound",
     "local_assouad",
+    "local_ball_mean_lower_bound",
     "local_ball_mean_rate",
+    "local_ball_mean_upper_bound",
     "local_contraction",
+    "local_density_lower_bound",
     "local_density_rate",
     "local_effective_sample_size",
     "local_fano",
     "local_le_cam",
+    "local_logistic_lower_bound",
     "local_logistic_rate",
     "local_mean_lower_bound",
     "local_mean_rate",
@@ -112,6 +127,7 @@ __all__ = [
     "local_median_rate",
     "local_median_upper_bound",
     "local_sparse_mean_bound",
+    "local_sparse_mean_lower_bound",
     "local_sparse_mean_rate",
     "local_sparse_threshold",
     "local_testing_error",
@@ -125,6 +141,7 @@ __all__ = [
     "perturbed_mise",
     "pure_lower_bound",
     "quantile_error",
+    "required_failure",
     "robust_sample_size",
     "sample_size",
     "series_error",

@@ -79,7 +79,7 @@ def local_contraction(
         factor = max(1 / e, 2 / (e + 2)) if form == "sharp" else min(4, e * e)
         return factor * (y * t) ** 2 / (1 if two else 2)
     s = t * y
-    a, b = math.log1p(s), -math.log1p(-s / e)
+    a, b = math.log1p(s), -math.log1p(-s / e) if s < e / 2 else -math.log(1 - t + t / e)
     if two:
         return max(s * (a + b) / (e + 1), 2 * s * a / (e + 2), 2 * s * b / (2 * e + 1))
     if s < 1e-4:  # here the terms cancel, and the limit is as accurate
@@ -142,7 +142,14 @@ def local_le_cam(
 
 
 def local_fano(
-    loss: float, hypotheses: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex
+    loss: float,
+    hypotheses: SupportsIndex,
+    correlation: float,
+    *,
+    epsilon: float,
+    n: SupportsIndex,
+    neighborhood: SupportsIndex = 1,
+    form: str = "sharp",
 ) -> float:
     """Fano's bound under local privacy, for non-interactive mechanisms only.
 
@@ -158,6 +165,10 @@ def local_fano(
         Positive.
     n : int
         Number of people, at least 1.
+    neighborhood : int
+        The largest number of hypotheses that count as right for an estimate, 1 if only the true one does; at least 1.
+    form : {"sharp", "published"}
+        "published" has the constant of Theorem 2, eight times that of "sharp". Both are proved.
 
     Returns
     -------
@@ -171,30 +182,38 @@ def local_fano(
 
     Notes
     -----
-    Proposition 2: ``loss (1 - (I + log 2) / log(hypotheses))``, where the information I is at most ``n (E - 1)^2
-    correlation / 4`` and ``n epsilon``. The constant 1/4 differs from the paper: a report's column q has values in
-    [s, E s], so ``q = s (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1]; its probability is at least s, the
-    information is at most the mean chi-square divergence from P, and the s sum to at most 1.
+    Proposition 2: ``loss (1 - (I + log 2) / log(hypotheses / neighborhood))``. "published" has the information ``I = n
+    (E - 1)^2 correlation``, "sharp" the least of ``n (E - 1)^2 correlation / 8`` and ``n epsilon``. The factor 1/8: a
+    report's column q has values in [s, E s], so ``q = s (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1]; its
+    probability is at least s; a divergence is at most half of ``sum (m - m')^2 / min(m, m')``; and the s sum to at most
+    1 (https://dpfast.readthedocs.io/en/latest/proofs/local-lower-bounds.html).
 
     References
     ----------
-    Duchi, Jordan and Wainwright 2018, Proposition 2, Theorem 2.
+    Duchi, Jordan and Wainwright 2018, Proposition 2, Theorem 2, inequalities (19) and (22).
 
     Examples
     --------
     >>> import dpfast as dpf
-    >>> round(dpf.theory.local_fano(1.0, 1024, 1e-4, epsilon=0.5, n=10_000), 3)
-    0.885
+    >>> [round(dpf.theory.local_fano(1.0, 1024, 1e-4, epsilon=0.5, n=9000, form=f), 3) for f in ("sharp", "published")]
+    [0.893, 0.845]
     """
     loss, number = _checks.nonnegative("loss", loss), _checks.whole("hypotheses", hypotheses, least=2)
     correlation, n = _checks.fraction("correlation", correlation), _checks.whole("n", n, least=1)
-    epsilon = _checks.positive_down("epsilon", epsilon)
-    information = n * min(_squared(epsilon) * correlation / 4, epsilon)
-    return loss * max(0.0, 1 - (information + math.log(2)) / math.log(number))
+    epsilon, near = _checks.positive_down("epsilon", epsilon), _checks.whole("neighborhood", neighborhood, least=1)
+    information = per_report(epsilon, form) * correlation
+    return from_information(
+        loss, number / near, n * (information if form == "published" else min(information, epsilon))
+    )
+
+
+def from_information(loss: float, ratio: float, information: float) -> float:
+    """Return the bound of Fano for a ratio of the hypotheses to those that count as right."""
+    return loss * max(0.0, 1 - (information + math.log(2)) / math.log(ratio)) if ratio > 1 else 0.0
 
 
 def local_assouad(
-    loss: float, dimension: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex
+    loss: float, dimension: SupportsIndex, correlation: float, *, epsilon: float, n: SupportsIndex, form: str = "sharp"
 ) -> float:
     """Assouad's bound under local privacy, interactive or not.
 
@@ -210,6 +229,8 @@ def local_assouad(
         Positive.
     n : int
         Number of people, at least 1.
+    form : {"sharp", "published"}
+        "published" has the constant of Theorem 3, eight times that of "sharp". Both are proved for this correlation.
 
     Returns
     -------
@@ -223,10 +244,16 @@ def local_assouad(
 
     Notes
     -----
-    Proposition 3: ``d delta (1 - sqrt(n (E - 1)^2 correlation / (8 d)))``. Derivation: the divergence of the reports of
-    v from those of its neighbour is a sum over people, each given the earlier reports, whose law is the same for all
-    neighbours; the divergence of one report is at most ``(E - 1)^2 / 4 (P_v g - P_v' g)^2`` as in `local_fano`, so the
-    sum over j is at most ``n (E - 1)^2 correlation / 4``; the rest follows by Pinsker and Cauchy-Schwarz.
+    Proposition 3: ``d delta (1 - sqrt(n (E - 1)^2 correlation / (2 d)))``, with 16 d for 2 d if "sharp". Derivation:
+    the divergence of the reports of v from those of its neighbour is a sum over people, each given the earlier reports,
+    whose law is the same for all neighbours; the divergence of one report is at most ``(E - 1)^2 / 8 (P_v g - P_v'
+    g)^2`` as in `local_fano`, so the sum over j is at most ``n (E - 1)^2 correlation / 8``; the rest follows by Pinsker
+    and Cauchy-Schwarz.
+
+    The paper has another correlation, that of the mixtures of the P_v with v_j = 1 and with v_j = -1, for which the
+    bound is false: n records of a mixture of P_v are not independent
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-lower-bounds.html). Where ``P_v - P_(v, j flipped)`` depends
+    on v_j only, the two are equal.
 
     References
     ----------
@@ -235,13 +262,13 @@ def local_assouad(
     Examples
     --------
     >>> import dpfast as dpf
-    >>> round(dpf.theory.local_assouad(1.0, 10, 1e-3, epsilon=1.0, n=10_000), 3)
-    3.925
+    >>> [round(dpf.theory.local_assouad(1.0, 10, 1e-3, epsilon=1.0, n=2000, form=f), 3) for f in ("sharp", "published")]
+    [8.079, 4.566]
     """
     loss, d = _checks.nonnegative("loss", loss), _checks.whole("dimension", dimension, least=1)
     correlation, n = _checks.nonnegative("correlation", correlation), _checks.whole("n", n, least=1)
-    squared = _squared(_checks.positive_down("epsilon", epsilon))
-    return d * loss * max(0.0, 1 - math.sqrt(n * squared * correlation / (8 * d)))
+    divergence = n * per_report(_checks.positive_down("epsilon", epsilon), form) * correlation
+    return d * loss * max(0.0, 1 - math.sqrt(divergence / (2 * d)))
 
 
 def local_testing_error(*, epsilon: float) -> float:
@@ -291,9 +318,11 @@ def local_effective_sample_size(n: float, *, epsilon: float) -> float:
 # ---- shared ----
 
 
-def _squared(epsilon: float) -> float:
-    """(E - 1)^2, or infinity if it overflows."""
-    return math.expm1(epsilon) ** 2 if epsilon < 350 else math.inf
+def per_report(epsilon: float, form: str) -> float:
+    """(E - 1)^2 / 8, or (E - 1)^2 as published: the factor of a correlation in the divergence of a report."""
+    if form not in ("sharp", "published"):
+        raise ValueError(f"form must be 'sharp' or 'published', not {form!r}")
+    return (math.expm1(epsilon) ** 2 if epsilon < 350 else math.inf) / (1 if form == "published" else 8)
 
 
 def information_of(n: SupportsIndex, epsilon: float) -> float:

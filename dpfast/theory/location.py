@@ -155,7 +155,13 @@ def lower_bound(gross_error_sensitivity: float, *, epsilon: float, delta: float 
 
 
 def smooth_sensitivity_bound(
-    gross_error_sensitivity: float, *, width: float, beta: float, n: int, confidence: float = 0.95
+    gross_error_sensitivity: float,
+    *,
+    width: float,
+    beta: float,
+    n: int,
+    confidence: float = 0.95,
+    exponent: float | None = None,
 ) -> float:
     """Bound on the smooth sensitivity of a statistic of n independent records.
 
@@ -163,7 +169,8 @@ def smooth_sensitivity_bound(
     ----------
     gross_error_sensitivity : float
         Gamma_n, at least 0: the supremum of the gross-error sensitivity at scale 1/n over *all* distributions of the
-        family within Kolmogorov distance ``sqrt(2 ln(2 / eta) / n)`` of F (Condition 2), including discrete ones.
+        family within Kolmogorov distance ``sqrt(2 ln(2 / eta) / n)`` of F (Condition 2), including discrete ones; with
+        an `exponent` p, within ``sqrt(ln(2 / eta) / (2 n)) + n**-p`` (Condition 5).
     width : float
         R, length of the range of the statistic (Condition 1).
     beta : float
@@ -172,6 +179,9 @@ def smooth_sensitivity_bound(
         At least 2.
     confidence : float
         In (0, 1).
+    exponent : float, optional
+        p of appendix E, in [0, 1/2]. The smaller it is, the more distributions count for Gamma, and the faster the
+        second term decreases.
 
     Returns
     -------
@@ -188,6 +198,13 @@ def smooth_sensitivity_bound(
     Lemma 1, with eta = 1 - confidence::
 
         SS_beta(T, F_n) <= max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
+
+    and, with an exponent p (appendix E)::
+
+        SS_beta(T, F_n) <= max(2 Gamma_(p, n) / n, R exp(-beta (n**(1 - p) - 1)))
+
+    With p = 0 all distributions count, and the second term decreases like the lower bound for pure privacy,
+    `pure_lower_bound`.
 
     The paper's proof has ``2 r_n = sqrt(2 ln(1 / eta) / n)``, which should be ``ln(2 / eta)``; the statement is right.
     n = 1 is excluded because the proof removes a record.
@@ -212,7 +229,15 @@ def smooth_sensitivity_bound(
     influence = _checks.nonnegative("gross_error_sensitivity", gross_error_sensitivity)
     width, beta = _checks.positive("width", width), _checks.nonnegative("beta", beta)
     n, eta = _checks.whole("n", n, least=2), 1 - _checks.between("confidence", confidence, 0, 1)
-    return max(2 * influence / n, width * math.exp(-beta * (math.sqrt(n * math.log(2 / eta) / 2) - 1)))
+    beyond = math.sqrt(n * math.log(2 / eta) / 2) if exponent is None else n ** (1 - _exponent(exponent))
+    return max(2 * influence / n, width * math.exp(-beta * (beyond - 1)))
+
+
+def _exponent(exponent: float) -> float:
+    p = _checks.nonnegative("exponent", exponent)
+    if p > 0.5:
+        raise ValueError(f"exponent must be at most 1/2, not {exponent!r}")
+    return p
 
 
 def smooth_upper_bound(
@@ -223,6 +248,7 @@ def smooth_upper_bound(
     delta: float,
     n: int,
     confidence: float = 0.95,
+    exponent: float | None = None,
 ) -> float:
     """Additional error of the published smooth sensitivity estimator over that of the statistic itself.
 
@@ -238,6 +264,8 @@ def smooth_upper_bound(
         At least 2.
     confidence : float
         In (1/2, 1).
+    exponent : float, optional
+        p of appendix E, see `smooth_sensitivity_bound`.
 
     Returns
     -------
@@ -257,7 +285,8 @@ def smooth_upper_bound(
         |A(F_n) - T(F)| <= |T(F_n) - T(F)| + (2 ln(1 / eta) / epsilon)
             max(2 Gamma_n / n, R exp(-beta (sqrt(n ln(2 / eta) / 2) - 1)))
 
-    in the unsimplified form, because the exponent is not legible in the published statement.
+    in the unsimplified form, because the exponent is not legible in the published statement; with an exponent p the
+    bound of appendix E.
 
     Proposition 1 claims that A is (epsilon, delta)-differentially private for every epsilon, which is false. On
     neighbours whose smooth sensitivities differ by the factor exp(beta), the divergence reaches, with
@@ -287,7 +316,9 @@ def smooth_upper_bound(
     if not _published_constants_hold(epsilon, delta):
         raise ValueError(f"epsilon = {epsilon:g} is too large for delta = {delta:g}: Proposition 1 fails there")
     beta = epsilon / (2 * math.log(1 / delta))
-    sensitivity = smooth_sensitivity_bound(gross_error_sensitivity, width=width, beta=beta, n=n, confidence=1 - eta)
+    sensitivity = smooth_sensitivity_bound(
+        gross_error_sensitivity, width=width, beta=beta, n=n, confidence=1 - eta, exponent=exponent
+    )
     return 2 * math.log(1 / eta) / epsilon * sensitivity
 
 

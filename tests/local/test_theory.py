@@ -125,7 +125,7 @@ def test_information_is_below_fanos_bound():
         mean = laws.mean(0)
         signs = np.array(list(itertools.product((-1, 1), repeat=3)))
         correlation = (((laws - mean) @ signs.T) ** 2).mean(0).max()
-        bound = math.expm1(epsilon) ** 2 / 4 * correlation
+        bound = math.expm1(epsilon) ** 2 / 8 * correlation
         for _ in range(30):
             channel = staircase(rng, epsilon, 3, 3)
             told = laws @ channel

@@ -1,4 +1,4 @@
-"""The README's commands for the examples name existing files and extras, and the examples run."""
+"""The programs of docs/guides/examples.md and local.md run; the commands name files and extras that exist."""
 
 import http.client
 import importlib.util
@@ -20,19 +20,19 @@ import dpfast as dpf
 pytestmark = pytest.mark.host
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
-COMMANDS = re.findall(r"^\.venv/bin/python (examples/\w+\.py)(.*)$", README, re.M)
+GUIDE = (ROOT / "docs/guides/examples.md").read_text()
+COMMANDS = re.findall(r"^\.venv/bin/python (examples/\w+\.py)(.*)$", GUIDE, re.M)
 SERVICE = "examples/service.py"
 
 
 def arguments(file):
-    """What the README gives an example."""
+    """What the guide gives an example."""
     [text] = [text for name, text in COMMANDS if name == file]
     return shlex.split(text, comments=True)
 
 
 def started(file, *more):
-    """The example in a process of its own, as the README says and with arguments to be quick."""
+    """The example in a process of its own, as the guide says and with arguments to be quick."""
     environment = os.environ | {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
     command = [sys.executable, str(ROOT / file), *arguments(file), *more]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
@@ -47,7 +47,7 @@ def needs(*modules):
 
 def test_commands_name_files_and_extras_that_exist():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    [named] = re.findall(r"^\.venv/bin/pip install '\.\[([\w,]+)\]' ", README, re.M)
+    [named] = re.findall(r"^\.venv/bin/pip install '\.\[([\w,]+)\]' ", GUIDE, re.M)
     assert set(named.split(",")) <= set(extras)
     assert {file for file, _ in COMMANDS} == {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")}
 
@@ -75,7 +75,7 @@ def asked(port, method, path, body=None):
 
 def test_service():
     needs("starlette", "uvicorn")
-    [(method, path, body)] = re.findall(r"^curl -X (\w+) localhost:8000(/\w+) -d '(.*)'$", README, re.M)
+    [(method, path, body)] = re.findall(r"^curl -X (\w+) localhost:8000(/\w+) -d '(.*)'$", GUIDE, re.M)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -96,3 +96,20 @@ def test_service():
     finally:
         process.kill()
         process.communicate()
+
+
+def test_local_survey(tmp_path):
+    """The client and the server of docs/guides/local.md, as they stand."""
+    text = (ROOT / "docs/guides/local.md").read_text()
+    programs = {name: code for code, name in re.findall(r"```python\n(# (\w+\.py)\b.*?)```", text, re.DOTALL)}
+    assert set(programs) == {"survey.py", "client.py", "server.py"}
+    for name, code in programs.items():
+        (tmp_path / name).write_text(code)
+    [commands] = [block for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "client.py" in block]
+    environment = os.environ | {"PYTHONPATH": str(Path(dpf.__file__).parents[1])}
+    commands = commands.replace("python", shlex.quote(sys.executable))
+    out = subprocess.run(
+        commands, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("2 reports, each frequency within ")
+    assert sum(float(line.split()[1]) for line in out.stdout.splitlines()[1:]) == pytest.approx(1, abs=2e-3)

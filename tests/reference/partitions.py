@@ -27,12 +27,15 @@ def optimal(epsilon, delta):
     return chances
 
 
-def law(weights, bits, center, n):
+def law(table, center, other, n):
     """The exact law of the released count of a key with n records; 0 for a key that is not released."""
-    chances = {0: Fraction()}
-    for j, weight in enumerate(weights):
-        released = n + center - j if j < n else 0
-        chances[released] = chances.get(released, 0) + Fraction(weight, 2**bits)
+    whole, chance = 2**table.bits, table.chances[min(n, len(table.chances) - 1)]
+    chances = {0: Fraction(whole - chance, whole)}
+    for released, part in [
+        *((n + center - j, weight) for j, weight in enumerate(table.weights[:n])),
+        (other, chance - sum(table.weights[:n])),
+    ]:
+        chances[released] = chances.get(released, 0) + Fraction(part, whole)
     return chances
 
 

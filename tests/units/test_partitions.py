@@ -34,15 +34,18 @@ def satisfied(thresholds, whole, ratio, delta):
     )
 
 
+def outcomes(table, n):
+    """The law of a key with n records, whose release in spite of its noise has an outcome of its own, -1."""
+    return law(table, 5, -1, n)
+
+
 class TestTables:
     @pytest.mark.parametrize("start", range(0, 200, 20))
     def test_every_row_satisfies_the_inequalities_as_rationals(self, start):
         for epsilon, delta in PAIRS[start : start + 20]:
-            weights, bits = made(epsilon, delta)
-            ratio = ratio_down(epsilon)
-            thresholds = [0, *itertools.accumulate(weights)]
-            assert thresholds[-1] == 2**bits
-            assert satisfied(thresholds, 2**bits, ratio, Fraction(delta))
+            weights, chances, bits = made(epsilon, delta)
+            assert sum(weights) == chances[-1] == 2**bits
+            assert satisfied(chances, 2**bits, ratio_down(epsilon), Fraction(delta))
 
     def test_control_thresholds_rounded_to_nearest(self):
         rejected = 0
@@ -56,49 +59,60 @@ class TestTables:
     def test_the_probabilities_are_the_best(self, start):
         with mpmath.workdps(40):
             for epsilon, delta in PAIRS[start : start + 50]:
-                weights, bits = made(epsilon, delta)
-                best = optimal(epsilon, delta)
-                for threshold, chance in zip(itertools.accumulate(weights), best[1:], strict=False):
-                    assert chance * (1 - mpmath.mpf(2) ** -50) <= mpmath.mpf(threshold) / 2**bits <= chance + 1e-30
+                _, chances, bits = made(epsilon, delta)
+                for found, best in zip(chances[1:], optimal(epsilon, delta)[1:], strict=False):
+                    assert best * (1 - mpmath.mpf(2) ** -50) <= mpmath.mpf(found) / 2**bits <= best + 1e-30
 
     @pytest.mark.parametrize("start", range(0, 60, 20))
     def test_noisy_counts_cost_nothing(self, start):
         """Neighbours differ by one record of a key: the loss of the pair (released, count), for every count."""
         for epsilon, delta in PAIRS[start : start + 20]:
-            weights, bits = made(epsilon, delta)
-            if len(weights) > 60:
+            table = made(epsilon, delta)
+            if len(table.weights) > 60:
                 continue
             ratio = ratio_down(epsilon)
-            for n in range(len(weights) + 1):
-                one, other = law(weights, bits, 5, n), law(weights, bits, 5, n + 1)
+            for n in range(len(table.weights) + 2):
+                one, other = outcomes(table, n), outcomes(table, n + 1)
+                assert min(one.values()) >= 0
+                assert sum(one.values()) == 1
                 assert max(excess(one, other, ratio), excess(other, one, ratio)) <= Fraction(delta)
+
+    def test_the_noise_of_counts_is_discrete_laplace(self):
+        """For many records, with ends of at most delta."""
+        for epsilon, delta in PAIRS[:60]:
+            table = made(epsilon, delta)
+            noise = StepNoise(table)
+            x = np.arange(len(table.weights)) - noise.center
+            shape = np.exp(-epsilon * np.abs(x))
+            assert np.allclose(noise.pmf(noise.center + x), shape / shape.sum(), rtol=1e-9)
+            assert max(shape[0], shape[-1]) / shape.sum() <= delta * (1 + 1e-9)
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.5, 1e-2), (2.0, 1e-6)])
     def test_control_noisy_counts_of_other_noise(self, epsilon, delta):
-        """The same noise with a threshold that is one lower, and noise that differs in one unit of its last weight."""
-        weights, bits = made(epsilon, delta)
+        """Two records at once, and tables that differ a little in a weight or in a chance."""
+        table = made(epsilon, delta)
         ratio = ratio_up(epsilon)
-
-        def lower(n):
-            found = {0: Fraction()}
-            for j, weight in enumerate(weights):
-                value = n + 5 - j if n > 0 and j <= n else 0
-                found[value] = found.get(value, 0) + Fraction(weight, 2**bits)
-            return found
-
-        assert excess(lower(1), lower(0), ratio) > Fraction(delta)
-        changed = (weights[0] + 1, *weights[1:-1], weights[-1] - 1)
-        assert excess(law(changed, bits, 5, 1), law(changed, bits, 5, 0), ratio) > Fraction(delta)
-        assert loss(changed, (int(ratio * 2**bits),) * 2, bits)[0] > int(Fraction(delta) * 2**bits) << bits
+        assert excess(outcomes(table, 1), outcomes(table, 0), ratio) <= Fraction(delta)
+        assert excess(outcomes(table, 2), outcomes(table, 0), ratio) > Fraction(delta)
+        bits, chances, weights = table.bits, table.chances, table.weights
+        limit = int(Fraction(delta) * 2**bits) << bits
+        ratios = (int(ratio * 2**bits),) * 2
+        for other in (
+            table._replace(chances=(0, chances[1] + 1, *chances[2:])),
+            table._replace(chances=(*chances[:-1], chances[-1] - (limit >> bits) - 1)),
+            table._replace(weights=(weights[0] + (limit >> bits), *weights[1:-1], weights[-1] - (limit >> bits))),
+        ):
+            assert max(loss(other, ratios)) > limit
+        assert max(loss(table, (int(ratio_down(epsilon) * 2**bits),) * 2)) <= limit
 
     def test_unequal_directions(self):
         for epsilon, delta in PAIRS[:40]:
             up, down = (Fraction(epsilon) / 4, Fraction(delta)), (Fraction(epsilon), Fraction(delta) / 3)
-            weights, bits = steps(up, down)
-            if len(weights) > 60:
+            table = steps(up, down)
+            if len(table.weights) > 60:
                 continue
-            for n in range(len(weights) + 1):
-                one, other = law(weights, bits, 5, n), law(weights, bits, 5, n + 1)
+            for n in range(len(table.weights) + 2):
+                one, other = outcomes(table, n), outcomes(table, n + 1)
                 assert excess(other, one, ratio_down(up[0])) <= up[1]
                 assert excess(one, other, ratio_down(down[0])) <= down[1]
 
@@ -143,7 +157,7 @@ def test_all_small_multisets_of_two_keys(case):
     options, k, replaced = CASES[case]
     mechanism = dpf.PartitionSelection(1.5, 0.05, **options)
     noise = mechanism._noise()
-    one = {n: law(noise.weights, noise.bits, noise.center, n) for n in range(9)}
+    one = {n: law(noise.table, noise.center, noise.other, n) for n in range(9)}
     ratio = ratio_down(1.5)
     worst = Fraction()
     for counts in itertools.product(range(5), repeat=2):
@@ -156,7 +170,7 @@ def test_all_small_multisets_of_two_keys(case):
 
 def test_control_two_records_of_a_unit():
     noise = dpf.PartitionSelection(1.5, 0.05)._noise()
-    one = {n: law(noise.weights, noise.bits, noise.center, n) for n in range(9)}
+    one = {n: law(noise.table, noise.center, noise.other, n) for n in range(9)}
     first, second = (together([one[n] for n in counts]) for counts in [(0, 0), (1, 1)])
     assert excess(second, first, ratio_up(1.5)) > Fraction(0.05)
 
@@ -183,25 +197,46 @@ def test_laws_of_neighbours(options, neighbors):
 
 class TestDraws:
     def test_steps(self):
-        noise = StepNoise(*made(0.7, 1e-3))
+        noise = StepNoise(made(0.7, 1e-3))
         out = np.empty(200_000, np.int64)
         noise.fill(PCG64(1), out, np.full(out.size, 10**6))
-        cells = np.bincount(out, minlength=len(noise.weights))
+        cells = np.bincount(out, minlength=len(noise.table.weights))
         chances = noise.pmf(np.arange(len(cells)))
         assert not chi_square_rejects(cells, chances)
         assert chi_square_rejects(cells, np.roll(chances, 1))
 
+    def test_released_counts(self):
+        noise = StepNoise(made(3.0, 1e-3))
+        for n in (noise.center - 1, noise.center, noise.center + 1, 50):
+            counts = np.full(200_000, n)
+            cells = np.bincount(noise.release(PCG64(n), counts))
+            support = np.flatnonzero(noise.chance(np.arange(n + 20), np.array(n)) > 1e-4)
+            chances = noise.chance(support, np.array(n))
+            kept = np.append(cells[support], counts.size - cells[support].sum())
+            exact = np.append(chances, 1 - chances.sum())
+            assert not chi_square_rejects(kept, exact)
+            assert chi_square_rejects(kept, 0.98 * exact + 0.02 / len(exact))
+
     def test_a_word_equal_to_that_of_a_threshold(self):
-        weights, bits = made(1.0, 1e-6)
-        noise = StepNoise(weights, bits)
-        assert bits == 128
+        noise = StepNoise(made(1.0, 1e-6))
+        assert noise.table.bits == 128
+
+        def drawn(number, n, release):
+            source = ScriptedBits([number >> 64, number & (2**64 - 1)], PCG64(1))
+            if release:
+                return noise.release(source, np.array([n]))[0]
+            out = np.empty(1, np.int64)
+            noise.fill(source, out, np.array([n]))
+            return out[0]
+
         for j in (0, 3, 20):
             edge = noise.thresholds[j]
             for number, expected in ((edge, j + 1), (edge - 1, j)):
-                source = ScriptedBits([number >> 64, number & (2**64 - 1)], PCG64(1))
-                out = np.empty(1, np.int64)
-                noise.fill(source, out, np.array([1000]))
-                assert out[0] == expected
+                assert drawn(number, 1000, release=False) == expected
+        for n in (1, 10, 14):
+            edge = noise.table.chances[n]
+            assert drawn(edge, n, release=True) == 0
+            assert drawn(edge - 1, n, release=True) == noise.other
 
     @pytest.mark.parametrize("epsilon", [0.05, 1e-9])
     def test_truncated_noise(self, epsilon):

@@ -343,6 +343,35 @@ def test_example_3_gross_error_sensitivity_in_the_ball(n, least):
     assert round(found) == least
 
 
+@pytest.mark.parametrize("exponent", [0, 0.25, 0.5])
+def test_appendix_e_holds_for_the_mean_and_the_median_in_its_ball(exponent):
+    """For the mean of records in [0, 1] every Gamma is at most 1; for the median of U[9, 11] it is n times the gap."""
+    beta, n = 0.0362, 2001
+    assert theory.smooth_sensitivity_bound(1.0, width=1.0, beta=beta, n=n, exponent=exponent) >= 1 / n
+    x = np.random.default_rng(0).uniform(9, 11, n)
+    radius = math.sqrt(math.log(2 / ETA) / (2 * n)) + n**-exponent
+    gap = 20.0 if radius >= 0.5 else min(20.0, 4 * radius)  # one record moves the median across
+    honest = theory.smooth_sensitivity_bound(n * gap, width=20.0, beta=beta, n=n, exponent=exponent)
+    assert smooth_sensitivity(x, beta, 20.0) <= honest
+    if exponent < 0.5:  # Example 3's Gamma; with 1/2 the second term is still large here
+        claimed = theory.smooth_sensitivity_bound(0.5, width=20.0, beta=beta, n=n, exponent=exponent)
+        assert smooth_sensitivity(x, beta, 20.0) > claimed
+
+
+def test_appendix_e_replaces_the_radius_of_lemma_1():
+    settings = {"width": 3.0, "beta": 0.1, "n": 400}
+    found = [theory.smooth_sensitivity_bound(0.0, exponent=p, **settings) for p in (0, 0.25, 0.5)]
+    assert found == pytest.approx([3 * math.exp(-0.1 * (power - 1)) for power in (400, 400**0.75, 20)])
+    upper = theory.smooth_upper_bound(1.0, width=1.0, epsilon=1.0, delta=1e-6, n=400, exponent=0.25)
+    beta = 1 / (2 * math.log(1e6))
+    lemma = theory.smooth_sensitivity_bound(1.0, width=1.0, beta=beta, n=400, confidence=0.975, exponent=0.25)
+    assert upper == pytest.approx(2 * math.log(40) * lemma)
+    with pytest.raises(ValueError, match="exponent must be at most 1/2"):
+        theory.smooth_sensitivity_bound(1.0, exponent=0.6, **settings)
+    with pytest.raises(ValueError, match="exponent must be at least 0"):
+        theory.smooth_sensitivity_bound(1.0, exponent=-0.1, **settings)
+
+
 def test_smooth_sensitivity_bound_rejects():
     for bad in ({"width": 0}, {"beta": -1}, {"n": 1}, {"confidence": 1.0}, {"confidence": 0.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):

@@ -121,7 +121,12 @@ class TestUtility:
             (
                 lambda: dpf.mean(X, bounds=(0, 1e6), epsilon=0.1, distribution=norm(50, 10)),
                 lambda: dpf.mean(X, bounds=(0, 1e4), epsilon=0.1, distribution=norm(50, 10)),
-                "the bounds are 7.4e+04 times wider than the middle half of the assumed distribution",
+                "the bounds are 3e+04 times wider than the range of nine tenths of the assumed records",
+            ),
+            (
+                lambda: dpf.mean(X, bounds=(0, 1e6), epsilon=0.1, distribution=(30, 70)),
+                lambda: dpf.mean(X, bounds=(0, 1e4), epsilon=0.1, distribution=[30, 70]),
+                "the bounds are 2.5e+04 times wider than the range of nine tenths of the assumed records",
             ),
             (
                 lambda: dpf.median(X, grid=dpf.Grid(0, 128, step=16), epsilon=1.0, distribution=norm(50, 10)),
@@ -149,7 +154,7 @@ class TestUtility:
                 "noise of scale 0.5 is less than the step of the grid, 1,",
             ),
         ],
-        ids=["width", "step", "huber", "psi", "laplace", "gaussian"],
+        ids=["width", "typical", "step", "huber", "psi", "laplace", "gaussian"],
     )
     def test_traps(self, trap, fine, message):
         for _ in range(2):

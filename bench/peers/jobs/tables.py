@@ -12,8 +12,9 @@ TITLE = "Synthetic tables"
 DELTA = 1e-6
 SIZES = (5, 5, 8, 2)
 TEXT = """The mean total variation distance between the pairs of columns of as many synthetic records and those of the
-    records: four columns of 5, 5, 8 and 2 categories, two pairs of them dependent. OpenDP's MST and AIM take half a
-    minute and more for a release: few data sets, one release of each."""
+    records: four columns of 5, 5, 8 and 2 categories, two pairs of them dependent. OpenDP's MST and AIM give each
+    column one more category, of missing values; its synthetic records are left out here. They take half a minute for a
+    release: few data sets, one release of each."""
 
 
 def _table(n):
@@ -27,7 +28,8 @@ def _table(n):
 
 
 def _distance(released, X):
-    released, found = np.asarray(released).astype(np.int64), []
+    complete = released[~np.isnan(released).any(axis=1)]
+    released, found = complete.astype(np.int64), []
     for i, j in itertools.combinations(range(len(SIZES)), 2):
         pairs = (np.bincount(Z[:, i] * SIZES[j] + Z[:, j], minlength=SIZES[i] * SIZES[j]) / len(Z)
                  for Z in (released, X))  # fmt: skip
@@ -52,5 +54,5 @@ def jobs():
             "synthetic table", "4 columns", n, f"({epsilon:g}, {DELTA:g}), {ONE}", _table(n),
             lambda X, e=epsilon: _ours(X, e, DELTA), _distance,
             tuple(Peer("mbi", "synthetic", {**public, "algorithm": kind}, kind) for kind in ("MST", "AIM")),
-            datasets=4, rounds=1,
+            datasets=5, rounds=1,
         )  # fmt: skip

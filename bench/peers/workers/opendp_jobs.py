@@ -237,7 +237,12 @@ def composed_laplaces(scale, releases, delta):
 
 
 def partitions(epsilon, delta):
-    """The counts of keys that exceed a threshold: what is released, by key, -1 for keys that are not."""
+    """The counts of keys that reach a threshold: what is released, by key, -1 for keys that are not.
+
+    The stated delta of a threshold T is P(1 + noise > T), but a count of T is released
+    (github.com/opendp/opendp/issues/2922): the threshold is one more than the least whose stated delta is at most
+    `delta`.
+    """
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.symmetric_distance()
     counted = space >> dp.t.then_count_by()
     scale = 1 / epsilon
@@ -251,7 +256,7 @@ def partitions(epsilon, delta):
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if at(middle).map(1)[1] <= delta else (middle, high)
-    made = at(high)
+    made = at(high + 1)
 
     def release(keys, most):
         released = np.full(most, -1.0)
