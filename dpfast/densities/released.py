@@ -223,6 +223,8 @@ class Histogram(Tabular):
     def _reach(self, confidence: float) -> int:
         """A number of records that the noise on a count exceeds at most with probability 1 - confidence."""
         privacy = self.privacy
+        if privacy.unit != "epsilon":
+            raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")
         noise = "gaussian" if privacy.delta else "discrete-laplace"
         law = count_noise(
             None, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise
