@@ -27,7 +27,7 @@ def latex(text: str) -> str | None:
         tokens.append((token[1], text[at] == " "))
         at = token.end()
     try:
-        return "".join(pieces(Tokens(tokens)))
+        return "".join(pieces(Tokens(tokens))).strip()
     except (ValueError, IndexError):
         return None
 
