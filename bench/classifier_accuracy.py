@@ -1,4 +1,4 @@
-"""The cost of privacy in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/guides/sklearn.md.
+"""The cost of privacy in scikit-learn: ``python -m bench.classifier_accuracy``, the tables in docs/results/sklearn.md.
 
 Logistic regression: d independent standard normal columns, slopes of Euclidean norm 2 in a random direction, intercept
 1/2; new people in each run. The loss is the share of correct predictions of new rows, relative to scikit-learn's fit

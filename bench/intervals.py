@@ -1,4 +1,4 @@
-"""Coverage and width of `dpfast.interval`: ``python -m bench.intervals`` prints a table of docs/guides/intervals.md."""
+"""Coverage and width of `dpfast.interval`; ``python -m bench.intervals`` prints docs/results/intervals.md's table."""
 
 import argparse
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """Divergences between neighbours, by the family of a release: tight, and rounded up in ball arithmetic.
 
 A family is a pair of laws that dominates the release and its neighbour. Proofs of all formulas, and that the Renyi
-divergence of order a is at most rho a at every order: docs/proofs/concentration.md.
+divergence of order a is at most rho a at every order:
+https://dpfast.readthedocs.io/en/latest/proofs/concentration.html.
 """
 
 from __future__ import annotations
@@ -232,7 +233,8 @@ def _gaussian_delta(mu: arb, e: arb) -> arb:
 def new_keys_delta_up(mu_squared: Fraction, new: int, reach: Fraction, epsilon: Fraction) -> float:
     """The delta of a Gaussian and `new` keys, each seen with p = P(Z > reach) in one data set, never in the other.
 
-    The larger one of both directions, rounded up; it increases in mu_squared and in `new`. docs/proofs/partitions.md
+    The larger one of both directions, rounded up; it increases in mu_squared and in `new`.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
     square, e, r = _rational(mu_squared), _rational(min(epsilon, _MOST_EPSILON)), _rational(reach)
 

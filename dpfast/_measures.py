@@ -1,7 +1,7 @@
 """Base measures of the exponential mechanism on evenly spaced points: exact weights that favour round numbers.
 
 A measure is public. It has one integer weight for each release code 0..last, where code k is the value (first + k) *
-step. docs/proofs/base-measures.md
+step. https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Of n reports that are private with epsilon0, shuffled, the delta at epsilon is at most E[(H_1 + ... + H_n)_+] / n for
 independent H of few values. The sum over all outcomes takes O(sqrt(n)) steps in doubles, with bounds of their rounding
-errors. Proofs of all formulas: docs/proofs/shuffling.md.
+errors. Proofs of all formulas: https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html.
 """
 
 from __future__ import annotations

@@ -31,7 +31,10 @@ class Tabular(ABC):
         """A line about the table that states the guarantee."""
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame, whose columns docs/guides/results.md lists."""
+        """The table as a pandas.DataFrame, with the columns that the guide lists.
+
+        https://dpfast.readthedocs.io/en/latest/guides/results.html
+        """
         import pandas
 
         return pandas.DataFrame({name: _listed(column) for name, column in self._as_columns().items()})

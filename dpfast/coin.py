@@ -74,8 +74,8 @@ def coin(epsilon: float, odds: Fraction = Fraction(1)) -> Coin:
 
     Notes
     -----
-    Privacy (docs/proofs/reflection.md): rounding down reduces the ratio of "keep" to "lie", which remains at least 1.
-    Cost: 20 us for the first call, then cached.
+    Privacy (https://dpfast.readthedocs.io/en/latest/proofs/reflection.html): rounding down reduces the ratio of "keep"
+    to "lie", which remains at least 1. Cost: 20 us for the first call, then cached.
     """
     from dpfast._kernels._balls import keep_threshold
 

@@ -72,8 +72,9 @@ def bound_contributions(
     and a key; then a uniformly random subset of min(`per_unit`, what is left) of each unit. All choices are exact and
     independent. That of a unit depends on how many records the unit has with each key, and on nothing else.
     **Privacy**: removing a unit removes exactly its kept records, at most `per_unit`, and leaves the law of all others
-    unchanged (docs/proofs/bounded-contributions.md). The number of kept records is private, so a mechanism for
-    "replace-one" does not protect units; docs/guides/units.md has the exception, and a recipe.
+    unchanged (https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html). The number of kept records is
+    private, so a mechanism for "replace-one" does not protect units;
+    https://dpfast.readthedocs.io/en/latest/guides/units.html has the exception, and a recipe.
     **Cost** grouping (integers of a wide range are sorted), and two passes with a random word for each record, in all
     one to three sorts of the units. `BoundedContributions` reads chunks.
 

@@ -47,7 +47,7 @@ def release(
         See `Mechanism.release`. `size` must be None for a `Descent`.
     branches : int
         Number of states that one task merges, at least 2. A worker holds this many states: choose few for a mechanism
-        with many columns, whose states are large (docs/guides/streaming.md).
+        with many columns, whose states are large (https://dpfast.readthedocs.io/en/latest/guides/streaming.html).
 
     Returns
     -------
@@ -110,7 +110,7 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
 
 
 def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex = 8) -> Aggregate:
-    """Aggregate the reports of a local randomiser in a Dask collection, for its `estimate`.
+    """Aggregate the reports of a local randomiser in a Dask collection, for its ``estimate``.
 
     Parameters
     ----------

@@ -289,7 +289,8 @@ class Ball(Domain):
     The code of a row v is (v - center) / step, moved to the ball of radius ``(1 - 2**-24) radius`` if it is outside
     that, and rounded. If the squared norm of the code exceeds ``floor((radius / step)**2)``, which an exact comparison
     of integers decides, its coordinates are truncated toward 0 instead, after shrinking them if necessary. So the codes
-    of two rows differ by at most ``2 radius / step`` in the l2 norm, for any floats (docs/proofs/rows.md).
+    of two rows differ by at most ``2 radius / step`` in the l2 norm, for any floats
+    (https://dpfast.readthedocs.io/en/latest/proofs/rows.html).
 
     Examples
     --------

@@ -125,9 +125,10 @@ class Grid(Points):
 
     Notes
     -----
-    Privacy: a grid spends none; the codes are private data. Missing records: docs/proofs/missing.md. Cost: O(1);
-    `encode` is O(n).
-    Source: the idea is the snapping of Mironov 2012, applied once, to the input (docs/proofs/grid.md).
+    Privacy: a grid spends none; the codes are private data. Missing records:
+    https://dpfast.readthedocs.io/en/latest/proofs/missing.html. Cost: O(1); `encode` is O(n).
+    Source: the idea is the snapping of Mironov 2012, applied once, to the input
+    (https://dpfast.readthedocs.io/en/latest/proofs/grid.html).
 
     Examples
     --------
@@ -218,7 +219,8 @@ class Grid(Points):
         """The SQL expression of the code of a column, as of `encode`: exact in engines with IEEE doubles (DuckDB).
 
         `column`, an SQL expression, is part of the result as it is; its numbers are cast to doubles first. The code of
-        NULL and NaN is NULL, a missing record for ``mechanism.release_counts``. Example: docs/guides/duckdb.md.
+        NULL and NaN is NULL, a missing record for ``mechanism.release_counts``. Example:
+        https://dpfast.readthedocs.io/en/latest/guides/duckdb.html.
         """
         x, last = f"CAST({column} AS DOUBLE)", self.size - 1
         lower, upper, step = (f"{number:.16e}" for number in (self.lower, self.upper, self.step))
@@ -290,11 +292,11 @@ class FloatGrid(Points):
     Notes
     -----
     Privacy: a grid spends none; the codes are private data. The proofs of mechanisms that use only the order of the
-    codes hold unchanged (docs/proofs/float-grid.md). Cost: O(1); `encode` is O(n), and selection needs it for a few
-    order statistics only.
+    codes hold unchanged (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html). Cost: O(1); `encode` is O(n),
+    and selection needs it for a few order statistics only.
     Without bounds, almost all points are far beyond all data: a release that has too few records for its epsilon is a
     random float such as -1e203. ``mechanism.error(n, distribution=...)`` predicts it from an assumed distribution
-    (docs/guides/bounds.md).
+    (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
 
     Examples
     --------

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _balls, _knorm, _samplers
 from dpfast._threads import each
+from dpfast._traps import of_noise, tell
 from dpfast.grid import Grid, check_grid, check_number
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 from dpfast.spending import refused
@@ -54,9 +55,9 @@ def laplace(
     Notes
     -----
     Privacy: an integer of sensitivity s plus this noise is (s / scale)-DP: it is the continuous Laplace mechanism,
-    rounded (docs/proofs/rounded-laplace.md). Cost: about 0.4 times ``Generator.laplace``. Draws are decided in doubles
-    with a proved bound, or else in ball arithmetic (about scale * 2**-48 of the draws), so the time depends on the
-    draws; timing is outside the guarantee.
+    rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html). Cost: about 0.4 times
+    ``Generator.laplace``. Draws are decided in doubles with a proved bound, or else in ball arithmetic (about scale *
+    2**-48 of the draws), so the time depends on the draws; timing is outside the guarantee.
 
     References
     ----------
@@ -83,7 +84,7 @@ def discrete_laplace(
 
     Parameters, returns and cost are those of `laplace` (with twice the words). Privacy: an integer of sensitivity s
     plus this noise is (s / scale)-DP for a public scale; it cannot replace `laplace` if the scale depends on data
-    (docs/proofs/discrete-laplace.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/discrete-laplace.html).
 
     References
     ----------
@@ -104,7 +105,8 @@ def staircase(
     """Draw exact discrete staircase noise: the least mean magnitude for an integer of this sensitivity.
 
     ``P(z)`` is proportional to ``exp(-epsilon floor(1 + (|z| - r) / s))``, with s = sensitivity, epsilon = s / scale
-    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of |z|. With s = 1 it is discrete Laplace.
+    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of ``|z|``. With s = 1 it is discrete
+    Laplace.
 
     Parameters
     ----------
@@ -124,8 +126,9 @@ def staircase(
     Notes
     -----
     Privacy: an integer of this sensitivity plus this noise is (sensitivity / scale)-DP. The noise has more rho and
-    larger Renyi divergences than that of `discrete_laplace` of the same scale (docs/proofs/staircase.md), and a smaller
-    mean of |z|: for sensitivity 10 by 4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
+    larger Renyi divergences than that of `discrete_laplace` of the same scale
+    (https://dpfast.readthedocs.io/en/latest/proofs/staircase.html), and a smaller mean of ``|z|``: for sensitivity 10
+    by 4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
 
     References
     ----------
@@ -229,10 +232,11 @@ def gaussian(
     Notes
     -----
     Privacy: a vector of integers of sensitivity D in the l2 norm plus independent noise of this law is the continuous
-    Gaussian mechanism, rounded (docs/proofs/rounded-gaussian.md). With mu = D / sigma it is mu-GDP, (mu**2 / 2)-zCDP,
-    and (epsilon, delta)-DP for ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``. Cost: about
-    0.5 times ``Generator.standard_normal``. Draws are decided in doubles with a proved bound, or else in ball
-    arithmetic (about sigma * 2**-48 of the draws), so the time depends on the draws; timing is outside the guarantee.
+    Gaussian mechanism, rounded (https://dpfast.readthedocs.io/en/latest/proofs/rounded-gaussian.html). With mu = D /
+    sigma it is mu-GDP, (mu**2 / 2)-zCDP, and (epsilon, delta)-DP for ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon)
+    Phi(-mu/2 - epsilon/mu)``. Cost: about 0.5 times ``Generator.standard_normal``. Draws are decided in doubles with a
+    proved bound, or else in ball arithmetic (about sigma * 2**-48 of the draws), so the time depends on the draws;
+    timing is outside the guarantee.
 
     References
     ----------
@@ -309,16 +313,16 @@ def box(
 
     Returns
     -------
-    ndarray of int64, of shape (*size, d)
+    ndarray of int64, of shape ``(*size, d)``
         Saturated at +-(2**63 - 1): clamp the noisy values, or this event reveals the data.
 
     Notes
     -----
     Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
     box of half-widths w_i and the scales are w_i / epsilon: it is the continuous K-norm mechanism, rounded
-    (docs/proofs/knorm.md). The coordinates are not independent: release a whole vector or a function of it. Coordinates
-    are decided in doubles with a proved bound, or else in ball arithmetic (about d scale * 2**-49 of them), so the time
-    depends on the draws; timing is outside the guarantee.
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html). The coordinates are not independent: release a whole
+    vector or a function of it. Coordinates are decided in doubles with a proved bound, or else in ball arithmetic
+    (about d scale * 2**-49 of them), so the time depends on the draws; timing is outside the guarantee.
 
     References
     ----------
@@ -353,8 +357,8 @@ def ball(
     -----
     Privacy: a vector of integers plus this noise is epsilon-DP if its difference between neighbours always lies in the
     l2 ball of radius R and all scales are R / epsilon: it is the continuous K-norm mechanism, rounded
-    (docs/proofs/knorm.md). For an ellipsoid of semi-axes R_i the scales are R_i / epsilon. The coordinates are not
-    independent: release a whole vector or a function of it.
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html). For an ellipsoid of semi-axes R_i the scales are R_i /
+    epsilon. The coordinates are not independent: release a whole vector or a function of it.
 
     References
     ----------
@@ -384,6 +388,7 @@ def _add(
     steps = _checks.scale(scale, grid.step, name)
     _checks.threads(workers)
     bit_generator(rng)  # reject wrong parameters before reading data
+    tell(of_noise(float(scale), grid.step))
     array = _containers.numbers("values", values)
     codes = grid.encode(array.reshape(-1))
     noise = _fill(kernel, steps, codes.size, rng, workers)

@@ -12,7 +12,8 @@
 
 Both features are required because OpenDP cannot verify a measurement from outside; by enabling them, you trust this
 module. It guarantees `Mechanism.privacy_map`, and that dtype, shape and number of records are checked before a
-mechanism receives the data, since OpenDP does not check them at a release. See docs/guides/opendp.md.
+mechanism receives the data, since OpenDP does not check them at a release. See
+https://dpfast.readthedocs.io/en/latest/guides/opendp.html.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | N
     Parameters
     ----------
     n : int, optional
-        The public number of records; None for any, with mechanisms of `neighbors` "add-remove" only.
+        The public number of records; None for any, with mechanisms of ``neighbors`` "add-remove" only.
     columns : int
         0 for one-dimensional arrays; else the number of columns of an array with a record in each row.
     dtype : dtype, optional

@@ -24,7 +24,7 @@
     south True True
 
 PipelineDP bounds the contributions of each privacy id and splits the budget; these combiners make the release. See
-docs/guides/pipeline-dp.md.
+https://dpfast.readthedocs.io/en/latest/guides/pipeline-dp.html.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class MechanismCombiner(CustomCombiner):
     **Privacy**: if PipelineDP assigns epsilon to this combiner, and each privacy id has at most k records in all
     partitions together (max_partitions_contributed * max_contributions_per_partition, or max_contributions), the
     mechanism of each partition has epsilon / k, rounded down: all its releases together are epsilon-DP for one privacy
-    id added or removed. docs/proofs/pipeline-dp.md
+    id added or removed. https://dpfast.readthedocs.io/en/latest/proofs/pipeline-dp.html
     A release is made each time that `compute_metrics` runs. PipelineDP's accountant is the only one: a `dpfast.Ledger`
     that is active would be charged for each partition.
 

@@ -65,7 +65,8 @@ class Privacy:
 
     Notes
     -----
-    docs/proofs/concentration.md, docs/proofs/bounded-contributions.md
+    https://dpfast.readthedocs.io/en/latest/proofs/concentration.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html
 
     References
     ----------
@@ -293,7 +294,8 @@ class PrivacyProfile:
 
     Notes
     -----
-    docs/proofs/composition.md, docs/proofs/concentration.md
+    https://dpfast.readthedocs.io/en/latest/proofs/composition.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/concentration.html
 
     Examples
     --------
@@ -359,7 +361,7 @@ class PrivacyProfile:
 
         Notes
         -----
-        docs/proofs/bounded-contributions.md
+        https://dpfast.readthedocs.io/en/latest/proofs/bounded-contributions.html
 
         Examples
         --------

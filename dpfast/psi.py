@@ -2,7 +2,7 @@
 
 An M-estimate is the theta at which the sum of psi(theta - x) over the records crosses 0. The mechanism does not use a
 psi in data units but its `Psi.table`: integers at the knots and integer slopes between them, on the differences of a
-grid. docs/proofs/score-laws.md
+grid. https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html
 """
 
 from __future__ import annotations

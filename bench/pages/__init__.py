@@ -8,17 +8,39 @@ import argparse
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+STYLE = RESULTS.parent / "gallery" / "dpfast.mplstyle"
+MARKERS = "os^DvPX*"
 
 
-def pyplot(size=8):
-    """Matplotlib's pyplot with a given font size, set up so that a drawing depends on its numbers only."""
+def pyplot():
+    """Matplotlib's pyplot in the style of the gallery, set up so that a drawing depends on its numbers only."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    pyplot.rcParams.update({"svg.hashsalt": "dpfast", "svg.fonttype": "none", "font.size": size})
+    pyplot.style.use(STYLE)
     return pyplot
+
+
+def draw(axes, curves, **looks):
+    """Draw curves, (x, y) by name, on logarithmic axes. Each has its own marker, and the later ones are thinner and
+    smaller, so that curves that coincide all show. looks: options of some of the curves, by name.
+    """
+    for place, (marker, (name, points)) in enumerate(zip(MARKERS, curves.items(), strict=False)):
+        size = {"markersize": 8.5 - 0.8 * place, "linewidth": 2.8 - 0.25 * place, "fillstyle": "none"}
+        axes.loglog(*points, label=name, **{"marker": marker, **size, **looks.get(name, {})})
+
+
+def ticks(axis, places):
+    """Show these places, and no others, on a logarithmic axis."""
+    axis.set_ticks(places, [f"{place:,.10g}" for place in places])
+    axis.set_ticks([], minor=True)
+
+
+def legend(figure, axes, ncols=2):
+    """Put a legend of the curves of `axes` below the figure, where it covers nothing."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=ncols)
 
 
 def save(figure, path):

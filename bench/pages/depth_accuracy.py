@@ -1,4 +1,5 @@
-"""Robust means by Tukey depth, boxes and whitened columns: sections of ``bench.robust``; fixed seeds."""
+"""Robust means by Tukey depth, boxes and whitened columns: sections of ``bench.robust``, and items of the page on the
+slides (``bench.papers.robustness``); fixed seeds."""
 
 import math
 from functools import partial
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.random import default_rng
 
 import dpfast as dpf
-from bench.pages import pyplot, save
+from bench import pages
 from bench.pages.tables import paragraph, table
 from dpfast.robust.whitened import Whitened
 from dpfast.theory import depth_error, medians_error
@@ -86,7 +87,7 @@ def methods(quick):
 
 
 def rates(quick):
-    """The error by depth against the rate of the slides."""
+    """The error by depth against the rate of the slides, and the greatest ratio of both for n epsilon >= 100."""
     sizes = {2: (250, 1000, 4000, 16_000), 3: (100, 300, 1000)}
     lines = []
     for d, counts in sizes.items():
@@ -111,11 +112,11 @@ def rates(quick):
         bounds."""
     )
     headings = ("d", "epsilon", "n", "error", "formula", "error / formula", "error / rate")
-    return "\n".join(["## The rate for d = 2 and 3", "", words, table(headings, lines)])
+    return words + "\n" + table(headings, lines), max(float(line[-1]) for line in lines if line[1] * line[2] >= 100)
 
 
 def outliers(quick):
-    """The bias by a fraction alpha of adversarial records."""
+    """The bias by a fraction alpha of adversarial records, and the greatest error by depth over alpha."""
     lines, n = [], 4000
     made = releases(2, BOUND[2])
     for rho in (0.0, 0.9):
@@ -129,7 +130,7 @@ def outliers(quick):
         on top for small alpha. The Mahalanobis norm is that of the clean records; with rho = 0.9 the outliers are in
         the direction of least variance, 13 standard deviations away."""
     )
-    return "\n".join(["## Adversarial records", "", words, table(("rho", "alpha", *made), lines)])
+    return words + "\n" + table(("rho", "alpha", *made), lines), max(float(line[-1]) for line in lines)
 
 
 def columns(quick):
@@ -166,30 +167,35 @@ def columns(quick):
 def method(quick):
     """How to reproduce."""
     text = f"""Every release is drawn by its exact law; data sets and draws have fixed seeds. **To reproduce**:
-        `python -m bench.robust`, about four minutes on one core. Made with dpfast {dpf.__version__}."""
+        `python -m bench.robust`, about two minutes on one core. Made with dpfast {dpf.__version__}."""
     return "\n".join(["## Method", "", paragraph(text)])
+
+
+CURVES = {
+    "boxes": partial(medians_error, correlation=0.9),
+    "whitened": lambda n, d, epsilon: medians_error(n, d, epsilon / 2),
+    "depth": depth_error,
+}
 
 
 def figure(quick, path):
     """Errors by theory of two columns of correlation 0.9, and measured ones."""
-    plot = pyplot()
-    drawing, axes = plot.subplots(figsize=(5, 3))
+    made, counts = releases(2, BOUND[2]), (1000,) if quick else (1000, 4000, 16_000)
+    runs = 3 if quick else 100
+    draw({name: (counts, [errors(made[name], 2, n, 0.9, 0.0, runs) for n in counts]) for name in CURVES}, path)
+
+
+def draw(measured, path):
+    """Draw the measured errors, (n, errors) by the keys of CURVES, and those of theory."""
+    drawing, axes = pages.pyplot().subplots(figsize=(5.6, 4.4))
     n = np.unique(np.geomspace(200, 50_000, 40).astype(int)).tolist()
-    curves = {
-        "boxes": partial(medians_error, correlation=0.9),
-        "whitened": lambda n, d, epsilon: medians_error(n, d, epsilon / 2),
-        "depth": depth_error,
-    }
-    made = releases(2, BOUND[2])
-    for place, (name, error) in enumerate(curves.items()):
-        axes.loglog(n, [error(count, 2, EPSILON) for count in n], color=f"C{place}", label=f"{name}, theory")
-        for count in (1000,) if quick else (1000, 4000, 16_000):
-            found = errors(made[name], 2, count, 0.9, 0.0, 3 if quick else 100)
-            axes.loglog([count], [found], "o", color=f"C{place}", markersize=3)
-    axes.loglog(n, [math.sqrt(2 / count) for count in n], "k:", label="the mean, not private")
-    axes.set_xlabel("n")
-    axes.set_ylabel("error, Mahalanobis")
-    axes.legend()
-    drawing.tight_layout()
-    save(drawing, path)
-    plot.close(drawing)
+    for marker, (name, error) in zip(pages.MARKERS, CURVES.items(), strict=False):
+        [line] = axes.loglog(n, [error(count, 2, EPSILON) for count in n], label=f"{name}, theory")
+        axes.loglog(*measured[name], marker, color=line.get_color(), label=f"{name}, measured")
+    axes.loglog(n, [math.sqrt(2 / count) for count in n], ":", color="black", label="the mean, not private")
+    axes.set_title("Two columns of correlation 0.9: epsilon = 1, one record replaced")
+    axes.set(xlabel="number of records n", ylabel="error, Mahalanobis norm")
+    pages.ticks(axes.xaxis, [300, 1000, 3000, 10_000, 30_000])
+    pages.ticks(axes.yaxis, [0.01, 0.02, 0.05, 0.1, 0.2])
+    pages.legend(drawing, axes)
+    pages.save(drawing, path)

@@ -288,13 +288,15 @@ def predicted_excess(setting, release, n):
 
 
 def figure(quick, path):
-    """Efficiency against n at epsilon 1, the theory beside the simulation."""
-    canvas, axes = pages.pyplot().subplots(figsize=(7, 4), layout="constrained")
+    """The predicted excess against n at epsilon 1."""
+    canvas, axes = pages.pyplot().subplots(figsize=(5.6, 5.0))
     n = np.unique(np.round(10 ** np.linspace(4, 8, 30)).astype(int))
-    for setting in SETTINGS:
+    for marker, setting in zip(pages.MARKERS, SETTINGS, strict=False):
         release = mechanism(setting, 1.0)
-        axes.loglog(n, [predicted_excess(setting, release, int(records)) for records in n], label=setting.name)
-    axes.loglog(n, 10.0 * n ** (-1 / 3), "k:", label="n^(-1/3)")
-    axes.set(xlabel="records", ylabel="excess over 1 of MSE n I, epsilon 1")
-    axes.legend()
+        excess = [predicted_excess(setting, release, int(records)) for records in n]
+        axes.loglog(n, excess, marker=marker, markevery=4, label=setting.name)
+    axes.loglog(n, 10.0 * n ** (-1 / 3), "k:", label="slope of n^(-1/3)")
+    axes.set_title("Excess of n I MSE over 1: epsilon = 1, one record replaced")
+    axes.set(xlabel="number of records n", ylabel="excess, by theory")
+    pages.legend(canvas, axes)
     pages.save(canvas, path)

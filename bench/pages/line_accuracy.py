@@ -190,17 +190,23 @@ def _coefficients(fit):
 
 def figure(quick, path):
     """The error of a line against n, at epsilon 1."""
-    pyplot = pages.pyplot()
-    drawing, axes = pyplot.subplots(figsize=(5, 3.2))
     ns = (300, 1000) if quick else (300, 1000, 3000, 10_000)
-    kind = "normal"
-    found = [errors(kind, n, 1.0, 2 if quick else max(12, min(60, 60_000 // n))) for n in ns]
-    for name in found[0]:
-        style = "--" if "no privacy" in name else "-"
-        axes.loglog(ns, [each[name] for each in found], style, marker=".", label=name.replace("`", ""))
-    axes.set_xlabel("n")
-    axes.set_ylabel(f"error of the line, {kind} errors, epsilon = 1")
-    axes.legend(fontsize=6)
-    drawing.tight_layout()
+    found = [errors("normal", n, 1.0, 2 if quick else max(12, min(60, 60_000 // n))) for n in ns]
+    draw({name.replace("`", ""): (ns, [each[name] for each in found]) for name in found[0]}, path)
+
+
+def draw(curves, path):
+    """Draw the errors, (n, errors) by the name of a method. Those without privacy are thin and have no markers."""
+    drawing, axes = pages.pyplot().subplots(figsize=(5.6, 4.6))
+    plain = {"marker": "", "linewidth": 1.2}
+    looks = {
+        "least squares, no privacy": {**plain, "color": "black", "linestyle": ":"},
+        "Theil-Sen, no privacy": {**plain, "color": "0.4", "linestyle": "--"},
+    }
+    pages.draw(axes, curves, **looks)
+    axes.set_title("Lines through n records, normal errors: epsilon = 1, one record replaced")
+    axes.set(xlabel="number of records n", ylabel="error of the line")
+    pages.ticks(axes.xaxis, next(iter(curves.values()))[0])
+    pages.ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1])
+    pages.legend(drawing, axes)
     pages.save(drawing, path)
-    pyplot.close(drawing)

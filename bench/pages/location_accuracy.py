@@ -387,30 +387,38 @@ def everything(quick):
 # ---- the figure ----
 
 LINES = {
-    "none": ("sampling error", "0.5", "--"),
-    "inverse": ("inverse sensitivity", "C0", "-"),
-    "smooth": (f"smooth, {LABELS['smooth']}", "C1", "-"),
-    "published": (f"smooth, {LABELS['published']}", "C3", "-"),
-    "smooth, pure": (f"smooth, {LABELS['smooth, pure']}", "C2", "-"),
+    "none": "sampling error",
+    "inverse": "inverse sensitivity",
+    "published": f"smooth, {LABELS['published']}",
+    "smooth": f"smooth, {LABELS['smooth']}",
+    "smooth, pure": f"smooth, {LABELS['smooth, pure']}",
 }
+DRAWN = "median", "trimmed mean"
 
 
 def figure(quick, path):
-    """Noise of two statistics against n, as an SVG that depends on the numbers only."""
-    pyplot = pages.pyplot(size=9)
-    shown = [p for p in populations() if p.name in ("normal", "outliers", "lognormal")]
-    fig, axes = pyplot.subplots(2, len(shown), figsize=(9, 5.6), sharex=True, layout="constrained")
-    for row, name in zip(axes, ("median", "trimmed mean"), strict=True):
-        for ax, population in zip(row, shown, strict=True):
-            here = [s for s in settings(quick, name) if s.population == population and s.epsilon == 1]
-            for line, (label, color, style) in LINES.items():
-                errors = [s.sampling if line == "none" else s.noise[line] for s in here]
-                ax.loglog([s.n for s in here], errors, style, color=color, label=label, marker=".", markersize=4)
-            ax.set_title(f"{name}, {population.name}")
-            ax.minorticks_off()
-    axes[0, 0].set_ylabel("E|noise|")
-    axes[1, 0].set_ylabel("E|noise|")
-    for ax in axes[1]:
-        ax.set_xlabel("n")
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    pages.save(fig, path)
+    """Noise of two statistics against n."""
+    panels = {}
+    for population in populations():
+        if population.name in ("normal", "outliers", "lognormal"):
+            for name in DRAWN:
+                here = [s for s in settings(quick, name) if s.population == population and s.epsilon == 1]
+                errors = {line: [s.sampling if line == "none" else s.noise[line] for s in here] for line in LINES}
+                panels[f"{name}, {population.name}"] = [s.n for s in here], errors
+    draw(panels, path)
+
+
+def draw(panels, path):
+    """Draw panels, by their titles: numbers of records, and errors by the keys of LINES."""
+    figure, axes = pages.pyplot().subplots(len(panels) // 2, 2, figsize=(6.4, 7.8), sharex=True)
+    for ax, (title, (sizes, errors)) in zip(axes.flat, panels.items(), strict=True):
+        curves = {label: (sizes, errors[line]) for line, label in LINES.items()}
+        pages.draw(ax, curves, **{LINES["none"]: {"color": "0.4", "marker": "", "linestyle": "--", "linewidth": 1.2}})
+        ax.set_title(title)
+        ax.minorticks_off()
+        pages.ticks(ax.xaxis, sizes[::2])
+    for ax in axes[-1]:
+        ax.set_xlabel("number of records n")
+    figure.supylabel("E|noise|, in units of the data; epsilon = 1, one record replaced", fontsize="medium")
+    pages.legend(figure, axes[0, 0])
+    pages.save(figure, path)

@@ -1,5 +1,7 @@
 """Mean size of the noise of counts, sums, histograms and means of columns, in dpfast and in other libraries."""
 
+from functools import cache
+
 import numpy as np
 
 import dpfast as dpf
@@ -79,6 +81,7 @@ def columns(quick):
     return "\n".join(["## Means of columns", "", paragraph(text), table(["d", *_column_sizes(2, True)], rows)])
 
 
+@cache
 def _column_sizes(d, quick):
     """Mean distances, by library."""
     X = np.full((N, d), 0.5)
@@ -94,15 +97,14 @@ def _column_sizes(d, quick):
 
 
 def figure(quick, path):
-    """The mean size of the noise of a coordinate against the number of columns."""
-    pyplot = pages.pyplot()
+    """The mean size of the noise of a coordinate against the number of columns: the numbers of the section."""
     dimensions = DIMENSIONS[:2] if quick else DIMENSIONS
-    sizes = [_column_sizes(d, True) for d in dimensions]
-    drawing, axes = pyplot.subplots(figsize=(5, 3))
-    for name in sizes[0]:
-        axes.loglog(dimensions, [N * size[name] for size in sizes], marker="o", label=name)
-    axes.set_xlabel("columns")
-    axes.set_ylabel("n times the mean noise of a coordinate")
-    axes.legend()
-    drawing.tight_layout()
+    sizes = [_column_sizes(d, quick) for d in dimensions]
+    drawing, axes = pages.pyplot().subplots(figsize=(5.6, 4.0))
+    pages.draw(axes, {name: (dimensions, [N * size[name] for size in sizes]) for name in sizes[0]})
+    axes.set_title("Means of columns: epsilon = 1 for all, one record replaced")
+    axes.set(xlabel="number of columns", ylabel="n times the mean noise of a coordinate")
+    pages.ticks(axes.xaxis, dimensions)
+    pages.ticks(axes.yaxis, [2, 5, 10, 20, 50, 100])
+    pages.legend(drawing, axes)
     pages.save(drawing, path)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 import dpfast as dpf
-from bench.pages import pyplot, save
+from bench import pages
 from bench.pages.populations import DATA
 from bench.pages.tables import digits, paragraph, table
 
@@ -187,16 +187,24 @@ def adult():
 
 def figure(quick, path):
     """The distance of pairs against epsilon, for tables of several sizes."""
-    plot, rng = pyplot(), np.random.default_rng(3)
-    drawing, axes = plot.subplots(figsize=(5, 3), layout="constrained")
-    epsilons = [0.1, 0.3, 1.0, 3.0, 10.0]
+    rng, epsilons, curves = np.random.default_rng(3), [0.1, 0.3, 1.0, 3.0, 10.0], {}
     for n in (1000,) if quick else (1000, 10_000):
         records = made_up(n, rng)
         found = [
             distances(records, dpf.synthesize(records, n, columns=MADE_UP, epsilon=epsilon, delta=1e-6, rng=rng))[1]
             for epsilon in epsilons
         ]
-        axes.loglog(epsilons, found, marker="o", label=f"n = {n:,}")
-    axes.set(xlabel="epsilon (delta = 1e-6)", ylabel="total variation distance of pairs")
-    axes.legend()
-    save(drawing, path)
+        curves[f"n = {n:,}"] = epsilons, found
+    draw(curves, path)
+
+
+def draw(curves, path):
+    """Draw the distances, (epsilons, distances) by the number of records."""
+    drawing, axes = pages.pyplot().subplots(figsize=(5.6, 3.8))
+    pages.draw(axes, curves)
+    axes.set_title("Synthetic tables of eight columns: delta = 1e-6, one record replaced")
+    axes.set(xlabel="epsilon", ylabel="total variation distance of pairs")
+    pages.ticks(axes.xaxis, next(iter(curves.values()))[0])
+    pages.ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5])
+    pages.legend(drawing, axes)
+    pages.save(drawing, path)

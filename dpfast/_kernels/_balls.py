@@ -141,7 +141,8 @@ def staircase_is_less(scale: float | Fraction, s: int, r: int) -> bool:
 def staircase_level(word: int, more: Callable[[], int], rate: Fraction, s: int, r: int) -> int:
     """floor(rate * E + offset), the level of staircase noise, E as in `floor_exponential`, rate = 1 / epsilon.
 
-    It never is an integer at a rational U, because exp(-epsilon) is transcendental: docs/proofs/staircase.md.
+    It never is an integer at a rational U, because exp(-epsilon) is transcendental:
+    https://dpfast.readthedocs.io/en/latest/proofs/staircase.html.
     """
     epsilon, share = 1 / rational(rate), fmpq(2 * r - 1, 2 * s)
     return _floor_exponential(word, more, rational(rate), lambda: _level_offset(epsilon, share))
@@ -488,7 +489,8 @@ def keeps_path(
 def smoothing(cells: int, n: int, k: int, epsilon: float) -> int:
     """``ceil(2**64 m / (m + n (exp(epsilon / k) - 1)))``: the least weight of the uniform density, in units of 2**-64.
 
-    With it, k draws from a smoothed histogram of m cells lose at most epsilon (docs/proofs/smoothed-histogram.md).
+    With it, k draws from a smoothed histogram of m cells lose at most epsilon
+    (https://dpfast.readthedocs.io/en/latest/proofs/smoothed-histogram.html).
     """
     if epsilon / k > 700:  # exp(700) n > 2**64 m
         return 1

@@ -1,6 +1,6 @@
 """Sorted vectors of codes, each with the product of the weights of its entries in a base measure: exact sums and draws.
 
-docs/proofs/joint-quantiles.md
+https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html
 """
 
 from __future__ import annotations

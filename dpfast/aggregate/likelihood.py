@@ -84,9 +84,11 @@ def mle(
 
     Notes
     -----
-    Privacy and cost: one call of `SampleAndAggregate` (docs/proofs/sample-and-aggregate.md) or `SufficientStatistics`
-    (docs/proofs/sufficient-statistics.md). docs/results/efficiency.md compares their errors. The choice takes up to
-    half a second for the first call with some public parameters, and is then cached.
+    Privacy and cost: one call of `SampleAndAggregate`
+    (https://dpfast.readthedocs.io/en/latest/proofs/sample-and-aggregate.html) or `SufficientStatistics`
+    (https://dpfast.readthedocs.io/en/latest/proofs/sufficient-statistics.html).
+    https://dpfast.readthedocs.io/en/latest/results/efficiency.html compares their errors. The choice takes up to half a
+    second for the first call with some public parameters, and is then cached.
 
     References
     ----------

@@ -60,7 +60,7 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     bias_correction : bool
         Whether to remove the bias of order 1 / (size of a block).
     combine : str
-        "mean"; "geometric", the geometric mean, for positive parameters that behave like scales (`logarithmic` of the
+        "mean"; "geometric", the geometric mean, for positive parameters that behave like scales (``logarithmic`` of the
         family); "winsorized" (see Notes), for a range far wider than the spread of the estimates. "auto" takes the
         geometric mean of each parameter that has one with less noise at `guess`, else the mean.
     guess : mapping from names to float, or "worst", optional
@@ -90,12 +90,12 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     estimate goes to an end, and a missing one (too few records in the support, or a failed fit) becomes the middle of
     the bounds. The sums are integers, and one record changes each of them by at most its range. The noise is rounded
     and of exactly the scale that this requires; clamping and division are postprocessing
-    (docs/proofs/sample-and-aggregate.md). NaN and records outside the support are left out of their block. The noise of
-    the mean of a single parameter is (upper - lower) / (k epsilon) for every value of the parameter; the noise of a
-    geometric mean is log(upper / lower) / (k epsilon) times the parameter, proportional to its sampling error.
-    "winsorized" spends half of each parameter's share of epsilon on the quartiles of its estimates, clips all estimates
-    to a window around them, and adds noise for the widths of the windows. If public numbers show that this cannot help
-    (see `winsorizes`), it is the same as "mean".
+    (https://dpfast.readthedocs.io/en/latest/proofs/sample-and-aggregate.html). NaN and records outside the support are
+    left out of their block. The noise of the mean of a single parameter is (upper - lower) / (k epsilon) for every
+    value of the parameter; the noise of a geometric mean is log(upper / lower) / (k epsilon) times the parameter,
+    proportional to its sampling error. "winsorized" spends half of each parameter's share of epsilon on the quartiles
+    of its estimates, clips all estimates to a window around them, and adds noise for the widths of the windows. If
+    public numbers show that this cannot help (see `winsorizes`), it is the same as "mean".
     Cost: one pass; for families of sums about the cost of the sums, with O(blocks) memory. These families read the
     pieces of `Chunks` (pairs for a regression) twice; all others, and `shuffle`, collect them in memory. A callable is
     called for each block, and with `bias_correction` for each record (jackknife).

@@ -428,9 +428,10 @@ class BlockPlan:
         Notes
         -----
         The mean of the estimates is treated as normal, a clamped estimate as lognormal with its skewness, and the
-        window of a Winsorized mean as having its expected width. docs/results/efficiency.md lists how often the error
-        at a confidence of 95 % is kept in random settings of all families, with theta the truth or the release: at
-        least 90 % in each, more than 98 % if a bound is nearer than the error, and for some families.
+        window of a Winsorized mean as having its expected width.
+        https://dpfast.readthedocs.io/en/latest/results/efficiency.html lists how often the error at a confidence of
+        95 % is kept in random settings of all families, with theta the truth or the release: at least 90 % in each,
+        more than 98 % if a bound is nearer than the error, and for some families.
 
         Examples
         --------
@@ -489,7 +490,7 @@ class BlockPlan:
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
-        """See `Mechanism.sample_size`; the assumption is `theta`. Returns at least the n that the blocks need."""
+        """See `Mechanism.sample_size`; the assumption is ``theta``. Returns at least the n that the blocks need."""
         wanted = _checks.positive("error", error)
         first = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
         return least(

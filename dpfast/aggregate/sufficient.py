@@ -92,8 +92,8 @@ class SufficientStatistics(Mechanism):
     Privacy: each record is clamped to a public interval, and its statistics (x, log x, log(1 - x), or x and the squared
     distance from the middle of the interval) are rounded to grids. Their sums are exact integers, which one record
     changes by at most the widths of the ranges. The noise has exactly the scale that this requires; all else is
-    postprocessing (docs/proofs/sufficient-statistics.md). Records outside the support of the family count as its
-    nearest point. (`SampleAndAggregate` leaves them out, and missing ones, too.)
+    postprocessing (https://dpfast.readthedocs.io/en/latest/proofs/sufficient-statistics.html). Records outside the
+    support of the family count as its nearest point. (`SampleAndAggregate` leaves them out, and missing ones, too.)
     Estimate: the parameters for which the statistics of a *clamped* record have the noisy means. So clamping causes no
     bias, and the interval may be narrow. The bias of second order is that of this inverse for the covariance of the
     means, from sampling and noise.

@@ -43,7 +43,8 @@ class Cells:
     Notes
     -----
     Edge i of b bins is the code round(i (size - 1) / b). Bin i contains the codes from its edge up to the next one; the
-    last bin includes its upper edge. A record belongs to the bin of its code (docs/proofs/histogram-bins.md).
+    last bin includes its upper edge. A record belongs to the bin of its code
+    (https://dpfast.readthedocs.io/en/latest/proofs/histogram-bins.html).
     """
 
     grids: tuple[Grid, ...]

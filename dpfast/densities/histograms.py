@@ -121,7 +121,8 @@ class PerturbedHistogram(_OnCells):
     -----
     Privacy: a replaced record changes the integer counts by at most 2 in the l1 norm, an added or removed one by 1. The
     scale of the discrete Laplace noise is exactly this divided by epsilon, and no float decides it; the rest is
-    post-processing (docs/proofs/perturbed-histogram.md). The loss is exactly epsilon.
+    post-processing (https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html). The loss is exactly
+    epsilon.
     Up to 64 cells, under replacement, the noise is drawn given that its sum is 0: the noisy counts sum to n, and their
     noise has a standard deviation that is less than that of independent noise by a factor of 2.1, 1.6 and 1.4 for 2, 3
     and 4 cells at epsilon 1, 1.14 for 10. For more cells, where it would gain less than 2 %, the noise is independent.
@@ -205,7 +206,7 @@ class PerturbedHistogram(_OnCells):
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """Draw `size` independent releases of noisy counts, of shape (*size, *bins): EACH ONE spends the budget.
+        """Draw `size` independent releases of noisy counts, of shape ``(*size, *bins)``: EACH ONE spends the budget.
 
         For None, return one `Histogram`, as a call does.
         """
@@ -359,8 +360,9 @@ class SmoothedHistogram(_OnCells):
     Privacy: each synthetic record is in a uniformly drawn cell with probability delta, else in the cell of a uniformly
     drawn record; it is then uniform on the grid points of the cell. delta is m / (m + n (exp(epsilon / k) - 1)) for m
     cells and n records: the least for which k draws lose epsilon, rounded up to a multiple of 2**-64
-    (docs/proofs/smoothed-histogram.md). Cost: O(k), without a pass over the records. delta tends to 1 as k grows:
-    `dpfast.theory.smoothed_optimum` weighs k against bins; for k of the order of n, use `PerturbedHistogram`.
+    (https://dpfast.readthedocs.io/en/latest/proofs/smoothed-histogram.html). Cost: O(k), without a pass over the
+    records. delta tends to 1 as k grows: `dpfast.theory.smoothed_optimum` weighs k against bins; for k of the order of
+    n, use `PerturbedHistogram`.
 
     References
     ----------
@@ -472,7 +474,7 @@ def histogram(
         What NaN and None become in each column: this value, clamped to the bounds; the lower bound; the lower and the
         upper bound in even and odd records (from 0, in X or in each chunk); or no record, for records with NaN in any
         column, which needs ``neighbors="add-remove"``. Default: that of `grid`, else "lower". See
-        docs/guides/missing.md.
+        https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -493,7 +495,8 @@ def histogram(
 
     Notes
     -----
-    Privacy: `PerturbedHistogram`, docs/proofs/perturbed-histogram.md. Run time: a tenth to a fifth of ``np.histogram``.
+    Privacy: `PerturbedHistogram`, https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html. Run time: a
+    tenth to a fifth of ``np.histogram``.
 
     References
     ----------

@@ -69,8 +69,8 @@ class KolmogorovSmirnov(Mechanism):
     (`dpfast.theory.exponential_distance`). Ties at few points of a fine grid are matched badly: each point is a cell of
     its own, with a small volume.
     Privacy: n * rho changes by at most 1 with one record, so the exponential mechanism with exponent epsilon / 2 is
-    epsilon-DP (docs/proofs/kolmogorov.md). The law is exact: no float decides it. Every vector of k grid points is
-    possible, whatever the data; the order of the points carries no information.
+    epsilon-DP (https://dpfast.readthedocs.io/en/latest/proofs/kolmogorov.html). The law is exact: no float decides it.
+    Every vector of k grid points is possible, whatever the data; the order of the points carries no information.
     Cost: O(n log n) to sort, and for a release 20 to 120 passes over at most 2 k + 1 bands of about 2 rho k + 1 states
     of 12 bytes each; on one core 0.6 s for n = k = 1000, 0.04 s for n = 100000, k = 500, 40 s for n = 10000, k = 4000.
     Timing is outside the guarantee: times of draws differed by at most a factor of 11 between datasets of 10,000
@@ -171,7 +171,8 @@ class KolmogorovSmirnovLaw(Law):
     -----
     The distance has the levels t = 0..`last`, with rho = t / last, and level t has weight exp(-rate t). The law is a
     mixture over the sets {level of z <= t}. A draw picks a block of levels, then a uniform vector within its last
-    level; coins make the law exact, whatever the blocks and the doubles in them (docs/proofs/kolmogorov.md).
+    level; coins make the law exact, whatever the blocks and the doubles in them
+    (https://dpfast.readthedocs.io/en/latest/proofs/kolmogorov.html).
     Cost: the first draw plans the blocks; `logpmf`, `distances` and `mean_distance` need the volume of every level with
     non-negligible weight.
     """

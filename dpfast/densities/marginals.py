@@ -71,8 +71,9 @@ class NoisyMarginals(Mechanism):
     -----
     Privacy: a replaced record changes two counts of each marginal by 1, one added or removed one count. With weights w,
     Gaussian noise has the variance ``2 sum(w**2) / (w_j mu)**2``, discrete Laplace noise the scale ``2 sum(w) / (w_j
-    epsilon)``, half of both for one record added or removed; no float decides the noise (docs/proofs/marginals.md).
-    Cost: two bytes for each value, and one pass over them for each column of each marginal.
+    epsilon)``, half of both for one record added or removed; no float decides the noise
+    (https://dpfast.readthedocs.io/en/latest/proofs/marginals.html). Cost: two bytes for each value, and one pass over
+    them for each column of each marginal.
 
     References
     ----------
@@ -232,7 +233,7 @@ replaced (the number of records is public)>
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """Draw `size` independent releases of all noisy counts, of shape (*size, cells): EACH ONE spends the budget.
+        """Draw `size` independent releases of all noisy counts, shape ``(*size, cells)``: EACH ONE spends the budget.
 
         For None, return one `Marginals`, as a call does.
         """

@@ -418,7 +418,8 @@ def density(
 
     Notes
     -----
-    Privacy: `SeriesCoefficients`, then post-processing (docs/proofs/series.md). Cost: one pass over x.
+    Privacy: `SeriesCoefficients`, then post-processing (https://dpfast.readthedocs.io/en/latest/proofs/series.html).
+    Cost: one pass over x.
 
     References
     ----------

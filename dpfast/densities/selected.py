@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
 from dpfast.densities.consistency import Names
 from dpfast.densities.marginals import (
@@ -105,8 +106,8 @@ def marginals(
     Notes
     -----
     Privacy: `NoisyMarginals` for the counts; the tree follows from noisy scores or from `Selection`; the parts compose
-    exactly (docs/proofs/marginals.md). The default number of bins is about ``2 (n epsilon / d)**(1/3)``, from 8 to
-    64, and 16 if n is private.
+    exactly (https://dpfast.readthedocs.io/en/latest/proofs/marginals.html). The default number of bins is about
+    ``2 (n epsilon / d)**(1/3)``, from 8 to 64, and 16 if n is private.
     Cost: two bytes for each value; a pass over two columns for each pair.
 
     References
@@ -129,6 +130,7 @@ def marginals(
     _checks.choice("neighbors", neighbors, tuple(CHANGED))
     threads = _checks.threads(workers)
     bit_generator(rng)  # reject invalid arguments before reading the data
+    tell(of_epsilon(epsilon))
     domains = columns_of(columns)
     names = [name for name, _ in domains]
     chosen = marginals_of(pairs, names)

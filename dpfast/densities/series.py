@@ -64,8 +64,8 @@ class SeriesCoefficients(Mechanism):
     of ``round(2**20 phi_j)`` has for this node. The sums of these vectors are integers and do not depend on the order
     of the records. One record changes them by at most `sensitivity` in the l1 norm, which is about 1.217 (terms + 1/2)
     2**20 for the cosine basis and is computed from the table. Each sum gets discrete Laplace noise of scale exactly
-    sensitivity / epsilon (docs/proofs/series.md). The published scale is half of this for one term, and 0.82 of it for
-    many: not private (`dpfast.theory.series_published_loss`).
+    sensitivity / epsilon (https://dpfast.readthedocs.io/en/latest/proofs/series.html). The published scale is half of
+    this for one term, and 0.82 of it for many: not private (`dpfast.theory.series_published_loss`).
     A record moves by at most one node, 2**-14 of the range: coefficient j of a smooth density is damped by ``(pi j /
     2**14)**2 / 24``, 4e-6 for j = 50.
     Cost: one pass over x, whatever the number of terms, and ``2**14 terms`` multiplications.
@@ -176,7 +176,7 @@ def _sensitivity(terms: int, basis: str, nodes: int, bits: int) -> int:
     Up to `_COARSE` nodes are compared in pairs. Otherwise, with u and v half the sum and half the difference of the two
     angles, the sum is 2 sum_j |sin j u sin j v| (cosine: at most its value at u = v) or 2 sum_l |sin l v| (|sin l u| +
     |cos l u|) (at most sqrt(2) in brackets): a maximum over one angle, a multiple of pi / nodes. The last summand
-    covers the rounding of the table (docs/proofs/series.md).
+    covers the rounding of the table (https://dpfast.readthedocs.io/en/latest/proofs/series.html).
     """
     table, period = cosine_table(nodes, bits).astype(np.int64), 4 * nodes
     if nodes <= _COARSE:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
@@ -249,8 +250,12 @@ def synthesize(
 
     Notes
     -----
-    Privacy: docs/proofs/perturbed-histogram.md, smoothed-histogram.md, kolmogorov.md, series.md,
-    joint-quantiles.md, marginals.md. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/smoothed-histogram.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/kolmogorov.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/series.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/marginals.html. Cost: O(n + k); O(k) for "smoothed"; for "ks" see
     `KolmogorovSmirnov`, for "quantiles" `Quantiles`.
 
     References
@@ -296,5 +301,8 @@ def synthesize(
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
     request = Request(values, grids, k, bins, epsilon, rng, threads)
-    records = METHODS[_automatic(request) if method == "auto" else method](request)
+    chosen = _automatic(request) if method == "auto" else method
+    if chosen != "series":  # `density` warns
+        tell(of_epsilon(epsilon))
+    records = METHODS[chosen](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -374,7 +374,7 @@ def _gamma_bias(shape: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
 
 
 def _shape_bias_2(shape: Any) -> Any:
-    """b2 of the corrected shape, to 0.02 shape: docs/proofs/block-estimates.md."""
+    """b2 of the corrected shape, to 0.02 shape: https://dpfast.readthedocs.io/en/latest/proofs/block-estimates.html."""
     third = shape / 0.36
     return 0.085 / (1 + third * third * third)
 

@@ -190,7 +190,9 @@ def deviation(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _deviations() -> NDArray[np.float64]:
-    """`deviation` for 2 j (and 2 j + 1) records, by the recurrence of docs/proofs/block-estimates.md."""
+    """`deviation` for 2 j (and 2 j + 1) records, by the recurrence of
+    https://dpfast.readthedocs.io/en/latest/proofs/block-estimates.html.
+    """
     j = np.arange(_EXACT_SIZES // 2, dtype=np.float64)
     central = np.concatenate([[1.0], np.cumprod((2 * j[:-1] + 1) / (2 * j[:-1] + 2))])  # C(2 j, j) / 4**j
     odd = -central / (4 * (j + 1))

@@ -122,8 +122,9 @@ def by_group(
     Notes
     -----
     Privacy: each record is in one group, so all releases of a mechanism together have the guarantee of one of them
-    (docs/proofs/groups.md), and a ledger charges one for each mechanism, all of them or none. Each group's release has
-    the law of the mechanism on its records, and groups are independent. Guide: docs/guides/groups.md.
+    (https://dpfast.readthedocs.io/en/latest/proofs/groups.html), and a ledger charges one for each mechanism, all of
+    them or none. Each group's release has the law of the mechanism on its records, and groups are independent. Guide:
+    https://dpfast.readthedocs.io/en/latest/guides/groups.html.
     Cost: grouping by a hash table; for one quantile by `InverseSensitivity` a counting sort and one kernel call per
     1024 groups, about a tenth of a loop over ``np.median`` for groups of 100; for other mechanisms a loop. Timing is
     outside the guarantee.

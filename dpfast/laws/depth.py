@@ -50,9 +50,10 @@ class DepthLaw(Law):
 
     Notes
     -----
-    Drawn by rejection (docs/proofs/tukey-depth.md): a finite set of half-spaces bounds the depth from above, by nested
-    polytopes whose grid points are counted exactly; a proposal y with the bound h is accepted with probability
-    ``exp(-epsilon / 2 * (h - depth(y)))``, and a rejected one adds the half-space that shows its depth.
+    Drawn by rejection (https://dpfast.readthedocs.io/en/latest/proofs/tukey-depth.html): a finite set of half-spaces
+    bounds the depth from above, by nested polytopes whose grid points are counted exactly; a proposal y with the bound
+    h is accepted with probability ``exp(-epsilon / 2 * (h - depth(y)))``, and a rejected one adds the half-space that
+    shows its depth.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 A key with n records draws an integer J, whose law does not depend on n. It is released if J < n, with the count n +
 center - J: its noise is X = center - J. A `StepNoise` releases some of the others, too, with a public count.
-docs/proofs/partitions.md
+https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
 """
 
 from __future__ import annotations
@@ -191,7 +191,8 @@ def steps(up: tuple[Fraction, Fraction], down: tuple[Fraction, Fraction], most: 
     Notes
     -----
     With E rounded down to a rational and D = floor(delta 2**bits), the sums of `loss` are at most D in both directions.
-    This is checked in integers before a table is returned. docs/proofs/partitions.md
+    This is checked in integers before a table is returned.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
     losses = [min(epsilon, Fraction(MOST_LOSS)) for epsilon, _ in (up, down)]
     smallest = min(up[1], down[1])
@@ -427,7 +428,8 @@ class DomainCounts(Law):
     -----
     The keys without records are released independently with probability p. The places of candidates, with gaps of the
     geometric law of q = 1 - e**(-1 / gap) >= p, are kept with probability p / q, decided in ball arithmetic. By its
-    memorylessness the noise of such a key is the threshold plus a geometric number. docs/proofs/partitions.md
+    memorylessness the noise of such a key is the threshold plus a geometric number.
+    https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
     """
 
     def __init__(

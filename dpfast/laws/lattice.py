@@ -61,7 +61,7 @@ class ZeroSumLaplace(RejectedLaplace):
 
     It is the law of independent discrete Laplace noise, given that its sum is 0. With x = exp(-2 / scale), the sum of
     the weights is ``A(x) / (1 - x)**(k - 1)``, where A has the coefficients ``comb(k - 1, i)**2``
-    (docs/proofs/perturbed-histogram.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/perturbed-histogram.html).
 
     Parameters
     ----------

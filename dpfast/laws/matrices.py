@@ -30,7 +30,8 @@ class WishartDifference(VectorNoise):
     Notes
     -----
     The density of scale (G G' - H H') at A is at most ``exp(tr(P) / (2 scale))`` times that at A + P or A - P, for P
-    positive semidefinite (docs/proofs/covariance.md). Probabilities have no closed form.
+    positive semidefinite (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html). Probabilities have no closed
+    form.
     """
 
     def __init__(self, side: int, scales: Sequence[float | Fraction]) -> None:
@@ -83,8 +84,9 @@ def _wishart_differences(words: NDArray[np.uint64]) -> tuple[NDArray[np.float64]
     """G G' - H H' in doubles for words of shape (m, 2, side, side + 1), and bounds of the errors.
 
     A normal number z of the word m is within 16 |z| u + 10 u + 1.5 / m of the exact one, u = 2**-53
-    (docs/proofs/rounded-gaussian.md), and unknown for m below 2**12. The errors of the products and sums are at most
-    n u, n the number of operations, times the sum of the magnitudes; those of the bounds are below 2**-20 of them.
+    (https://dpfast.readthedocs.io/en/latest/proofs/rounded-gaussian.html), and unknown for m below 2**12. The errors of
+    the products and sums are at most n u, n the number of operations, times the sum of the magnitudes; those of the
+    bounds are below 2**-20 of them.
     """
     sizes = _samplers.normal_of_words(words.reshape(-1)).reshape(words.shape)
     known = words >= 2**12

@@ -29,7 +29,7 @@ def score_cap(epsilon: float, log_outcomes: float) -> int:
     """The public cap on scores, ``1 + ceil(2 / epsilon * (log_outcomes + 42))``.
 
     All scores from the cap on get the same weight. At most 2**30 + 1, the limit of the error bound of the sums of
-    weights (docs/proofs/certified-choice.md).
+    weights (https://dpfast.readthedocs.io/en/latest/proofs/certified-choice.html).
     """
     return 1 + math.ceil(min(2 / epsilon * (log_outcomes + TAIL), 2.0**30))
 
@@ -57,10 +57,10 @@ class NestedIntervals(ScalarLaw):
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-intervals.md): with q = exp(-epsilon / 2), draw level 0 with weight ``(1 -
-    q**(depth + 1)) weight(lower[0]..upper[0])``, level t with weight ``(1 - q) q**(t + depth)
-    weight(lower[t]..upper[t])``, or the whole support with weight ``q**(levels + depth) weight(0..last)``; then draw a
-    point of it by its weight.
+    Drawn as a mixture (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html): with q = exp(-epsilon /
+    2), draw level 0 with weight ``(1 - q**(depth + 1)) weight(lower[0]..upper[0])``, level t with weight
+    ``(1 - q) q**(t + depth) weight(lower[t]..upper[t])``, or the whole support with weight
+    ``q**(levels + depth) weight(0..last)``; then draw a point of it by its weight.
     """
 
     def __init__(
@@ -158,8 +158,9 @@ class FlippedIntervals(NestedIntervals):
 
     Notes
     -----
-    Drawn by levels (docs/proofs/permute-and-flip.md): permute-and-flip releases the point of the greatest ``E -
-    epsilon / 2 * exponent``, E standard exponentials, and the greatest of N of them is -log(1 - U**(1 / N)).
+    Drawn by levels (https://dpfast.readthedocs.io/en/latest/proofs/permute-and-flip.html): permute-and-flip releases
+    the point of the greatest ``E - epsilon / 2 * exponent``, E standard exponentials, and the greatest of N of them is
+    -log(1 - U**(1 / N)).
     """
 
     def _log_probabilities(self, exponents: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -196,8 +197,8 @@ class InterpolatedIntervals(NestedIntervals):
 
     Notes
     -----
-    Drawn by rejection (docs/proofs/interpolation.md): a proposal from `NestedIntervals` with the scores rounded down is
-    accepted with probability exp(-epsilon / 2 * share).
+    Drawn by rejection (https://dpfast.readthedocs.io/en/latest/proofs/interpolation.html): a proposal from
+    `NestedIntervals` with the scores rounded down is accepted with probability exp(-epsilon / 2 * share).
     """
 
     def __init__(
@@ -293,8 +294,9 @@ class Boxes(Law):
 
     Notes
     -----
-    Drawn as a mixture (docs/proofs/nested-boxes.md): with q = exp(-epsilon / 2), draw box t with weight ``(1 - q) q**t
-    volume(t)``, the last box with ``q**t volume(t)``; then draw a uniform point of it.
+    Drawn as a mixture (https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html): with q = exp(-epsilon / 2),
+    draw box t with weight ``(1 - q) q**t volume(t)``, the last box with ``q**t volume(t)``; then draw a uniform point
+    of it.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class LaplaceShare:
     -----
     A negative binomial number is the sum of a Poisson number of logarithmic ones, ``P(k)`` proportional to
     ``q**k / k``. The terms of all entries together are a Poisson number; each falls into a uniformly random entry and
-    sign. docs/proofs/secure-aggregation.md
+    sign. https://dpfast.readthedocs.io/en/latest/proofs/secure-aggregation.html
     """
 
     scale: Fraction
@@ -110,8 +110,9 @@ class GaussianShare:
     def log_ratio_up(self, shares: int) -> float:
         """A bound of ``|log(P(sum = z) / Q(z))|`` over all z, Q discrete Gaussian; rounded up.
 
-        ``(m - 1) log((1 + theta) / (1 - theta))`` for the theta of docs/proofs/secure-aggregation.md; infinite if the
-        variance is too small for it.
+        ``(m - 1) log((1 + theta) / (1 - theta))`` for the theta of
+        https://dpfast.readthedocs.io/en/latest/proofs/secure-aggregation.html; infinite if the variance is too small
+        for it.
         """
         if shares == 1:
             return 0.0

@@ -1,6 +1,6 @@
 """Gaussian noise and a threshold for counts of keys, proved for units with records of different keys.
 
-docs/proofs/partitions.md
+https://dpfast.readthedocs.io/en/latest/proofs/partitions.html
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class VectorNoise(ABC):
         """Fill `out`, of shape (m, d), with exact draws, each coordinate saturated at +-(2**63 - 1)."""
 
     def draws(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource) -> NDArray[np.int64]:
-        """Exact draws, an array of shape (*size, d); a single one comes from one stream."""
+        """Exact draws, an array of shape ``(*size, d)``; a single one comes from one stream."""
         shape = _checks.shape(size)
         out = np.empty((math.prod(shape), self.dimension), np.int64)
         if size is None:
@@ -171,7 +171,7 @@ class RoundedBox(NormNoise):
     Notes
     -----
     Probabilities have a relative error of about 1e-12, and up to d 2**-52 max |z_i| more if the scales differ
-    (docs/proofs/knorm.md). Cost of one: of order d**3.
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html). Cost of one: of order d**3.
     """
 
     @property
@@ -188,8 +188,8 @@ class RoundedBox(NormNoise):
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(z) is the integral over r of exp(-r) times the volume of the cell of z in r times the box, normalised.
 
-        From `start`, the least r with such a volume, each side of the intersection grows from `side` at the rate
-        `slope` until it is 1; between these ends the volume is a polynomial.
+        From ``start``, the least r with such a volume, each side of the intersection grows from ``side`` at the rate
+        ``slope`` until it is 1; between these ends the volume is a polynomial.
         """
         slope = np.where(z == 0, 2.0, 1.0) * self._doubles
         nearest = np.maximum(np.abs(z) - 0.5, 0.0)
@@ -238,7 +238,7 @@ class RoundedBall(NormNoise):
     Notes
     -----
     Probabilities are available for at most three scales that are at least 1/64 and differ by a factor of at most 16,
-    with a relative error of about 1e-12 (docs/proofs/knorm.md).
+    with a relative error of about 1e-12 (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html).
     """
 
     _LEAST, _MOST_RATIO = 2.0**-6, 16.0
@@ -329,7 +329,7 @@ class LatticeBox(NormNoise):
     half-widths w_i and the scales, which are public, are w_i / epsilon. For d = 1 it is discrete Laplace noise; for
     large scales it tends to that of `RoundedBox`, for small ones its error is less. Probabilities have a relative error
     of about 1e-12, or 2e-11 if two scales are above 2**16; moments 1e-12, or 1e-7 if two scales are above 2**10
-    (docs/proofs/knorm.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/knorm.html).
     """
 
     _MOST_BITS = 54

@@ -41,7 +41,8 @@ class L2Ball(VectorRandomizer):
     d : int
         At least 1.
     epsilon : float
-        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4 (docs/proofs/reflection.md).
+        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4
+        (https://dpfast.readthedocs.io/en/latest/proofs/reflection.html).
     radius : float
         Positive, in data units.
     method : {"auto", "halfspace", "privunit"}
@@ -67,11 +68,11 @@ class L2Ball(VectorRandomizer):
     Records: a longer record is projected onto the ball; one with NaN counts as the zero vector; one with infinities
     counts as the limit: these coordinates are +-1, all others 0, at the full radius.
     Privacy of "halfspace": only the bit depends on the record, and an exact coin keeps or flips it, so rounding, NaN or
-    a poor direction cannot weaken the guarantee (docs/proofs/reflection.md). Of "privunit": the coin is exact, but the
-    released point is computed from the record's floats, so a set of doubles may be slightly likelier under one record
-    than the real law says. The excess over epsilon is believed negligible but not proved; if in doubt, use "halfspace".
-    Report: "sign": a uint64; its upper 63 bits are the seed of the direction u (SplitMix64, then Box and Muller), its
-    last bit is 1 for +u, 0 for -u; "vector": d float64. Bytes: little-endian.
+    a poor direction cannot weaken the guarantee (https://dpfast.readthedocs.io/en/latest/proofs/reflection.html). Of
+    "privunit": the coin is exact, but the released point is computed from the record's floats, so a set of doubles may
+    be slightly likelier under one record than the real law says. The excess over epsilon is believed negligible but not
+    proved; if in doubt, use "halfspace". Report: "sign": a uint64; its upper 63 bits are the seed of the direction u
+    (SplitMix64, then Box and Muller), its last bit is 1 for +u, 0 for -u; "vector": d float64. Bytes: little-endian.
     Variance: ``scale**2 - |x|^2`` in total. Run time: half that of ``Generator.standard_normal`` of the same size, for
     both report types, for `decode` and for `aggregate` of signs. Timing is outside the guarantee.
 

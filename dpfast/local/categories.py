@@ -45,8 +45,8 @@ class Binary(ScalarRandomizer):
     bytes are refused. The sums of an aggregate are the numbers of zeros and ones.
 
     Privacy: the coin is exact and its probability is rounded towards privacy; estimates use the rounded probability
-    (docs/proofs/local-categories.md). Cost: two random words per report. The run time does not depend on the records,
-    apart from effects inside the processor.
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html). Cost: two random words per report. The run
+    time does not depend on the records, apart from effects inside the processor.
 
     References
     ----------
@@ -176,7 +176,8 @@ class Categorical(ScalarRandomizer):
     beyond the last category; for "subset", sets of another size; for "olh", numbers outside the field.
 
     Privacy: one exact coin for each report, its probability rounded towards privacy; all other randomness is uniform
-    whatever the record (docs/proofs/local-categories.md). Estimates use the rounded probability of the coin.
+    whatever the record (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html). Estimates use the
+    rounded probability of the coin.
 
     References
     ----------
@@ -311,7 +312,7 @@ class Categorical(ScalarRandomizer):
 
         Notes
         -----
-        All three take one sort. docs/guides/local.md compares their errors.
+        All three take one sort. https://dpfast.readthedocs.io/en/latest/guides/local.html compares their errors.
 
         References
         ----------

@@ -81,7 +81,8 @@ class MedianDescent(ThresholdProtocol):
 
     Privacy: the report is g or -g, decided by an exact coin that is rounded towards privacy. So for every theta the
     server may send, the person's number changes the probability of a report by at most the factor e^epsilon
-    (docs/proofs/median-descent.md). A person who answers twice spends epsilon twice.
+    (https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html). A person who answers twice spends epsilon
+    twice.
     Accuracy: for decay in (1/2, 1) and a density f at the median, n times the variance tends to ``c^2 / (4 f^2)``,
     see `error`: privacy multiplies the effective n by ``tanh(epsilon / 2)^2``.
     Run time: about 15 ns per person, or 3 ns if many repetitions run side by side.

@@ -99,8 +99,9 @@ class HashedCategorical(LocalMechanism):
     read as float64. A key is hashed by a random one of the public functions to a vector v of digits modulo the prime. A
     report is the function, a uniform vector a of digits, and b, such that ``a v + b`` modulo the prime is below `width`
     with odds e^epsilon width / (prime - width). Another vector than v is supported with probability width / prime
-    exactly (docs/proofs/local-categories.md). `loss` is the ratio of the variance to that of optimal subset selection,
-    whose reports have k bits: at most 1.017 up to epsilon = 5, and 1.14, 1.94 at 6, 7.
+    exactly (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html). `loss` is the ratio of the variance
+    to that of optimal subset selection, whose reports have k bits: at most 1.017 up to epsilon = 5, and 1.14, 1.94 at
+    6, 7.
 
     Privacy: one exact coin for each report, its probability rounded towards privacy; all other randomness is uniform
     whatever the record, and no choice of hash functions can break the guarantee.

@@ -97,8 +97,8 @@ class HeavyHitters(LocalMechanism):
     with probability about 1/100. So thresholds depend on released numbers only.
 
     Privacy: the length does not depend on the record, and given it the report is one of `HashedCategorical`
-    (docs/proofs/local-categories.md).
-    Accuracy: a key is found if its frequency is well above `threshold`, which is proportional to
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html).
+    Accuracy: a key is found if its frequency is well above ``threshold``, which is proportional to
     ``sqrt(number of levels / n)``.
 
     References

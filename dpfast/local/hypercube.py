@@ -38,7 +38,8 @@ class Hypercube(VectorRandomizer):
     d : int
         At least 1.
     epsilon : float
-        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4 (docs/proofs/reflection.md).
+        At least 2**-40; rounded down to a double. Values above 44.4 count as 44.4
+        (https://dpfast.readthedocs.io/en/latest/proofs/reflection.html).
     radius : float
         Positive, in data units.
     method : {"auto", "majority", "subset"}
@@ -63,13 +64,14 @@ class Hypercube(VectorRandomizer):
     Records: they are clamped to the cube; NaN counts as 0. Rounding shifts the mean of a coordinate by at most
     radius * 2**-48.
     Privacy: P(report | corner) takes two values, of ratio at most e^epsilon exactly, and rounding mixes corners
-    (docs/proofs/hypercube.md). The published majority for even d, which counts ties on both sides, loses
-    log(1 + e^epsilon); here ties count as disagreement, which is private and has less variance.
+    (https://dpfast.readthedocs.io/en/latest/proofs/hypercube.html). The published majority for even d, which counts
+    ties on both sides, loses log(1 + e^epsilon); here ties count as disagreement, which is private and has less
+    variance.
     Report: uint64 words. k = d: ceil(d / 64) words; bit j is in word j // 64 at place j % 64, 1 for +scale, and the
     bits beyond d are zero. k < d: one word with the seed of the subset (`subset`), then ceil(k / 64) words with bit i
     for coordinate i of the subset. Bytes: the words in order, little-endian. Refused: nonzero bits beyond the last.
-    Variance: d^2 B^2 / k - |x|^2 in total, B = scale k / d. Run time: 1 to 2 ns and 2 bytes of randomness per requested
-    coordinate; a sum of n reports takes about n d / 300 ns. Timing is outside the guarantee.
+    Variance: ``d^2 B^2 / k - |x|^2`` in total, B = scale k / d. Run time: 1 to 2 ns and 2 bytes of randomness per
+    requested coordinate; a sum of n reports takes about n d / 300 ns. Timing is outside the guarantee.
 
     References
     ----------

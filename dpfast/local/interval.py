@@ -113,8 +113,9 @@ class Interval(ScalarRandomizer):
     the reports. A report beyond the last symbol, or beyond the truncation, is refused.
 
     Privacy: the coin is exact and its probability is rounded towards privacy; floats choose the window, and no choice
-    of window can break the guarantee (docs/proofs/local-interval.md). Estimates are unbiased apart from the rounding of
-    the public values (relative to the lower bound) and of the choice between two windows (to 53 bits).
+    of window can break the guarantee (https://dpfast.readthedocs.io/en/latest/proofs/local-interval.html). Estimates
+    are unbiased apart from the rounding of the public values (relative to the lower bound) and of the choice between
+    two windows (to 53 bits).
     Cost: three random words per report.
 
     References

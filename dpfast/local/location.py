@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers, noise
+from dpfast._traps import of_epsilon, tell, warn_of
 from dpfast.grid import Grid
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
@@ -53,7 +54,7 @@ def median(
         wide bounds. "auto" is "descent" if one of `steps`, `start` and `burn_in` is given; otherwise the one with the
         smaller expected error under `density`, or, without it, "search" if n is above 6 times the least number of
         people that a search asks, else "descent". It depends on public numbers only: n, epsilon, the width of the
-        bounds and `density`. docs/guides/local.md compares both.
+        bounds and `density`. https://dpfast.readthedocs.io/en/latest/guides/local.html compares both.
     density : float, optional
         Assumed density of the numbers at their median, in 1 / data unit; for method="auto" only.
     size : int or tuple of ints, optional
@@ -73,7 +74,8 @@ def median(
 
     Notes
     -----
-    Privacy, accuracy and cost: `MedianDescent`, `QuantileSearch`, docs/proofs/median-descent.md.
+    Privacy, accuracy and cost: `MedianDescent`, `QuantileSearch`,
+    https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html.
 
     References
     ----------
@@ -100,6 +102,7 @@ def median(
         method = "descent"
     bit_generator(rng)
     times = math.prod(_checks.shape(size))
+    warn_of(descent)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
         values = _containers.vector("x", x)
         if method == "auto":
@@ -156,8 +159,8 @@ def quantile(
 
     Notes
     -----
-    Privacy, accuracy and cost: `QuantileSearch`, docs/proofs/median-descent.md. For a far quantile of few people, the
-    estimate is biased towards the median.
+    Privacy, accuracy and cost: `QuantileSearch`, https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html.
+    For a far quantile of few people, the estimate is biased towards the median.
 
     Examples
     --------
@@ -168,7 +171,9 @@ def quantile(
     >>> bool(abs(estimate / np.quantile(pay, 0.25) - 1) < 0.05)
     True
     """
-    return QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step).release(x, size=size, rng=rng)
+    search = QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step)
+    warn_of(search)
+    return search.release(x, size=size, rng=rng)
 
 
 def median_naive(
@@ -202,7 +207,8 @@ def median_naive(
     Each number is rounded to a public grid of at most 2**32 points, and exact noise of scale D / epsilon is added,
     where D is the width of the grid. The median of the noisy numbers equals that of the numbers only for symmetric
     distributions, so this estimate does not converge to the median: use `median`.
-    Privacy: global sensitivity D, exact noise (docs/proofs/rounded-laplace.md). Cost: O(n log n).
+    Privacy: global sensitivity D, exact noise (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html).
+    Cost: O(n log n).
 
     References
     ----------
@@ -276,9 +282,10 @@ def mean(
 
     Notes
     -----
-    Privacy: that of `Interval` (docs/proofs/local-interval.md). In addition to the sampling variance, the variance of
-    the estimate is at most ``Interval(epsilon, bounds=...).variance() / n``: for "two-point" ``c^2 r^2 / n`` with
-    c = coth(epsilon / 2) and r half the width, for "laplace" ``8 r^2 / (n epsilon^2)``.
+    Privacy: that of `Interval` (https://dpfast.readthedocs.io/en/latest/proofs/local-interval.html). In addition to the
+    sampling variance, the variance of the estimate is at most ``Interval(epsilon, bounds=...).variance() / n``: for
+    "two-point" ``c^2 r^2 / n`` with c = coth(epsilon / 2) and r half the width, for "laplace"
+    ``8 r^2 / (n epsilon^2)``.
     Cost: O(n).
 
     References
@@ -298,6 +305,7 @@ def mean(
     if (bounds is None) == (moment is None):
         raise TypeError("exactly one of bounds and moment must be given")
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     Interval(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
@@ -329,6 +337,7 @@ def _noisy(
     grid = Grid(*bounds, missing=clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     scale = width / Fraction(epsilon)
     profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
     with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):

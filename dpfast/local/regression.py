@@ -13,6 +13,7 @@ from scipy.special import erf, expit, ndtri, pdtr
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
+from dpfast._traps import warn_of
 from dpfast.coin import coin
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
@@ -114,8 +115,9 @@ class GradientDescent(LocalMechanism):
 
     Privacy: a report is one of `randomizer`, for a vector computed from theta, x and y. Floats decide a direction that
     does not depend on the record, and a sign that an exact coin keeps or flips (or rounded signs, under an exact mask).
-    So rounding, NaN or a malicious theta cannot weaken the guarantee (docs/proofs/local-glm.md). A person who answers
-    twice spends epsilon twice. Timing is outside the guarantee.
+    So rounding, NaN or a malicious theta cannot weaken the guarantee
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-glm.html). A person who answers twice spends epsilon twice.
+    Timing is outside the guarantee.
     Accuracy: for decay in (1/2, 1), n times the covariance around the target (which clipping may have moved) tends to
     ``H^-1 E[z z'] H^-1``, see `covariance`; for "l2" this is ``(Z^2 / d) H^-2``. Privacy multiplies the effective n by
     a factor of order ``tanh(epsilon / 2)^2 / d``; for "logistic" near 0, by ``tanh(epsilon / 2)^2 / (2 pi d)``.
@@ -491,7 +493,7 @@ def glm(
     Returns
     -------
     ndarray of shape (d,), or (d + 1,) with an intercept, which is last
-        The averaged coefficients, per data unit; of shape (*size, d) with a `size`.
+        The averaged coefficients, per data unit; of shape ``(*size, d)`` with a `size`.
 
     Raises
     ------
@@ -500,8 +502,8 @@ def glm(
 
     Notes
     -----
-    Privacy, accuracy and cost: see `GradientDescent` and docs/proofs/local-glm.md. To predict the error of the
-    coefficients from public assumptions, use ``GradientDescent(...).standard_errors``.
+    Privacy, accuracy and cost: see `GradientDescent` and https://dpfast.readthedocs.io/en/latest/proofs/local-glm.html.
+    To predict the error of the coefficients from public assumptions, use ``GradientDescent(...).standard_errors``.
 
     References
     ----------
@@ -531,6 +533,7 @@ def glm(
         steps=steps,
         burn_in=burn_in,
     )
+    warn_of(protocol)
     return protocol.release(X, y, size=size, rng=rng)
 
 

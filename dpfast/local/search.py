@@ -115,7 +115,8 @@ class QuantileSearch(ThresholdProtocol):
 
     Privacy: the report is the truth or its opposite, decided by an exact coin that is rounded towards privacy. So for
     every theta the server may send, the person's number changes the probability of a report by at most the factor
-    e^epsilon (docs/proofs/median-descent.md). Each person answers once, hence spends epsilon once.
+    e^epsilon (https://dpfast.readthedocs.io/en/latest/proofs/median-descent.html). Each person answers once, hence
+    spends epsilon once.
     Accuracy: see `error`. Beyond q = 0.1 and 0.9 it holds for large n only.
     Run time: about 15 ns per person in the descent, and 30 us per test.
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._divergences import concentrated_delta_up
 from dpfast._tabular import Described
+from dpfast._traps import Cautious
 from dpfast.domains import Ball, Box
 from dpfast.laws.shares import GaussianShare, LaplaceShare
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -30,7 +31,7 @@ _USE = "one report is not private, only the sum is: report inside `with ledger.s
 
 
 @dataclass(frozen=True)
-class SecureSum(Described):
+class SecureSum(Described, Cautious):
     """A private sum of n vectors by secure aggregation: integer reports modulo 2**bits, the noise split among them.
 
     Each client codes its vector to integers, adds its share of the noise and reports the result modulo 2**bits. A
@@ -73,9 +74,10 @@ class SecureSum(Described):
     and a bound of the difference between their sum and discrete Gaussian noise is part of delta; codes are multiplied
     by a public power of two, if that needs it. More reporting clients add more noise, which is post-processing.
     Reduction modulo 2**bits is post-processing, too: where a sum wraps around, which has a probability of at most
-    2**-40, the estimate is wrong, but no less private (docs/proofs/secure-aggregation.md). Records outside the domain
-    are moved into it like those of `dpfast.NoisySums`; a value that is not a category counts as 0. A dishonest client
-    can move the sum anywhere: the reports are not checked.
+    2**-40, the estimate is wrong, but no less private
+    (https://dpfast.readthedocs.io/en/latest/proofs/secure-aggregation.html). Records outside the domain are moved into
+    it like those of `dpfast.NoisySums`; a value that is not a category counts as 0. A dishonest client can move the sum
+    anywhere: the reports are not checked.
 
     References
     ----------

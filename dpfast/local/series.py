@@ -17,6 +17,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
@@ -78,8 +79,9 @@ class SeriesReports(ScalarRandomizer):
     Refused: numbers out of range, and nonzero bits beyond the last sign.
 
     Privacy: the number is first rounded to an integer code on the public grid, and everything else is computed from the
-    code; the deciding coin is exact and rounded towards privacy (docs/proofs/local-series.md). Estimates are unbiased
-    for the numbers on the grid, up to 2e-9 of a coefficient.
+    code; the deciding coin is exact and rounded towards privacy
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Estimates are unbiased for the numbers on the
+    grid, up to 2e-9 of a coefficient.
     Cost: about 60 ns per report for "one-frequency", whatever the number of terms; O(terms) for the others. The server
     keeps `terms` sums.
 
@@ -354,7 +356,8 @@ def density(
 
     Notes
     -----
-    Privacy: that of `SeriesReports`, then post-processing (docs/proofs/local-series.md). Cost: one report per person.
+    Privacy: that of `SeriesReports`, then post-processing
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-series.html). Cost: one report per person.
 
     References
     ----------
@@ -370,6 +373,7 @@ def density(
 any change of one record, against everyone but its owner>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -49,9 +49,10 @@ class Shuffled(Described):
     The bounds are certified: the delta of a dominating pair of laws is computed by a sum of O(sqrt(n)) terms with a
     bound of all rounding errors, and rounded up. For `Categorical` with method "k-rr" the pair is that of k-ary
     randomised response, and `epsilon_down` shows that it is nearly the least; the pair of any other randomiser is the
-    largest that its epsilon allows (docs/proofs/shuffling.md). Use it in a ledger with neighbors="replace-one", which
-    composes batches by the whole curve in a plan, by Renyi divergences, or by (epsilon, delta). Cost: milliseconds for
-    n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of 2**34 reports.
+    largest that its epsilon allows (https://dpfast.readthedocs.io/en/latest/proofs/shuffling.html). Use it in a ledger
+    with neighbors="replace-one", which composes batches by the whole curve in a plan, by Renyi divergences, or by
+    (epsilon, delta). Cost: milliseconds for n = 1e6, one second or a few for 1e9; beyond 2**34 the guarantee is that of
+    2**34 reports.
 
     References
     ----------

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local_rates import local_sparse_threshold
@@ -66,8 +67,9 @@ def sparse_mean(
     0 if it is above 2 lambda in the mean; the squared error is at most ``4 s lambda^2``, with s nonzero coordinates in
     the mean. This holds for the mean of these n vectors, and for the mean of the distribution they are drawn from.
     "soft" minimises ``|x - z|^2 / 2 + lambda |x|_1``.
-    Privacy: that of `Hypercube` (docs/proofs/hypercube.md); the rest is post-processing (docs/proofs/sparse-mean.md).
-    Cost: that of `Hypercube`, 1 to 2 ns for each number.
+    Privacy: that of `Hypercube` (https://dpfast.readthedocs.io/en/latest/proofs/hypercube.html); the rest is
+    post-processing (https://dpfast.readthedocs.io/en/latest/proofs/sparse-mean.html). Cost: that of `Hypercube`, 1 to
+    2 ns for each number.
 
     References
     ----------
@@ -84,6 +86,7 @@ def sparse_mean(
     [3]
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     _checks.choice("threshold", threshold, ("soft", "hard"))
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)

@@ -69,7 +69,7 @@ def explain(
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
         that function; `dpfast.local.randomizer_for`. Others explain themselves with ``explain=True``.
     *parameters
-        The positional parameters of the function after x, such as the `trim` of a trimmed mean.
+        The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional
         The number of records; a public guess for ``neighbors="add-remove"``, where the choice does not use it.
     epsilon, bounds, grid, delta, measure, distribution, neighbors, missing
@@ -93,7 +93,7 @@ def explain(
 
     Notes
     -----
-    The rule is that of docs/guides/choosing.md. Cost: at most about 50 ms.
+    The rule is that of https://dpfast.readthedocs.io/en/latest/guides/choosing.html. Cost: at most about 50 ms.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def mean(
         Each a number, or for rows also d numbers: ``([0, 0], [1, 9])`` for columns in [0, 1] and [0, 9], where
         `robust_mean` and `histogram` take ``[(0, 1), (0, 9)]``. For numbers, "private" finds bounds with a tenth to
         a half of epsilon, from quantiles moved outward; the rest releases the mean. n epsilon must be at least 480
-        (docs/guides/bounds.md).
+        (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     grid : Grid, or d of them
         Instead of `bounds`.
     radius, center : float
@@ -70,8 +70,9 @@ def mean(
         noise of scale width / (n epsilon), width the distance of the bounds. The others are for numbers: inverse
         sensitivity is better only for records near a bound, or with large epsilon. "private-bounds" first finds
         narrower bounds inside `bounds` privately, for bounds that may be several times too wide. It needs n epsilon of
-        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so
-        that "auto" takes it only if `distribution` is given, a pair of typical values suffices (docs/guides/bounds.md).
+        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so that
+        "auto" takes it only if `distribution` is given, a pair of typical values suffices
+        (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The
         mean is the quotient of a noisy sum and a noisy count, within the bounds. Not with inverse sensitivity.
@@ -80,7 +81,7 @@ def mean(
         even and odd positions (from 0, of the record in x or in each chunk), together like the middle of the bounds; or
         not a record, which makes the number of records private and so needs ``neighbors="add-remove"``. Default: that
         of `grid`, else "lower". Not with a radius. The mean of a column with a quarter missing is far too low by the
-        default: see docs/guides/missing.md.
+        default: see https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     epsilon, distribution, rng, workers, explain
         See `median`, also for errors. Raises a ValueError also if the number of records is public and, times the number
         of grid points, 2**63 or more, for rows 2**61.
@@ -92,11 +93,12 @@ def mean(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` (docs/proofs/global-sensitivity.md, docs/proofs/add-remove.md), for rows `NoisySums`
-    (docs/proofs/rows.md): the noise of all coordinates together costs epsilon and delta. Within bounds and for delta =
-    0, the expected noise of a coordinate is ``(d + 1) width / (2 n epsilon)``; splitting epsilon over the columns gives
-    ``d width / (n epsilon)``. Cost: about 1.3 times ``np.mean(x)``, for rows at most that of ``np.mean(x, axis=0)``;
-    the sum is an exact sum of integers.
+    Privacy: `GlobalSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/global-sensitivity.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html), for rows `NoisySums`
+    (https://dpfast.readthedocs.io/en/latest/proofs/rows.html): the noise of all coordinates together costs epsilon and
+    delta. Within bounds and for delta = 0, the expected noise of a coordinate is ``(d + 1) width / (2 n epsilon)``;
+    splitting epsilon over the columns gives ``d width / (n epsilon)``. Cost: about 1.3 times ``np.mean(x)``, for rows
+    at most that of ``np.mean(x, axis=0)``; the sum is an exact sum of integers.
 
     References
     ----------
@@ -245,9 +247,10 @@ def count(
 
     Notes
     -----
-    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove", docs/proofs/add-remove.md: discrete Laplace noise
-    of scale 1 / epsilon, exact, then clamped to 0. For one replaced record the number of all records is public; count
-    the records in a range by `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
+    Privacy: `GlobalSensitivity` with ``Count()`` under "add-remove",
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html: discrete Laplace noise of scale 1 / epsilon, exact,
+    then clamped to 0. For one replaced record the number of all records is public; count the records in a range by
+    `dpfast.sum` of booleans. Cost: O(1), or one comparison pass for `within`.
 
     References
     ----------

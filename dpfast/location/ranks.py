@@ -71,15 +71,15 @@ def median(
     delta : float
         What "auto" and "smooth-sensitivity" may use; a mechanism that is pure costs no delta.
     method : {"auto", "inverse-sensitivity", "interpolated", "smooth-sensitivity"}
-        "auto" takes the mechanism that public numbers show to have less error, never data (docs/guides/choosing.md);
-        `dpfast.explain` shows the choice. For quantiles it is inverse sensitivity unless `distribution` is given.
-        "interpolated" is inverse sensitivity with ``interpolate=True`` (`InverseSensitivity`), for one quantile of
-        records without ties within bounds.
+        "auto" takes the mechanism that public numbers show to have less error, never data
+        (https://dpfast.readthedocs.io/en/latest/guides/choosing.html); `dpfast.explain` shows the choice. For quantiles
+        it is inverse sensitivity unless `distribution` is given. "interpolated" is inverse sensitivity with
+        ``interpolate=True`` (`InverseSensitivity`), for one quantile of records without ties within bounds.
     distribution : object or pair of floats, optional
         For "auto": what you assume for the records, which must not be estimated from x. A distribution, like
         ``scipy.stats.norm(50, 15)``: the expected errors under it decide. Or typical values, like ``(20, 80)``, between
         which nine tenths of the records are: another method than the default is taken if it is better under each of
-        three shapes with these values (docs/guides/choosing.md).
+        three shapes with these values (https://dpfast.readthedocs.io/en/latest/guides/choosing.html).
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
         as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a
@@ -91,7 +91,7 @@ def median(
         What NaN and None become: this value, clamped to the bounds; the lower bound; the lower and the upper bound at
         even and odd positions (from 0, in x or in each chunk), which moves a median little; or not a record, which
         makes the number of records private and so needs ``neighbors="add-remove"``. Default: that of `grid`, else
-        "lower". See docs/guides/missing.md.
+        "lower". See https://dpfast.readthedocs.io/en/latest/guides/missing.html.
     rng : numpy.random.Generator or BitGenerator, optional
         Makes the run reproducible, hence not private. Default: the secure generator.
     workers : int
@@ -114,11 +114,13 @@ def median(
 
     Notes
     -----
-    Privacy: `InverseSensitivity` (docs/proofs/nested-intervals.md) or `SmoothSensitivity`
-    (docs/proofs/smooth-sensitivity.md). Cost: O(n), about two or three times ``x.sum()``.
+    Privacy: `InverseSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html) or
+    `SmoothSensitivity` (https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html). Cost: O(n), about two
+    or three times ``x.sum()``.
     Without bounds, a q-quantile needs n epsilon min(q, 1 - q) >= 50: with less, the many points far from the data
     outweigh those near the quantile. ``InverseSensitivity(Quantile(q), grid=FloatGrid(), epsilon=epsilon).error(n,
-    distribution=...)`` predicts it, and docs/guides/bounds.md has a table. With more, bounds gain nothing.
+    distribution=...)`` predicts it, and https://dpfast.readthedocs.io/en/latest/guides/bounds.html has a table. With
+    more, bounds gain nothing.
 
     References
     ----------

@@ -92,7 +92,8 @@ def bounds(
     Notes
     -----
     Privacy: one release by `Quantiles` of the levels (1 - coverage) / 2 and (1 + coverage) / 2 on the floats of 25 bits
-    between -1e100 and 1e100 (docs/proofs/float-grid.md); rounding is post-processing. Cost: that of two quantiles.
+    between -1e100 and 1e100 (https://dpfast.readthedocs.io/en/latest/proofs/float-grid.html); rounding is
+    post-processing. Cost: that of two quantiles.
 
     Examples
     --------
@@ -242,7 +243,9 @@ class _PrivatelyBounded(StatisticMechanism):
         return _NATS if self.within is None else _NATS_WITHIN
 
     def plan(self, n: int) -> Plan:
-        """The public numbers of a release from n records (docs/guides/bounds.md)."""
+        """The public numbers of a release from n records
+        (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
+        """
         at = n * self.epsilon
         share = min(max(_LEAST_SHARE, 10 / math.sqrt(at), 2 * self._nats / _MOST_BEYOND / at), _MOST_SHARE)
         finding = self.epsilon * share

@@ -52,10 +52,11 @@ def calibrate(
 
     Notes
     -----
-    Privacy: docs/proofs/smooth-sensitivity.md. The scales are exact: the worst case over all smooth bounds attains
-    them (for Laplace, if delta is small relative to epsilon). They replace ``beta = epsilon / (2 log(1/delta))``,
-    ``scale = 2 / epsilon``, which is not private for large epsilon (`valid_region`) and wasteful for small epsilon. The
-    scale allows for a beta larger by 2**-38, the rounding error of a bound computed in doubles. Cost: microseconds.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html. The scales are exact: the worst
+    case over all smooth bounds attains them (for Laplace, if delta is small relative to epsilon). They replace
+    ``beta = epsilon / (2 log(1/delta))``, ``scale = 2 / epsilon``, which is not private for large epsilon
+    (`valid_region`) and wasteful for small epsilon. The scale allows for a beta larger by 2**-38, the rounding error of
+    a bound computed in doubles. Cost: microseconds.
 
     References
     ----------
@@ -107,8 +108,8 @@ def calibrated(epsilon: float, delta: float, noise: str, beta: Any, *, averages:
 def _laplace_rate_down(epsilon: float, delta: float, beta: float) -> float:
     """The largest x such that Laplace noise of scale S / x is private, rounded down; 0 if there is none.
 
-    Equation (L) of docs/proofs/smooth-sensitivity.md, b = beta: ``x = min(epsilon, (e^b - 1) acosh(delta e^((epsilon +
-    b)/(e^b - 1)) / (1 - e^-b)), e^b (epsilon - b))``.
+    Equation (L) of https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html, b = beta: ``x = min(epsilon,
+    (e^b - 1) acosh(delta e^((epsilon + b)/(e^b - 1)) / (1 - e^-b)), e^b (epsilon - b))``.
     """
     epsilon, b = min(epsilon, _MOST_EPSILON), beta + SLACK
     if b >= epsilon:
@@ -220,7 +221,8 @@ def valid_region(epsilon: float, delta: float) -> PublishedConstants:
     Notes
     -----
     Exact: the largest divergence is ``(1 - e^-b) e^(-(epsilon + b)/(e^b - 1)) cosh(epsilon / (2 (e^b - 1)))``, b = beta
-    (docs/proofs/smooth-sensitivity.md). The constants of `calibrate` hold for every epsilon and delta.
+    (https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html). The constants of `calibrate` hold for
+    every epsilon and delta.
 
     Examples
     --------

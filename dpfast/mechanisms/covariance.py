@@ -33,7 +33,7 @@ class _RowMoments(NoisyProducts):
         """The number c in place of 1 in a = (v, c), for which sensitivity and noise are computed; 0 without sums.
 
         ``c**2`` is about ``most / (2 sqrt(d))``, which is close to the best unless the mean of the rows is near 0 or
-        near the surface of the ball (docs/proofs/covariance.md).
+        near the surface of the ball (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html).
         """
         count = _checks.whole("d", d, least=1)
         return max(1, math.isqrt(math.isqrt(self.domain.most**2 // (4 * count)))) if self.with_sums else 0
@@ -76,7 +76,7 @@ class SecondMoments(_RowMoments):
     noise has the standard deviation (N + c**2) / mu off the diagonal and sqrt(2) times that on it, for the largest mu
     that epsilon and delta allow. For delta = 0 the noise is (N + c**2) / epsilon times G G' - H H', where G and H have
     independent standard normal entries and one column more than rows. No float decides the noise
-    (docs/proofs/covariance.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html).
     Cost: one pass over X, for 20 to 100 columns 1.4 times ``X.T @ X``.
 
     References
@@ -237,10 +237,10 @@ def covariance(
 
     Notes
     -----
-    Privacy: `Covariance` (docs/proofs/covariance.md). The standard deviation of the noise in each entry off the
-    diagonal is about ``radius**2 / (n mu)``, mu from epsilon and delta, or ``radius**2 sqrt(2 d) / (n epsilon)`` for
-    delta = 0; on the diagonal it is sqrt(2) times that. Cost: one pass over X, for 20 to 100 columns 0.4 to 0.9 times
-    ``np.cov(X, rowvar=False)``.
+    Privacy: `Covariance` (https://dpfast.readthedocs.io/en/latest/proofs/covariance.html). The standard deviation of
+    the noise in each entry off the diagonal is about ``radius**2 / (n mu)``, mu from epsilon and delta, or
+    ``radius**2 sqrt(2 d) / (n epsilon)`` for delta = 0; on the diagonal it is sqrt(2) times that. Cost: one pass over
+    X, for 20 to 100 columns 0.4 to 0.9 times ``np.cov(X, rowvar=False)``.
 
     References
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
+from dpfast._traps import warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
 from dpfast.mechanisms.intervals import Estimate, interval_for
 from dpfast.mechanisms.mechanism import Mechanism
@@ -95,12 +96,14 @@ def interval(
     confirm. An end without a confirmed candidate is that of the grid: with few records the interval is the whole grid,
     and for a `FloatGrid` all floats. The quantile is that of the population rounded to the grid.
     Means: three fifths of epsilon release the mean and two fifths the variance. The interval is that of a normal
-    variable plus the noise, widened for skewness; its coverage is measured (docs/guides/intervals.md), not proved.
-    Cost: about 1.5 times that of three quantiles together by `quantile`; for a mean, that of a variance.
+    variable plus the noise, widened for skewness; its coverage is measured
+    (https://dpfast.readthedocs.io/en/latest/guides/intervals.html), not proved. Cost: about 1.5 times that of three
+    quantiles together by `quantile`; for a mean, that of a variance.
 
     References
     ----------
-    docs/proofs/intervals.md; Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization".
+    https://dpfast.readthedocs.io/en/latest/proofs/intervals.html; Maurer and Pontil 2009, "Empirical Bernstein bounds
+    and sample variance penalization".
 
     Examples
     --------
@@ -114,6 +117,7 @@ def interval(
     True
     """
     made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
+    warn_of(made)
     estimate: Estimate = made(x, rng=rng, workers=workers)
     return estimate
 

@@ -6,7 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+<<<<<<< HEAD
 from dpfast._tabular import html_table
+=======
+from dpfast._traps import warn_of
+>>>>>>> main
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks
 
@@ -70,9 +74,10 @@ def compared_by(comparison: Callable[..., Comparison]) -> Callable[[_Function], 
 def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: object = None) -> _Mechanism:
     """Return the mechanism, after printing its `Mechanism.explanation` or passing it to a function.
 
-    A comparison of mechanisms, if there is one, comes first. Of x, it uses the length, if that is public and known
-    without reading.
+    Warns of traps in its parameters. A comparison of mechanisms, if there is one, comes first. Of x, it uses the
+    length, if that is public and known without reading.
     """
+    warn_of(mechanism)
     if explain is False:
         return mechanism
     sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0

@@ -73,11 +73,13 @@ class GlobalSensitivity(StatisticMechanism):
     -----
     Privacy: the statistic is an integer, computed exactly from integer codes in any order of the records. One record
     changes it by at most an integer sensitivity. The noise has scale exactly sensitivity / epsilon, and no float
-    decides it; clamping and division are postprocessing (docs/proofs/global-sensitivity.md, docs/proofs/add-remove.md,
-    docs/proofs/staircase.md).
+    decides it; clamping and division are postprocessing
+    (https://dpfast.readthedocs.io/en/latest/proofs/global-sensitivity.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/staircase.html).
     A mean with a private number of records takes K-norm noise on the pair of the sum, centred at the middle of the
     bounds, and the count: `dpfast.laws.SumAndCount`. Its root mean squared error is about 1.4 times less than with
-    epsilon split between the two (docs/proofs/add-remove.md).
+    epsilon split between the two (https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html).
     Cost: one pass over x, about 1.3 times ``np.mean(x)``; 0.8 times ``np.var(x)`` for the variance.
 
     References
@@ -302,7 +304,7 @@ class GlobalSensitivity(StatisticMechanism):
         For a center c in release codes, noise Z and the least m with ``P(|Z| <= m) >= confidence``, the release
         ``clamp(c + Z)`` is within m of c with at least this probability. The ends are widened by the rounding of the
         statistic to a code and, where codes are finer than doubles, of the release to a double
-        (docs/proofs/intervals.md).
+        (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
 
         Examples
         --------

@@ -199,7 +199,8 @@ class _QuantileInterval(_Interval):
     number of records strictly beyond it is at most a public limit, which is exceeded with the stated probability
     whenever the population quantile is beyond the candidate. Else there is a second one: extrapolated and counted
     again, or, where counts show ties, an order statistic so far out that a bound of the exponential mechanism for all
-    data suffices; else the end of the grid. Valid for any population and grid, with ties (docs/proofs/intervals.md).
+    data suffices; else the end of the grid. Valid for any population and grid, with ties
+    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
     """
 
     statistic: Median | Quantile
@@ -440,7 +441,8 @@ class _MeanInterval(_Interval):
     The half width is the quantile of the sum of the exact noise and a normal variable of variance ``S / n + (W log(1 /
     a) / (n z))**2``: S is the released variance times n / (n - 1), at most W**2 / 4, W the width of the bounds, a = 1 -
     confidence and z the two-sided normal quantile. The second term is for skewness: n records without one of
-    probability log(1 / a) / n are no evidence against it (docs/proofs/intervals.md).
+    probability log(1 / a) / n are no evidence against it
+    (https://dpfast.readthedocs.io/en/latest/proofs/intervals.html).
     """
 
     statistic: Mean

@@ -97,9 +97,10 @@ class InverseSensitivity(StatisticMechanism):
     Notes
     -----
     Privacy: the score changes by at most 1 with one record, so the exponential mechanism of exponent epsilon / 2 is
-    epsilon-DP with any public base measure (docs/proofs/base-measures.md). Capping the score at a public number
-    preserves this and makes a window of order statistics sufficient (docs/proofs/nested-intervals.md,
-    docs/proofs/add-remove.md). For the 0- and the 1-quantile under "add-remove" a
+    epsilon-DP with any public base measure (https://dpfast.readthedocs.io/en/latest/proofs/base-measures.html). Capping
+    the score at a public number preserves this and makes a window of order statistics sufficient
+    (https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/add-remove.html). For the 0- and the 1-quantile under "add-remove" a
     record moves all scores in the same direction, and the exponent is epsilon. The law is exact: no float decides it.
     Cost: O(n) to select, about the time of two or three sums of x, and O(window) to draw, window = 4 (log(size) + 42) /
     epsilon order statistics. Timing is outside the guarantee.
@@ -182,7 +183,9 @@ class InverseSensitivity(StatisticMechanism):
 
     @property
     def _gains_by_flips(self) -> bool:
-        """Whether permute-and-flip has less error, by public numbers (docs/proofs/permute-and-flip.md)."""
+        """Whether permute-and-flip has less error, by public numbers
+        (https://dpfast.readthedocs.io/en/latest/proofs/permute-and-flip.html).
+        """
         statistic = self.statistic
         few = self.grid.size <= _FEW_POINTS and not self.interpolate
         return isinstance(statistic, OrderStatistic | InterquartileRange) and few

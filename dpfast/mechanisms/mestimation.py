@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
+from dpfast._traps import Trap, of_corner
 from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
@@ -24,7 +25,7 @@ from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.psi import Function, IntegerTable, Psi
+from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Batch, Chunks, Values
 
@@ -67,7 +68,7 @@ class MEstimator(Mechanism):
     M + C, M the least magnitude on the grid, C a public number. ``min(|S(theta)|, M + C)`` also changes by at most W,
     and the capped points have less than e**-42 of the probability. (A cap on |S| itself would make the release uniform
     if equal records let S jump over 0.) There is no solver and no tolerance: the law is exact and no float decides it
-    (docs/proofs/score-laws.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html).
     Cost: two passes over the data, a sort of the few records at which S bends near its root, a few words of randomness;
     a sort of all records if epsilon n is below a few hundred. Timing is outside the guarantee: it depends on the number
     of distinct records near the root, by a factor of at most 32 in measurements (n = 10,000, epsilon = 1e-300).
@@ -148,6 +149,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             f"<MEstimator release of {self.psi}, {prior}, on {grid.size} points from {grid.lower!r} to {grid.upper!r}, "
             f"step {grid.step!r}: {self.privacy}>"
         )
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        if isinstance(self.psi, Huber):
+            yield from of_corner(self.psi.k, self.grid.step)
 
     @property
     def sensitivity(self) -> int:
@@ -250,8 +256,9 @@ class ScoreLaw(ScalarLaw):
 
     Notes
     -----
-    Drawn by rejection (docs/proofs/score-laws.md): draw a piece of 0..last on which the weight varies by a factor of at
-    most 4 e, draw a uniform point of it, and accept the point with probability weight / largest weight of the piece.
+    Drawn by rejection (https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html): draw a piece of 0..last on
+    which the weight varies by a factor of at most 4 e, draw a uniform point of it, and accept the point with
+    probability weight / largest weight of the piece.
     """
 
     def __init__(self, pieces: _scores.Pieces, *, grid: Grid, center: int = 0, width: int = 0) -> None:
@@ -423,7 +430,7 @@ def m_estimate(
 
     Notes
     -----
-    Privacy, law and cost: see `MEstimator` and docs/proofs/score-laws.md.
+    Privacy, law and cost: see `MEstimator` and https://dpfast.readthedocs.io/en/latest/proofs/score-laws.html.
 
     References
     ----------

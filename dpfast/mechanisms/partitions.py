@@ -113,16 +113,16 @@ class PartitionSelection(Mechanism):
 
     Notes
     -----
-    Privacy (docs/proofs/partitions.md): without a domain, keys are released with the largest probabilities that
-    (epsilon, delta) allows for a key of any number of records, up to 2**-50 of them; the counts cost nothing. Their
-    noise is discrete Laplace noise of scale 1 / epsilon; a key that noise and a threshold alone would not release
-    has a public count instead. Under replacement one count falls and another one rises: 5/8 of epsilon bound the
-    rise and 3/8 the fall, which releases keys of about a tenth fewer records than equal parts, with a tenth more
-    noise. For k contributions each record has epsilon / k. With ``per_key=1`` the alternative is rounded Gaussian
-    noise, of a scale proportional to sqrt(k), and a threshold; it is used if fewer records then release a key with
-    probability 0.9, from about k = 4 on. With a number as domain, the noise is discrete Laplace, and keys without
-    records are released as well: about one on average. With a list, all its keys are released.
-    Cost: `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
+    Privacy (https://dpfast.readthedocs.io/en/latest/proofs/partitions.html): without a domain, keys are released with
+    the largest probabilities that (epsilon, delta) allows for a key of any number of records, up to 2**-50 of them; the
+    counts cost nothing. Their noise is discrete Laplace noise of scale 1 / epsilon; a key that noise and a threshold
+    alone would not release has a public count instead. Under replacement one count falls and another one rises: 5/8 of
+    epsilon bound the rise and 3/8 the fall, which releases keys of about a tenth fewer records than equal parts, with a
+    tenth more noise. For k contributions each record has epsilon / k. With ``per_key=1`` the alternative is rounded
+    Gaussian noise, of a scale proportional to sqrt(k), and a threshold; it is used if fewer records then release a key
+    with probability 0.9, from about k = 4 on. With a number as domain, the noise is discrete Laplace, and keys without
+    records are released as well: about one on average. With a list, all its keys are released. Cost:
+    `dpfast.keys.KeyCounts` of the records, and a sort of the distinct keys.
 
     References
     ----------

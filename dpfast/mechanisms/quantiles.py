@@ -64,8 +64,9 @@ class Quantiles(StatisticMechanism):
     Notes
     -----
     Privacy: S, and S capped at a public number, change by at most 1 with one record, so the exponential mechanism of
-    exponent epsilon / 2 is epsilon-DP; two stages compose (docs/proofs/joint-quantiles.md). The law is exact: no float
-    decides it. The release is monotone: a larger q never has a smaller quantile.
+    exponent epsilon / 2 is epsilon-DP; two stages compose
+    (https://dpfast.readthedocs.io/en/latest/proofs/joint-quantiles.html). The law is exact: no float decides it. The
+    release is monotone: a larger q never has a smaller quantile.
     Cost: O(n) to select and O(w) to draw, w the number of order statistics in the windows: 4 m (log C + 42) / epsilon
     for m ranks and C sorted vectors of m grid points, four times as many in two stages, at most m n. Memory: 24 bytes
     per order statistic and two per record. Timing is outside the guarantee.

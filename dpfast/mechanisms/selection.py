@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _choice
+from dpfast._traps import warn_of
 from dpfast.laws import ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -77,8 +78,9 @@ def select(
     -----
     Privacy: with rate = epsilon / (2 sensitivity), or epsilon / sensitivity if monotone, candidate i has probability
     proportional to ``exp(rate * scores[i])``, exactly: ball arithmetic decides if doubles with a proved error bound
-    cannot (docs/proofs/selection.md). Permute-and-flip visits the candidates in random order and selects the first one
-    whose coin shows heads, with probability ``exp(rate * (scores[i] - max(scores)))``.
+    cannot (https://dpfast.readthedocs.io/en/latest/proofs/selection.html). Permute-and-flip visits the candidates in
+    random order and selects the first one whose coin shows heads, with probability
+    ``exp(rate * (scores[i] - max(scores)))``.
     Cost: two passes over the scores and one random word, a fraction of the time of ``(scores + gumbel).argmax()`` in
     NumPy; permute-and-flip takes a word for each candidate. Timing is outside the guarantee.
 
@@ -101,6 +103,7 @@ def select(
         mechanism = _mechanism(epsilon, sensitivity, monotone, method)
     except TypeError:  # not hashable: the constructor names the wrong parameter
         mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
+    warn_of(mechanism)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
 

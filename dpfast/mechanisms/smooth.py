@@ -39,7 +39,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        A statistic with gaps: any except `Huber`.
+        A statistic with gaps: any except `dpfast.statistics.Huber`.
     x : array_like of shape (n,)
         Private data; NaN goes to ``grid.missing``.
     grid : Grid
@@ -59,8 +59,8 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
 
     Notes
     -----
-    Proof in docs/proofs/smooth-sensitivity.md. Cost: O(n) to select, O(K log K) for the maximum, K = ``log(size) /
-    beta``.
+    Proof in https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html. Cost: O(n) to select, O(K log K)
+    for the maximum, K = ``log(size) / beta``.
 
     References
     ----------
@@ -172,7 +172,7 @@ class SmoothSensitivity(StatisticMechanism):
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `Huber`.
+        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `dpfast.statistics.Huber`.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float
@@ -198,13 +198,15 @@ class SmoothSensitivity(StatisticMechanism):
 
     Notes
     -----
-    Privacy: docs/proofs/smooth-sensitivity.md. The statistic is an integer number of steps and the noise is rounded
-    continuous noise, so the release is a function of the continuous mechanism; the law is exact
-    (docs/proofs/rounded-laplace.md, rounded-student.md). The granularity does not depend on S.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/smooth-sensitivity.html. The statistic is an integer number
+    of steps and the noise is rounded continuous noise, so the release is a function of the continuous mechanism; the
+    law is exact (https://dpfast.readthedocs.io/en/latest/proofs/rounded-laplace.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/rounded-student.html). The granularity does not depend on S.
     Cost: O(n) to select and O(K log K) for S, K = ``log(size) / beta`` order statistics on each side. Timing is outside
     the guarantee. `InverseSensitivity`, which has no delta, is mostly more accurate for order statistics up to epsilon
     = 1; Student-t noise is more accurate for trimmed means of many records, and at epsilon = 4
-    (docs/results/accuracy.md). ``method="auto"`` of functions compares both (docs/guides/choosing.md).
+    (https://dpfast.readthedocs.io/en/latest/results/accuracy.html). ``method="auto"`` of functions compares both
+    (https://dpfast.readthedocs.io/en/latest/guides/choosing.html).
 
     References
     ----------

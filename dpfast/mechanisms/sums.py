@@ -75,7 +75,8 @@ class NoisySums(Mechanism):
     by at most its width w_j. Gaussian noise has the deviation 2 R / mu, or ``sqrt(d) w_j / mu``, for the largest mu
     that epsilon and delta allow. All noise is rounded to integers, and no float decides it or the norm of a code. The
     rest is post-processing: means and sums of a box are clamped to the bounds; those of a ball are moved to its nearest
-    point, which is never farther from a mean in the ball (docs/proofs/rows.md, docs/proofs/knorm.md).
+    point, which is never farther from a mean in the ball (https://dpfast.readthedocs.io/en/latest/proofs/rows.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/knorm.html).
     K-norm noise is discrete Laplace for one column, and that of `dpfast.laws.LatticeBox` for two or three of a box.
     Cost: one pass over X, about half of ``X.mean(axis=0)`` in a box, 0.8 times in a ball.
 

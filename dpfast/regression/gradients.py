@@ -117,7 +117,8 @@ class GradientSums(GaussianOrPure):
     label, or in a multinomial model a label other than 0, 1, ..., K - 1, has r = 0.
     Privacy: z and r are rounded to integers with |r| |z| at most the clip, for any floats, and their sum is exact. So a
     replaced record changes the sum by at most 2 clip in the l2 norm, whatever R and the coefficients
-    (docs/proofs/glm.md). The standard deviation of Gaussian noise is 2 clip / (n mu).
+    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html). The standard deviation of Gaussian noise is 2 clip / (n
+    mu).
     Cost: one pass over X, with (d + 1) p products for each row, and 2 K p in a multinomial model.
 
     Examples

@@ -49,7 +49,8 @@ class LabelShares(GaussianOrPure):
     -----
     A release has the shape (K,). Privacy: a replaced record moves one label from one class to another, so the vector of
     counts changes by at most sqrt(2) in the l2 norm and by 2 in the l1 norm. The standard deviation of the noise on a
-    count is sqrt(2) / mu, or sqrt(8) / epsilon of discrete Laplace noise (docs/proofs/glm.md).
+    count is sqrt(2) / mu, or sqrt(8) / epsilon of discrete Laplace noise
+    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
     Cost: one pass over y.
 
     Examples

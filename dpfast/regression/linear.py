@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import warn_of
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -63,7 +64,7 @@ class RegressionMoments(NoisyProducts):
     weights s and c. One record changes it by at most sqrt(2) M in the Frobenius norm and 2 M in the nuclear norm, M = N
     + s**2 L + c**2, N and L the largest squared codes of a row and of a label. Noise: Gaussian, the difference of two
     Wishart matrices, or for one column and delta = 0 noise of density falling with the Frobenius norm. No float decides
-    the noise (docs/proofs/regression-sums.md).
+    the noise (https://dpfast.readthedocs.io/en/latest/proofs/regression-sums.html).
     Cost: one pass; see `linear_regression`.
 
     Examples
@@ -110,7 +111,9 @@ class RegressionMoments(NoisyProducts):
         return self.domain, self.labels
 
     def weights(self, d: SupportsIndex) -> tuple[Fraction, Fraction]:
-        """The public weights s of the label and c of the 1, in codes (docs/proofs/regression-sums.md)."""
+        """The public weights s of the label and c of the 1, in codes
+        (https://dpfast.readthedocs.io/en/latest/proofs/regression-sums.html).
+        """
         d, most = _checks.whole("d", d, least=1), self.domain.most
         label = (math.sqrt(3 + 4 * d) - 1) / (2 * d) * most / self.labels.most
         constant = math.isqrt(most // (2 * d))
@@ -281,7 +284,8 @@ def linear_regression(
     label_bound : float
         Public bound on the distance of a label from the label center; labels farther away are moved to it. The noise
         grows with it, and outliers move the fit: for heavy tails, or where only a loose bound is public, `dpfast.glm`
-        with ``model="huber"`` is several times closer (docs/results/regressions.md).
+        with ``model="huber"`` is several times closer
+        (https://dpfast.readthedocs.io/en/latest/results/regressions.html).
     epsilon : float
         Positive.
     delta : float
@@ -354,6 +358,7 @@ def linear_regression(
         largest = _GREATEST * mechanism.labels.radius * columns.size
         _checks.finite_scale(largest * largest)
     bit_generator(rng)
+    warn_of(mechanism)
     records = labelled_or_chunks(X, y)
     first = next(iter(records), None) if isinstance(records, Chunks) else records
     names = names_of_columns(first if isinstance(X, Chunks) else X, labelled=isinstance(X, Chunks))

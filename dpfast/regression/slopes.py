@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
 from dpfast._threads import each
+from dpfast._traps import warn_of
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
@@ -78,8 +79,9 @@ class TheilSen(Mechanism):
     Notes
     -----
     Privacy: pairs are made by position, so one record changes at most k of the slopes, and their median is released
-    with epsilon / k for each slope (docs/proofs/theil-sen.md). A slope is a quotient of two differences in doubles, a
-    function of two records; the grid rounds it, and infinite ones go to its ends. Missing residuals go to
+    with epsilon / k for each slope (https://dpfast.readthedocs.io/en/latest/proofs/theil-sen.html). A slope is a
+    quotient of two differences in doubles, a function of two records; the grid rounds it, and infinite ones go to its
+    ends. Missing residuals go to
     both ends of the grid. Records in a public order that follows y, as in a sorted file, do not harm: pairs are of all
     distances.
     Cost: n k / 2 slopes and the selection of their median, 8 bytes for each.
@@ -403,7 +405,7 @@ def _half_width(sampling: float, noise: float) -> float:
 
     Two errors add up: that of sampling, normal with deviation `sampling`, and that of the mechanism, of density ``exp(-
     |t| / noise) / (2 noise)``. The width itself has an error of the same form, relative to 1, with a scale of at most 1
-    / 12 (docs/proofs/theil-sen.md).
+    / 12 (https://dpfast.readthedocs.io/en/latest/proofs/theil-sen.html).
     """
     from scipy.optimize import brentq  # slow to import
 
@@ -466,7 +468,7 @@ def theil_sen(
 
     Notes
     -----
-    Privacy and cost: one release by `TheilSen` (docs/proofs/theil-sen.md).
+    Privacy and cost: one release by `TheilSen` (https://dpfast.readthedocs.io/en/latest/proofs/theil-sen.html).
 
     References
     ----------
@@ -494,6 +496,7 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
+    warn_of(mechanism)
     check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()

@@ -56,8 +56,8 @@ class NestedBoxes(OnGrids):
     -----
     Privacy: each coordinate's score changes by at most 1 with one record, and therefore so does their maximum. The rest
     is as for `InverseSensitivity`, which has this law for d = 1 and measure="uniform", if records are not tied
-    (docs/proofs/nested-boxes.md). The law is exact: no float decides it. A `transform` maps each record separately, and
-    its inverse maps the release.
+    (https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html). The law is exact: no float decides it. A
+    `transform` maps each record separately, and its inverse maps the release.
     Cost: a selection in each column and O(d levels), levels = min(n / 2, 2 (d log(size) + 42) / epsilon) for a median;
     the columns are sorted if this is a large part of the data. A second pass over the data, of the same cost, is needed
     if the drawn level is far from ``2 (d + 1) / epsilon``. Timing is outside the guarantee.

@@ -47,9 +47,10 @@ class TukeyDepth(Mechanism):
 
     Notes
     -----
-    Privacy: one replaced record changes each depth by at most 1 (docs/proofs/tukey-depth.md). Depths below a public
-    floor, n / 2**d minus the `cap`, count as the floor. The law is exact: depths and numbers of grid points are
-    integers, and no float decides the release.
+    Privacy: one replaced record changes each depth by at most 1
+    (https://dpfast.readthedocs.io/en/latest/proofs/tukey-depth.html). Depths below a public floor, n / 2**d minus the
+    `cap`, count as the floor. The law is exact: depths and numbers of grid points are integers, and no float decides
+    the release.
     Error: for normal records privacy moves the release by about ``2 d / (n epsilon f)`` in Euclidean norm, f = 0.4 /
     deviation, and the variance of sampling is 1.35 (d = 2) or 1.27 (d = 3) times that of the mean, where
     coordinate-wise medians have 1.57 times. The errors are in the metric of the covariance: strongly correlated columns

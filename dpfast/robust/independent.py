@@ -49,8 +49,9 @@ class IndependentColumns(OnGrids):
     Notes
     -----
     Privacy: each column gets the same `share`, the largest for which d independent releases of bounded range are
-    (epsilon, delta)-private (docs/proofs/independent-columns.md). For d above 256 the share is that of concentrated
-    privacy, 5 to 10 percent less. A ledger composes the d releases by their bounded range.
+    (epsilon, delta)-private (https://dpfast.readthedocs.io/en/latest/proofs/independent-columns.html). For d above 256
+    the share is that of concentrated privacy, 5 to 10 percent less. A ledger composes the d releases by their bounded
+    range.
     Error: privacy moves the median of a column by about ``2 / (n share f)`` on average, f the density there, where
     `NestedBoxes` moves it by ``(d + 1) / (n epsilon f)``. `favoured` compares the two: at epsilon = 1 and delta = 1e-6
     this mechanism has less noise from d = 16 on, and then needs half as many records or fewer for a release that is not

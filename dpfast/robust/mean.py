@@ -70,7 +70,8 @@ def robust_mean(
         The robust estimator of each coordinate: ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)``, or another one of
         `dpfast.statistics`. Without bounds it must be an order statistic.
     scale : float or d floats, optional
-        Public scales of the coordinates: `radius`, `width` and the corner of `Huber` are multiples of them. Default: 1.
+        Public scales of the coordinates: `radius`, `width` and the corner of
+        `dpfast.statistics.Huber` are multiples of them. Default: 1.
     transform : array_like of shape (d, d), optional
         A public invertible matrix A, for example a rotation or whitening. The release, its bounds and its steps are for
         the records A x; the inverse of A maps the release back.
@@ -115,10 +116,11 @@ def robust_mean(
     Notes
     -----
     Privacy: `NestedBoxes` or `dpfast.robust.IndependentColumns` with bounds, `dpfast.robust.RangeFreeBoxes` without;
-    docs/proofs/nested-boxes.md, docs/proofs/independent-columns.md, docs/proofs/tukey-depth.md. "whitened" makes four
-    releases, each private given the ones before, and is charged once: 1/8 of epsilon for locations, 1/8 for scales, 1/4
-    and half of delta for the covariance, and the rest. It needs arrays of about 540 d / epsilon records or more. The
-    following is for boxes.
+    https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/independent-columns.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/tukey-depth.html. "whitened" makes four releases, each private given
+    the ones before, and is charged once: 1/8 of epsilon for locations, 1/8 for scales, 1/4 and half of delta for the
+    covariance, and the rest. It needs arrays of about 540 d / epsilon records or more. The following is for boxes.
     Below about n = 2 d log(size) / epsilon records the release is noise, a point anywhere in the bounds; for medians,
     more precisely, below n = 4 d log(bounds / spread) / epsilon, since "anywhere" has weight exp(-epsilon n / 4) times
     its volume. For much larger n, privacy moves each coordinate by about (d + 1) / (n epsilon f), f the density at its

@@ -57,8 +57,9 @@ class RangeFreeBoxes(CoordinateWise):
 
     Notes
     -----
-    Privacy: docs/proofs/nested-boxes.md, which also enumerates small cases, with None as one of the outcomes. The test
-    uses exact integers and exact discrete Laplace noise. Cost: that of `NestedBoxes`, with a window of public width.
+    Privacy: https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html, which also enumerates small cases, with
+    None as one of the outcomes. The test uses exact integers and exact discrete Laplace noise. Cost: that of
+    `NestedBoxes`, with a window of public width.
 
     References
     ----------
@@ -173,7 +174,7 @@ class RangeFreeBoxes(CoordinateWise):
 
 @dataclass(frozen=True)
 class Plan:
-    """The public numbers of a test (docs/proofs/nested-boxes.md).
+    """The public numbers of a test (https://dpfast.readthedocs.io/en/latest/proofs/nested-boxes.html).
 
     Attributes
     ----------

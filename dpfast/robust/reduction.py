@@ -59,7 +59,7 @@ def score(
     -----
     Privacy: none. A building block, which an active `dpfast.Ledger` refuses outside of `reduce`. For order statistics
     it is the least number such that the estimate is within `radius`; for sums, values between the ends of the attack
-    range may be unattainable (docs/proofs/monotone-statistics.md).
+    range may be unattainable (https://dpfast.readthedocs.io/en/latest/proofs/monotone-statistics.html).
     Cost: that of `InverseSensitivity`, for up to n / 2 levels.
 
     Examples
@@ -108,7 +108,8 @@ def reduce(
         reveals nothing else about the data, for example by an exception; `dpfast.audit.lipschitz` checks the score on
         small data. A candidate with an infinite, NaN or None score is not chosen, unless all scores are. A function
         pointer is called without the GIL: ``double (double)`` for numbers, ``double (int, double *)`` for rows of this
-        many, either with a final ``void *`` for your private data (docs/guides/c-api.md).
+        many, either with a final ``void *`` for your private data
+        (https://dpfast.readthedocs.io/en/latest/guides/c-api.html).
     candidates : iterable
         Public; at least one.
     epsilon : float
@@ -124,8 +125,8 @@ def reduce(
     Notes
     -----
     Privacy: the exponential mechanism with exponent epsilon / 2, exactly, by `dpfast.select`
-    (docs/proofs/selection.md); the slides' exponent epsilon is 2 epsilon-DP. Cost: one score per candidate and a
-    selection among them.
+    (https://dpfast.readthedocs.io/en/latest/proofs/selection.html); the slides' exponent epsilon is 2 epsilon-DP. Cost:
+    one score per candidate and a selection among them.
 
     References
     ----------

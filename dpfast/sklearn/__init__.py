@@ -3,7 +3,7 @@
 The fitted parameters are a release, epsilon- or (epsilon, delta)-differentially private for one replaced row;
 everything else is post-processing and free. Bounds are public parameters, chosen without access to the data: they have
 no default.
-Guide: docs/guides/sklearn.md
+Guide: https://dpfast.readthedocs.io/en/latest/guides/sklearn.html
 """
 
 from dpfast.sklearn.decomposition import PrivatePCA

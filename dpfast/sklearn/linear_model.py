@@ -145,7 +145,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     Parameters
     ----------
     classes : pair of numbers or of strings, or more for "sums"
-        Public, since the set of labels in `y` would depend on the records. Other labels count as missing (Notes).
+        Public, since the set of labels in ``y`` would depend on the records. Other labels count as missing (Notes).
     radius : float
         Public bound on the norm of rows, for "sums" around `center`. Longer ones are projected; for "local" with norm
         "linf" they are clamped. Standardise columns of different scales first.
@@ -159,7 +159,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
         For "sums": 0 for a pure guarantee; positive for Gaussian noise, which has less error.
     method : {"auto", "sums", "blocks", "local"}
         `dpfast.glm`, `dpfast.SampleAndAggregate` of maximum-likelihood fits, or `dpfast.local.GradientDescent`. "auto":
-        "sums" if `radius` is given, else "blocks". For the choice see docs/guides/sklearn.md.
+        "sums" if `radius` is given, else "blocks". For the choice see
+        https://dpfast.readthedocs.io/en/latest/guides/sklearn.html.
     fit_intercept : bool
     blocks, combine : int or "auto", str
         For "blocks", see `dpfast.SampleAndAggregate`. "auto" requires 40 rows, and 20 more for each coefficient;
@@ -192,9 +193,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     Notes
     -----
     Privacy: all releases of a fit are charged together, once, to the active `dpfast.Ledger`; "local" requires a ledger
-    for "local" (docs/proofs/glm.md, docs/proofs/sample-and-aggregate.md, docs/proofs/local-glm.md). There is no
-    ``sample_weight``: weights would increase the influence of a row. Errors do not depend on labels: there may be one
-    class, or more than those given.
+    for "local" (https://dpfast.readthedocs.io/en/latest/proofs/glm.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/sample-and-aggregate.html,
+    https://dpfast.readthedocs.io/en/latest/proofs/local-glm.html). There is no ``sample_weight``: weights would
+    increase the influence of a row. Errors do not depend on labels: there may be one class, or more than those given.
     Missing: for "sums" a row with NaN or an infinity counts as the center, and a missing label adds 0 to gradients.
     "blocks" leaves out rows with NaN or infinities, or with a missing label (in a list of labels, also one that is a
     list). For "local" a missing label counts as ``classes_[0]``; with "l2" a row with NaN counts as zeros, with "linf"

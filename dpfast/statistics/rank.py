@@ -47,10 +47,11 @@ class Gaps:
 
     Notes
     -----
-    With corner 0 the smooth sensitivity is the maximum of equation (G) of docs/proofs/monotone-statistics.md over
-    ``pairs``, exactly. With a corner m, it is bounded, up to a factor of 3, by the larger of
-    ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, one for each
-    direction, S(i, j) the maximum of ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
+    With corner 0 the smooth sensitivity is the maximum of equation (G) of
+    https://dpfast.readthedocs.io/en/latest/proofs/monotone-statistics.html over ``pairs``, exactly. With a corner m, it
+    is bounded, up to a factor of 3, by the larger of ``S(L, H + 1) + m S(L, L + 1) + m S(H, H + 1)`` and
+    ``S(L - 1, H) + m S(L - 1, L) + m S(H - 1, H)``, one for each direction, S(i, j) the maximum of
+    ``exp(-beta ((i - a) + (b - j))) (x_(b) - x_(a))`` over a <= i, b >= j.
     """
 
     pairs: tuple[tuple[int, int], ...]

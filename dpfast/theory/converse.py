@@ -35,9 +35,10 @@ def implied_failure(replaced: SupportsIndex, failure: float, *, epsilon: float, 
 
     Notes
     -----
-    t steps of ``b -> min(exp(epsilon) b + delta, 1 - exp(-epsilon) (1 - b - delta))``, in closed form: ``(b + c)
-    exp(t epsilon) - c`` up to ``(1 - delta) / (1 + exp(epsilon))``, and the mirror image of this from there on. No
-    smaller bound holds for all private estimators: docs/proofs/private-implies-robust.md. Cost: O(1).
+    t steps of ``b -> min(exp(epsilon) b + delta, 1 - exp(-epsilon) (1 - b - delta))``, in closed form: ``(b + c) exp(t
+    epsilon) - c`` up to ``(1 - delta) / (1 + exp(epsilon))``, and the mirror image of this from there on. No smaller
+    bound holds for all private estimators: https://dpfast.readthedocs.io/en/latest/proofs/private-implies-robust.html.
+    Cost: O(1).
 
     References
     ----------
@@ -166,7 +167,7 @@ def implied_robustness(
     `replaced` is the greatest t for which `implied_failure` is at most 1 - confidence, about log((1 - confidence) /
     failure) / epsilon: an estimator with a failure probability of exp(-n epsilon eta) tolerates a fraction of about
     eta. `mixture` is the eta for which ``(failure + c) (1 + eta (exp(epsilon) - 1))**n - c = 1 - confidence``. Proof:
-    docs/proofs/private-implies-robust.md.
+    https://dpfast.readthedocs.io/en/latest/proofs/private-implies-robust.html.
 
     References
     ----------

@@ -27,8 +27,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Notes
     -----
     The solution of ``Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu) = delta``, by bisection of
-    doubles, each compared in ball arithmetic; for an epsilon above 2**20 that of 2**20 (docs/proofs/concentration.md).
-    Cost: some milliseconds, once for each epsilon and delta.
+    doubles, each compared in ball arithmetic; for an epsilon above 2**20 that of 2**20
+    (https://dpfast.readthedocs.io/en/latest/proofs/concentration.html). Cost: some milliseconds, once for each epsilon
+    and delta.
 
     References
     ----------

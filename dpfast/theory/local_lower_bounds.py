@@ -1,6 +1,6 @@
 """Lower bounds with constants for means of vectors, logistic regressions and densities under local privacy.
 
-Derivations: docs/proofs/local-lower-bounds.md.
+Derivations: https://dpfast.readthedocs.io/en/latest/proofs/local-lower-bounds.html.
 """
 
 from __future__ import annotations

@@ -405,7 +405,7 @@ def local_sparse_threshold(
         sqrt(2 M^2 (k / d) L / n) + M L / (3 n)
 
     as ``E Z_j^2 = M^2 k / d`` and ``|Z_j|^q <= M^(q - 2) Z_j^2 <= q! / 2 (M / 3)^(q - 2) Z_j^2`` for q >= 3
-    (docs/proofs/sparse-mean.md).
+    (https://dpfast.readthedocs.io/en/latest/proofs/sparse-mean.html).
 
     References
     ----------

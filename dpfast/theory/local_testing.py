@@ -186,7 +186,7 @@ def local_fano(
     (E - 1)^2 correlation``, "sharp" the least of ``n (E - 1)^2 correlation / 8`` and ``n epsilon``. The factor 1/8: a
     report's column q has values in [s, E s], so ``q = s (E + 1) / 2 + s (E - 1) / 2 g`` with g in [-1, 1]; its
     probability is at least s; a divergence is at most half of ``sum (m - m')^2 / min(m, m')``; and the s sum to at most
-    1 (docs/proofs/local-lower-bounds.md).
+    1 (https://dpfast.readthedocs.io/en/latest/proofs/local-lower-bounds.html).
 
     References
     ----------
@@ -251,8 +251,9 @@ def local_assouad(
     and Cauchy-Schwarz.
 
     The paper has another correlation, that of the mixtures of the P_v with v_j = 1 and with v_j = -1, for which the
-    bound is false: n records of a mixture of P_v are not independent (docs/proofs/local-lower-bounds.md). Where ``P_v -
-    P_(v, j flipped)`` depends on v_j only, the two are equal.
+    bound is false: n records of a mixture of P_v are not independent
+    (https://dpfast.readthedocs.io/en/latest/proofs/local-lower-bounds.html). Where ``P_v - P_(v, j flipped)`` depends
+    on v_j only, the two are equal.
 
     References
     ----------

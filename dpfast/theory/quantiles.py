@@ -67,7 +67,8 @@ def quantile_error(
 
     References
     ----------
-    Asi and Duchi 2020, "Near instance-optimality in differential privacy"; docs/proofs/nested-intervals.md.
+    Asi and Duchi 2020, "Near instance-optimality in differential privacy";
+    https://dpfast.readthedocs.io/en/latest/proofs/nested-intervals.html.
 
     Examples
     --------

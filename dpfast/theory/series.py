@@ -40,7 +40,8 @@ def series_sensitivity(terms: int, *, basis: str = "cosine", norm: int = 1) -> f
     Notes
     -----
     With u and v half the sum and half the difference of two angles, ``cos j x - cos j y = -2 sin(j u) sin(j v)``. By
-    Cauchy-Schwarz the cosine supremum is at u = v, with a record at the end of the interval (docs/proofs/series.md)::
+    Cauchy-Schwarz the cosine supremum is at u = v, with a record at the end of the interval
+    (https://dpfast.readthedocs.io/en/latest/proofs/series.html)::
 
         cosine, l1           c0 (m - min_t sum_j cos(j t))         about 1.217 c0 (m + 1/2)
         cosine, l2           c0 (max_t sum_j (1 - cos(j t))^2)^(1/2)

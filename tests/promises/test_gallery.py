@@ -63,3 +63,25 @@ def test_unknown_names_are_found():
     [name] = public_names(ast.parse("dpf.medians(pay)"))
     with pytest.raises(AttributeError):
         public_name(name)
+
+
+@pytest.mark.host
+def test_curves_differ_without_colour_and_drawings_repeat(tmp_path):
+    """Curves that coincide all show, the legend is below the axes, and a drawing depends on its numbers only."""
+    pytest.importorskip("matplotlib")
+    from bench import pages
+
+    pyplot, same = pages.pyplot(), ([1, 10, 100], [3, 2, 1])
+    drawn = []
+    for name in ("one", "other"):
+        figure, axes = pyplot.subplots()
+        pages.draw(axes, {f"curve {k}": same for k in range(7)})
+        pages.legend(figure, axes)
+        pages.save(figure, tmp_path / name)
+        drawn.append((tmp_path / name).read_bytes())
+    assert drawn[0] == drawn[1]
+    for style in ("get_marker", "get_color", "get_linewidth"):
+        assert len({getattr(line, style)() for line in axes.lines}) == 7
+    figure.canvas.draw()
+    assert figure.legends[0].get_window_extent().y1 < axes.get_window_extent().y0
+    pyplot.close("all")

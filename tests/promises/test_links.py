@@ -1,5 +1,6 @@
 """Links and paths in the documentation lead to files, and the index of the proof notes lists each note once."""
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -25,6 +26,22 @@ def test_paths_named_in_sources():
     named = {(path.name, name) for path in sources for name in PATH.findall(path.read_text("utf-8"))}
     named = {(path, name) for path, name in named if name not in INVENTED}
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
+    assert len(named) > 50
+
+
+def test_docstrings_give_addresses_of_pages():
+    """An installed wheel holds no docs, so docstrings name the pages of the site, each of which has its source."""
+    configuration = (ROOT / "docs" / "conf.py").read_text("utf-8")
+    [site] = re.findall(r'^SITE = "(\S+/)"$', configuration, re.MULTILINE)
+    named, paths = set(), set()
+    for module in (ROOT / "dpfast").rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                docstring = ast.get_docstring(node) or ""
+                named |= set(re.findall(rf"{re.escape(site)}([^\s),;`]*[^\s),;`.:])", docstring))
+                paths |= {(module.name, name) for name in PATH.findall(docstring) if name.startswith("docs/")}
+    assert [name for name in sorted(named) if not (ROOT / "docs" / name).with_suffix(".md").exists()] == []
+    assert sorted(paths) == []
     assert len(named) > 50
 
 

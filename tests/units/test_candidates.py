@@ -119,7 +119,7 @@ class TestTable:
         assert lines[3].startswith("Expected error: E|release - population value| in data units")
         assert lines[4].startswith("Taken: smooth-sensitivity, because it has 0.64 times the noise")
         assert repr(choice) == str(choice)
-        assert "<table>" in choice._repr_html_()
+        assert choice._repr_html_().startswith("<p>SmoothSensitivity release of the")
         assert "Taken: smooth-sensitivity, because" in choice._repr_html_()
 
     def test_typical_values(self):
