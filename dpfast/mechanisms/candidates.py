@@ -121,9 +121,6 @@ def assumption(distribution: Any) -> Any:
     return distribution
 
 
-<<<<<<< HEAD
-class Choice(Comparison):
-=======
 def references_under(assumed: Any) -> tuple[Reference, ...]:
     """The distributions that an `assumption` stands for."""
     if isinstance(assumed, Typical):
@@ -131,8 +128,7 @@ def references_under(assumed: Any) -> tuple[Reference, ...]:
     return (Reference("assumed", 1.0, Assumed(assumed)),)
 
 
-class Choice:
->>>>>>> main
+class Choice(Comparison):
     """A mechanism that was chosen among candidates, and why. Public: it depends on no data.
 
     Parameters

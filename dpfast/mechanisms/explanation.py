@@ -6,11 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-<<<<<<< HEAD
 from dpfast._tabular import html_table
-=======
 from dpfast._traps import warn_of
->>>>>>> main
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks
 
