@@ -123,7 +123,12 @@ ITEMS = (
         "Two rounds: sparse means with interaction",
         """Section 4.2.2 leaves to future work whether mechanisms that change once important coordinates are known can
         avoid the dimension in Corollary 5.""",
-        ("dpfast.theory.local_sparse_mean_lower_bound", "dpfast.local.sparse_mean", "dpfast.local.Hypercube"),
+        (
+            "dpfast.theory.local_sparse_rounds_bound",
+            "dpfast.theory.local_sparse_mean_lower_bound",
+            "dpfast.local.sparse_mean",
+            "dpfast.local.Hypercube",
+        ),
         duchi_sparse.rounds,
         draw=duchi_sparse.draw,
         caption="Squared error of one and two rounds against the size of the coordinates",

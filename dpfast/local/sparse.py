@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
-from dpfast.theory.local_rates import local_sparse_threshold
+from dpfast.theory.local_sparse import local_sparse_threshold
 
 _METHODS = ("majority", "subset")
 
