@@ -94,7 +94,7 @@ def test_support_and_error_are_as_stated(kind):
 
 
 def test_two_rounds_are_as_stated():
-    """The recipe of `local_sparse_rounds_bound`: it finds the support, with an error below its bound, in 9 of 10 runs."""
+    """The recipe of `local_sparse_rounds_bound`: the right support and a small error in 9 of 10 runs at least."""
     n, d, runs, confidence = 4000, 30, 100, 0.9
     least, error = dpf.theory.local_sparse_rounds_bound(n, d, 2, epsilon=4.0, confidence=confidence)
     assert least == 2 * threshold(n // 2, d, epsilon=4.0, confidence=0.95) < 1
