@@ -1,12 +1,10 @@
-"""Robust means in l2: ``python -m bench.robust`` writes docs/results/robust.md and .svg (`pages`), in four minutes."""
+"""Robust means in l2: ``python -m bench.robust`` writes docs/results/robust.md and .svg (`pages`), in two minutes."""
 
 from bench import pages
 from bench.pages import depth_accuracy
 
 SECTIONS = {
     "methods": depth_accuracy.methods,
-    "rates": depth_accuracy.rates,
-    "outliers": depth_accuracy.outliers,
     "columns": depth_accuracy.columns,
     "method": depth_accuracy.method,
 }

@@ -6,7 +6,6 @@ name for it, the paper's claim, the functions of dpfast that belong to it, and `
 """
 
 import importlib
-import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +77,7 @@ def resolve(name: str) -> Any:
             parts.insert(0, part)
             continue
         for part in parts:
-            found = inspect.getattr_static(found, part) if inspect.isclass(found) else getattr(found, part)
+            found = getattr(found, part)
         return found
 
 

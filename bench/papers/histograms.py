@@ -102,13 +102,15 @@ def figure(quick, path):
     """Figure 1 of the paper: mean integrated squared error against bins, with and without noise."""
     drawn, panels = pages.pyplot().subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
     for ax, ((n, epsilon), found) in zip(panels.flat, simulation(runs(quick)).items(), strict=True):
-        ax.plot(BINS, [plain_mise(m, n) for m in BINS], label="without noise")
-        ax.plot(BINS, found[:, 0], label="perturbed")
+        ax.semilogx(BINS, found[:, 0], "C1o-", ms=3, label="perturbed")
+        ax.semilogx(BINS, [plain_mise(m, n) for m in BINS], "C0s--", ms=3, label="without noise")
         ax.axhline(SQUARE - 1, color="gray", lw=0.6, ls=":", label="uniform density")
         ax.set_title(f"n = {n}, epsilon = {epsilon:g}", fontsize=8)
-    panels[0, 0].legend(frameon=False)
-    drawn.supxlabel("bins")
-    drawn.supylabel("mean integrated squared error")
+        ax.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
+        ax.minorticks_off()
+    drawn.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    drawn.supxlabel("bins", fontsize=8)
+    drawn.supylabel("mean integrated squared error", fontsize=8)
     pages.save(drawn, path)
 
 

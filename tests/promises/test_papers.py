@@ -11,8 +11,13 @@ from bench.papers.registry import PAPERS
 ROOT = Path(__file__).parents[2]
 ITEMS = [pytest.param(paper, item, id=f"{paper.key}/{item.key}") for paper in PAPERS for item in paper.items]
 
-# What the papers number.
+# What the papers number (the slides on robustness number nothing: its lemmas and theorems).
 NUMBERED = {
+    "chaudhuri-hsu": "definitions-2-and-3 theorem-1 example-1 theorem-2 example-2 lemma-2 proposition-1 equation-3 "
+    "lemma-1 theorem-3 example-3 proposition-3 theorem-4 theorem-5 example-4 appendix-e",
+    "robustness": "lemma-exponential-mechanism score lemma-robust-private-reduction theorem-accuracy fact "
+    "theorem-gaussian-mean theorem-gaussian-mean-with-delta converse",
+    "smith": "lemma-2-1 lemma-2-2 algorithm-1 figure-1 lemma-3-2 lemma-3-3 theorem-3-1",
     "wasserman-zhou": "theorem-3 theorem-5 theorem-6 theorem-7 theorem-8-1 theorem-8-2 theorem-9 theorem-11 theorem-12 "
     "lemma-13 equation-17 theorem-14 theorem-15 table-1 table-2 figure-1",
     "duchi-jordan-wainwright": "equation-8 theorem-1 corollary-1 equation-10 corollary-2 theorem-2 corollary-4 "
