@@ -20,6 +20,9 @@ NUMBERED = {
     "smith": "lemma-2-1 lemma-2-2 algorithm-1 figure-1 lemma-3-2 lemma-3-3 theorem-3-1",
     "wasserman-zhou": "theorem-3 theorem-5 theorem-6 theorem-7 theorem-8-1 theorem-8-2 theorem-9 theorem-11 theorem-12 "
     "lemma-13 equation-17 theorem-14 theorem-15 table-1 table-2 figure-1",
+    "duchi-jordan-wainwright": "equation-8 theorem-1 corollary-1 equation-10 corollary-2 theorem-2 corollary-4 "
+    "equation-24 equation-25 equation-26 corollary-5 theorem-3 lemma-2 corollary-6 corollary-7 equation-39 figure-1 "
+    "figure-3 figure-5 figure-6 figure-7 table-1",
 }
 
 
