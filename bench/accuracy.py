@@ -50,7 +50,7 @@ SECTIONS = {
 def main(arguments=None):
     pages.write(
         "accuracy",
-        "Accuracy: which estimator to use",
+        "Accuracy",
         SECTIONS,
         figure=location_accuracy.figure,
         caption="Noise of the median and the trimmed mean against n",

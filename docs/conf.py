@@ -18,23 +18,23 @@ version = release = dpfast.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
     "mathml",
+    "navigation",
+    "reference",
 ]
 exclude_patterns = ["gallery", "_extensions"]
-suppress_warnings = ["config.cache"]
+nitpicky = True
 
 # Markdown pages. Headings get the anchors that repositories give them.
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 # The reference of the functions and classes.
-autosummary_generate = True
+autosummary_generate = False
 autodoc_typehints = "none"
-autodoc_mock_imports = ["pyspark"]
 numpydoc_show_class_members = False
 maximum_signature_line_length = 88
 add_module_names = False
@@ -45,6 +45,7 @@ copybutton_prompt_is_regexp = True
 html_theme = "furo"
 html_title = f"dpfast {version}"
 html_baseurl = SITE
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

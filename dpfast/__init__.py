@@ -39,7 +39,7 @@ from dpfast.densities import (
     marginals,
     synthesize,
 )
-from dpfast.errors import BudgetError, EntropyError
+from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarning
 from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
@@ -101,6 +101,7 @@ __all__ = [
     "PerturbedHistogram",
     "Privacy",
     "PrivacyProfile",
+    "PrivacyWarning",
     "Quantiles",
     "RegressionMoments",
     "SampleAndAggregate",
@@ -112,6 +113,7 @@ __all__ = [
     "SmoothedHistogram",
     "SufficientStatistics",
     "TheilSen",
+    "UtilityWarning",
     "audit",
     "bound_contributions",
     "bounds",

@@ -83,10 +83,10 @@ def verify(
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
-        Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and `law(x)`. A law has
-        `outcomes()`, an array of all outcomes along its first axis, or for integers their `support`;
-        `logpmf(outcomes)`; and `value(outcomes)`, the released number or row of numbers for each outcome. Outcomes may
-        include a failure; NaN is a value like any other.
+        Any object with `privacy`, `grid` or, for records in several dimensions, `grids`, and ``law(x)``. A law has
+        ``outcomes()``, an array of all outcomes along its first axis, or for integers their ``support``;
+        ``logpmf(outcomes)``; and ``value(outcomes)``, the released number or row of numbers for each outcome. Outcomes
+        may include a failure; NaN is a value like any other.
     n : int
         The number of records in a dataset, at least 1; ignored for a local randomiser, where it is 1.
     values : int
@@ -440,8 +440,8 @@ def distinguish(
     Parameters
     ----------
     mechanism : Mechanism or local randomiser
-        Any object with `privacy` (the bound accounts for its delta) and `release(x, size=, rng=)`, or
-        `randomize(X, rng=)` of many records. If a release or a report has several numbers, an event depends on one of
+        Any object with `privacy` (the bound accounts for its delta) and ``release(x, size=, rng=)``, or
+        ``randomize(X, rng=)`` of many records. If a release or a report has several numbers, an event depends on one of
         them; a 64-bit word, too long for a float, counts as two numbers.
     x, y : array_like
         Neighbouring datasets; for a local randomiser two records.

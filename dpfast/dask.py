@@ -110,7 +110,7 @@ def state(mechanism: Mechanism, x: Any, *, branches: SupportsIndex = 8) -> State
 
 
 def aggregate(randomizer: Randomizer, reports: Any, *, branches: SupportsIndex = 8) -> Aggregate:
-    """Aggregate the reports of a local randomiser in a Dask collection, for its `estimate`.
+    """Aggregate the reports of a local randomiser in a Dask collection, for its ``estimate``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The exceptions of dpfast. All other errors are a TypeError or a ValueError, raised before data are read."""
+"""Exceptions and warnings. All other errors are a TypeError or a ValueError, raised before data are read."""
 
 
 class EntropyError(RuntimeError):
@@ -10,3 +10,11 @@ class EntropyError(RuntimeError):
 
 class BudgetError(RuntimeError):
     """Raised if a release does not fit the budget of a `dpfast.Ledger`. No value was released and no data were read."""
+
+
+class PrivacyWarning(UserWarning):
+    """Public parameters hardly protect anyone, such as an epsilon above 20. It never depends on data."""
+
+
+class UtilityWarning(UserWarning):
+    """Public parameters make a release needlessly inaccurate, as a coarse grid does. It never depends on data."""

@@ -135,7 +135,7 @@ def array_domain(n: int | None = None, *, columns: int = 0, dtype: DTypeLike | N
     Parameters
     ----------
     n : int, optional
-        The public number of records; None for any, with mechanisms of `neighbors` "add-remove" only.
+        The public number of records; None for any, with mechanisms of ``neighbors`` "add-remove" only.
     columns : int
         0 for one-dimensional arrays; else the number of columns of an array with a record in each row.
     dtype : dtype, optional

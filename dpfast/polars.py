@@ -45,7 +45,7 @@ class Releases(ABC):
     -----
     Privacy: that of the function. Each time that polars evaluates the expression it makes one release, which is charged
     to the `dpfast.Ledger` that was active when the expression was made, or else to that of the evaluation.
-    In `group_by`, `over`, `rolling` and `list.eval` an expression raises a TypeError, before it reads records.
+    In ``group_by``, ``over``, ``rolling`` and ``list.eval`` an expression raises a TypeError, before it reads records.
     """
 
     @abstractmethod

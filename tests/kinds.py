@@ -50,11 +50,19 @@ def kind_of(released):
 
 
 def outcome(job, records, seed=0, seconds=30.0):
-    """The type of the outcome of a call: of its value, or the exception and its message; warnings are exceptions."""
-    with warnings.catch_warnings():
+    """The type of the outcome of a call: of its value, or the exception and its message.
+
+    Warnings are exceptions, except those of the library, which are a part of the outcome.
+    """
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("error")
+        for category in (dpf.PrivacyWarning, dpf.UtilityWarning):
+            warnings.simplefilter("always", category)
         try:
             with ended_within(seconds):
-                return kind_of(job.run(records, PCG64(seed)))
+                kind = kind_of(job.run(records, PCG64(seed)))
         except Exception as error:
-            return type(error).__name__, str(error)
+            kind = type(error).__name__, str(error)
+    if not told or kind == "None":
+        return kind
+    return kind[0], "; ".join([str(kind[1]), *(str(warning.message) for warning in told)]), *kind[2:]

@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 from numpy.random import PCG64, Generator
+from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import local
@@ -262,6 +263,14 @@ FUNCTIONS |= {
     "sum of rows, missing left out": by_options("sum", **LEFT_OUT),
     "count, missing left out": by_options("count", bounds=None, missing="drop"),
 }
+ASSUMED = {"a distribution": norm(40, 5), "typical values": (20.0, 60.0)}  # for method="auto"
+FUNCTIONS |= {
+    f"{name}, {kind}": by_options(name, *arguments, distribution=assumed)
+    for name, arguments in {
+        "mean": (), "sum": (), "median": (), "quantile": (0.9,), "iqr": (), "trimmed_mean": (0.1,)
+    }.items()
+    for kind, assumed in ASSUMED.items()
+}  # fmt: skip
 FUNCTIONS |= {name: by_name(name) for name in BY_NAME}
 ESTIMATORS = {
     "PrivateRobustScaler": fitted("PrivateRobustScaler", bounds=(-1.0, 99.0)),

@@ -60,7 +60,8 @@ class Assumed:
 class Row:
     """One setting: mean absolute errors to the population value by method, and the methods that are taken.
 
-    `taken` is the choice without an assumption, `assumed` the one with the population as `distribution`.
+    `taken` is the choice without an assumption, `typical` that with two quantiles of the population as typical values,
+    `assumed` the one with the population as `distribution`.
     """
 
     function: str
@@ -70,6 +71,7 @@ class Row:
     epsilon: float
     default: str
     taken: str
+    typical: str
     assumed: str
     errors: dict
 
@@ -84,6 +86,12 @@ class Row:
 
 
 _assumed = cache(Assumed)
+
+
+def _typical(population):
+    """The quantiles 0.05 and 0.95, to one digit; with the upper one a step higher if they are equal."""
+    low, high = (float(f"{x:.0e}") for x in _assumed(population).ppf([0.05, 0.95]))
+    return (low, high) if low < high else (low, low + population.grid.step)
 
 
 def _wide(grid, factor):
@@ -110,6 +118,7 @@ def measured(function, population, wider, n, epsilon, datasets):
     public = {"n": n, "grid": _wide(population.grid, wider), "epsilon": epsilon}
     alone = dpf.explain(function, *arguments, **public)
     assuming = dpf.explain(function, *arguments, **public, distribution=_assumed(population))
+    between = dpf.explain(function, *arguments, **public, distribution=_typical(population))
     candidates = {**alone.candidates, **assuming.candidates}
     target = statistic(population.even(2**20).astype(float))
     errors = {method: [] for method in candidates}
@@ -121,7 +130,8 @@ def measured(function, population, wider, n, epsilon, datasets):
             except ValueError:  # too few records, by their public number
                 errors[method].append(math.inf)
     means = {method: max(float(np.mean(each)), 1e-12) for method, each in errors.items()}
-    return Row(function, population, wider, n, epsilon, alone.default, alone.method, assuming.method, means)
+    methods = alone.default, alone.method, between.method, assuming.method
+    return Row(function, population, wider, n, epsilon, *methods, means)
 
 
 @cache
@@ -143,9 +153,11 @@ def section(quick):
     summary = []
     for function in JOBS:
         of = [row for row in rows(quick) if row.function == function]
-        summary.append([function, f"{len(of)}", *_share(of, "default"), *_share(of, "taken"), *_share(of, "assumed")])
-    ways = [f"{way}, {what}" for way in ("default", "auto", "auto, distribution=") for what in ("close", "worst")]
-    far = [row for row in rows(quick) if max(row.to_best(row.assumed), row.to_best(row.taken)) > CLOSE]
+        ways = ("default", "taken", "typical", "assumed")
+        summary.append([function, f"{len(of)}", *(cell for way in ways for cell in _share(of, way))])
+    names = ("default", "auto", "auto, typical values", "auto, distribution=")
+    ways = [f"{name}, {what}" for name in names for what in ("close", "worst")]
+    far = [row for row in rows(quick) if max(map(row.to_best, (row.assumed, row.typical, row.taken))) > CLOSE]
     lines = [
         [
             row.function,
@@ -155,17 +167,18 @@ def section(quick):
             f"{row.epsilon:g}",
             row.best,
             f"{row.taken} ({digits(row.to_best(row.taken))})",
+            f"{row.typical} ({digits(row.to_best(row.typical))})",
             f"{row.assumed} ({digits(row.to_best(row.assumed))})",
         ]
         for row in far
     ]
-    headings = ["function", "data", "bounds", "n", "epsilon", "best", "auto", "auto, distribution="]
+    headings = ["function", "data", "bounds", "n", "epsilon", "best", *names[1:]]
     text = """Expected errors E|release - population value| relative to the least of the mechanisms that are compared:
         how many settings are close, that is within 10 % of it, and the largest ratio. Without an assumption, "auto" may
         not lose more than 2 % against the default for any reference distribution (docs/guides/choosing.md), so that it
         keeps the default where another mechanism is better for these data but worse for others; with `distribution=`,
-        here that of the data, it takes the best. Bounds are those of the accuracy tables, and 100 times wider. The
-        second table has all settings beyond 10 %."""
+        here that of the data, it takes the best; typical values are the quantiles 0.05 and 0.95, to one digit. Bounds
+        are those of the accuracy tables, and 100 times wider. The second table has all settings beyond 10 %."""
     return "\n".join([paragraph(text), table(["function", "settings", *ways], summary), table(headings, lines)])
 
 

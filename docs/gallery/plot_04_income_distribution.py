@@ -22,27 +22,19 @@ incomes = population.rvs(2_000, random_state=rng)  # private
 bounds = (0, 160_000)
 
 # %%
-# A histogram of 20 bins, and a series of cosines, each with epsilon = 0.5. The noise on a count does not depend on the
-# records, so the bars that hold the noise of 90 % of the bins are public.
+# A histogram of 20 bins, and a series of cosines, each with epsilon = 0.5. ``plot`` draws a release with its guarantee.
+# The noise on a count does not depend on the records, so the lines, which hold it with a probability of 95 %, are
+# public.
 
 histogram = dpf.histogram(incomes, 20, bounds=bounds, epsilon=0.5, rng=rng)
 series = dpf.density(incomes, bounds=bounds, epsilon=0.5, roughness=20.0, rng=rng)
 
-width = histogram.edges[1] - histogram.edges[0]
-noise = 2 / 0.5 * np.log(10) / (incomes.size * width)  # 90 % of Laplace noise of scale 2 / epsilon
-centres = histogram.edges[:-1] + width / 2
-
-figure, axes = plt.subplots(2, 1, figsize=(5.6, 6.4), sharex=True, sharey=True)
+figure, axes = plt.subplots(2, 1, figsize=(5.6, 7.2))
 places = np.linspace(*bounds, 500)
-axes[0].stairs(histogram.density, histogram.edges, fill=True, color=style.SKY, label="release (public)")
-axes[0].errorbar(centres, histogram.density, noise, fmt="none", color=style.BLUE, capsize=2, label="90 % of the noise")
-axes[1].plot(places, series.pdf(places), "-", color=style.BLUE, label="release (public)")
-for ax, release, name in ((axes[0], histogram, "Histogram"), (axes[1], series, "Cosine series")):
-    ax.plot(places, population.pdf(places), "--", color="black", label="population (private)")
-    style.heading(ax, f"{name} of {incomes.size:,} incomes", style.guarantee(release.privacy))
+for ax, release in zip(axes, (histogram, series), strict=True):
+    release.plot(ax, unit="income per year")
+    ax.plot(places, population.pdf(places), "--", color=style.VERMILLION, label="population (private)")
     style.on_axis(ax.xaxis)
-    ax.yaxis.set_major_formatter(lambda density, _: f"{1e4 * density:.2f}")
-    ax.set(xlabel="income per year", ylabel="density per 10,000")
 style.legend(figure, axes[0])
 plt.show()
 

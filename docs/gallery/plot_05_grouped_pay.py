@@ -23,7 +23,7 @@ labels = np.repeat(regions, sizes)
 pay = rng.lognormal(np.repeat(rng.normal(10.5, 0.15, len(regions)), sizes), 0.5)  # private
 
 # %%
-# Two releases fit into the budget, and the third one is refused before it reads the records.
+# The medians and the means fit into the budget, and the third release is refused before it reads the records.
 
 grid = dpf.Grid(0, 200_000, step=64)
 median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=grid, epsilon=0.5)
@@ -31,14 +31,23 @@ mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=grid, epsilon=0.25)
 ledger = dpf.Ledger("1")
 with ledger:
     medians = dpf.by_group(median, pay, labels=labels, keys=regions, rng=rng)
-    print(f"mean pay of all: {mean(pay, rng=rng):,.0f}")
+    means = dpf.by_group(mean, pay, labels=labels, keys=regions, rng=rng)
     try:
         dpf.by_group(median, pay, labels=labels, keys=regions, rng=rng)
     except dpf.BudgetError as error:
         print(f"BudgetError: {error}")
 
 # %%
-# The noise band of a region depends on its number of records: the smaller the group, the wider the band.
+# The noise of a mean does not depend on the pay, so ``plot`` can show its interval, which is public.
+
+figure, ax = plt.subplots(figsize=(5.6, 4.4))
+means.plot(ax, unit="mean pay per year")
+style.on_axis(ax.xaxis)
+plt.show()
+
+# %%
+# The noise of a median depends on the pay, so the bands of the exact laws are private. The smaller the group, the wider
+# the band.
 
 exact = [np.median(pay[labels == region]) for region in regions]
 low, high = np.transpose([style.interval(median.law(pay[labels == region])) for region in regions])
@@ -48,6 +57,7 @@ figure, ax = plt.subplots(figsize=(5.6, 4.4))
 ax.hlines(places, low, high, color=style.SKY, linewidth=8, alpha=0.6, label="90 % of releases")
 ax.plot(exact, places, "|", linestyle="", color="black", markersize=12, label="exact median (private)")
 ax.plot(medians.array, places, "D", linestyle="", color=style.VERMILLION, label="released median")
+ax.invert_yaxis()
 ax.set_yticks(places, [f"{region}, n = {size:,}" for region, size in zip(regions, sizes, strict=True)])
 ax.set(xlabel="pay per year")
 style.on_axis(ax.xaxis)
@@ -58,12 +68,16 @@ plt.show()
 # %%
 # The ledger is public, and it is what an auditor reads.
 
+ledger  # noqa: B018
+
+# %%
+# The same budget as a picture.
+
 spent = 0.0
 figure, ax = plt.subplots(figsize=(5.6, 1.9))
-names = {"medians by region": (style.BLUE, ""), "mean of all": (style.ORANGE, "///")}
+names = {"medians by region": (style.BLUE, ""), "means by region": (style.ORANGE, "///")}
 for charge, (name, (color, hatch)) in zip(ledger.charges, names.items(), strict=True):
     cost = float(charge.profile.privacy.epsilon) * charge.times
-    print(f"{name}, epsilon = {cost:g}: {charge.label}")
     ax.barh(0, cost, left=spent, color=color, hatch=hatch, edgecolor="white", label=name)
     spent += cost
 ax.barh(0, 1 - spent, left=spent, color="white", edgecolor=style.GREY, label="left")

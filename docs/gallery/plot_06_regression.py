@@ -18,42 +18,36 @@ import dpfast as dpf
 style.use()
 rng = np.random.default_rng(6)
 n = 10_000
-experience, schooling, hours = rng.uniform(0, 40, n), rng.integers(8, 19, n), rng.normal(36, 5, n).clip(10, 60)
-X = np.column_stack([experience, schooling, hours])  # private
-truth = np.array([0.3, 2.0, 0.5])
+decades, schooling, hours = rng.uniform(0, 4, n), rng.integers(8, 19, n), rng.normal(3.6, 0.5, n).clip(1, 6)
+X = np.column_stack([decades, schooling, hours])  # private
+truth = np.array([3.0, 2.0, 5.0])
 pay = X @ truth - 5 + rng.normal(0, 6, n)  # in thousands, private
 
 # %%
 # The bounds of the columns and of pay are public. They are given in data units, so columns need no scaling.
 
-bounds = ([0, 8, 10], [40, 18, 60])
+bounds = ([0, 8, 1], [4, 18, 6])
 fit = dpf.linear_regression(X, pay, bounds=bounds, label_center=45.0, label_bound=45.0, epsilon=1.0, rng=rng)
 print(fit)
 
 # %%
-# The intervals hold the coefficients of the population, with the error of sampling and of the noise. Intervals without
-# privacy, below them, show what privacy costs.
+# ``plot`` draws the coefficients with intervals that hold those of the population, by the error of sampling and the
+# noise together. Intervals without privacy, below them, show what privacy costs.
 
 design = np.column_stack([X, np.ones(n)])
 plain, squares, *_ = np.linalg.lstsq(design, pay, rcond=None)
 plain_errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares / (n - 4))
 
-names = ["experience", "schooling", "hours"]
+figure, ax = plt.subplots(figsize=(5.6, 3.6))
+fit.plot(ax)
 places = np.arange(3)
-errors = fit.coefficients - fit.interval(0.95)[:, 0]
-figure, ax = plt.subplots(figsize=(5.6, 3.4))
-ax.axvline(1, linestyle=":", color="black", label="population")
 ax.errorbar(
-    fit.coefficients / truth, places, xerr=errors / truth,
-    fmt="D", color=style.BLUE, capsize=4, linewidth=3, label="private, 95 % interval (public)",
-)  # fmt: skip
-ax.errorbar(
-    plain[:3] / truth, places + 0.25, xerr=1.96 * plain_errors[:3] / truth,
+    plain[:3], places + 0.25, xerr=1.96 * plain_errors[:3],
     fmt="s", color=style.VERMILLION, capsize=4, label="without privacy (private)",
 )  # fmt: skip
-ax.set_yticks(places, names)
-ax.set(xlabel="coefficient, relative to that of the population", ylim=(2.6, -0.5))
-style.heading(ax, f"Pay explained, {n:,} records", style.guarantee(fit.privacy))
+ax.plot(truth, places, "|", color=style.GREEN, markersize=20, markeredgewidth=2, label="population")
+ax.set_yticks(places, ["experience,\nin decades", "schooling,\nin years", "weekly hours,\nin tens"])
+ax.set(xlabel="pay per year in thousands, per unit of the column", ylim=(2.6, -0.5))
 style.legend(figure, ax)
 plt.show()
 
@@ -61,7 +55,7 @@ plt.show()
 # A line through records with outliers. Theil-Sen needs no bounds. The band is the 95 % interval of its slope, and the
 # line of least squares without privacy shows what the outliers do.
 
-x = experience[:2_000]
+x = rng.uniform(0, 40, 2_000)
 y = 20 + 0.8 * x + rng.normal(0, 4, x.size)
 y[x > 38] = 5.0  # one in twenty has a wrong entry
 robust = dpf.theil_sen(x, y, epsilon=1.0, standard_error=True, rng=rng)

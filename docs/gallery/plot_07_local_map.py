@@ -39,10 +39,11 @@ estimates = survey.estimate(survey.aggregate(reports), project="l2")
 exact = np.bincount(homes, minlength=len(names)) / n
 
 # %%
-# The same tiles with the exact and with the estimated shares, in percent.
+# The same tiles with the exact and with the estimated shares, in percent. ``error`` is the noise of an estimate.
 
 figure, axes = plt.subplots(2, 1, figsize=(4.4, 7.0), sharex=True, sharey=True)
-guarantee = f"epsilon = {survey.epsilon:g}, local, n = {n:,}"
+noise = 100 * survey.error(n, confidence=0.95)
+guarantee = f"epsilon = {survey.epsilon:g}, local, n = {n:,}; 95 %: +-{noise:.1f}"
 maps = ("Exact shares (private)", "without privacy", exact), ("Estimated shares (public)", guarantee, estimates)
 for ax, (title, note, values) in zip(axes, maps, strict=True):
     grid = np.full((len(rows), len(rows[0])), np.nan)
@@ -58,17 +59,14 @@ figure.colorbar(image, ax=axes, orientation="horizontal", label="percent of the 
 plt.show()
 
 # %%
-# The noise of the unbiased estimates has a public standard deviation, which gives each region its interval.
+# The error of the unbiased estimates follows from public numbers. It gives each region its interval.
 
 unbiased = survey.estimate(survey.aggregate(reports))
-deviation = np.sqrt(survey.variance() / n)
 order = np.argsort(-exact)
 figure, ax = plt.subplots(figsize=(5.6, 3.4))
 steps = np.arange(len(names))
 ax.bar(steps, 100 * exact[order], color="#d0d0d0", label="exact (private)")
-ax.errorbar(
-    steps, 100 * unbiased[order], 196 * deviation, fmt="D", color=style.BLUE, capsize=2, label="unbiased, 95 % interval"
-)
+ax.errorbar(steps, 100 * unbiased[order], noise, fmt="D", color=style.BLUE, capsize=2, label="unbiased, 95 % interval")
 ax.plot(steps, 100 * estimates[order], "x", color=style.VERMILLION, markersize=6, label="projected: sum 100 %")
 ax.set_xticks(steps, np.array(names)[order], rotation=90)
 ax.set(xlabel="region", ylabel="percent of the people")

@@ -28,7 +28,7 @@ rare = np.exp(epsilons) / (99 + np.exp(epsilons))
 
 # %%
 # The error: ``mechanism.error`` predicts what 95 % of the releases of a median do not exceed, for three numbers of
-# records. The dashed lines are the error of sampling alone, from an epsilon of 1000, and the bands are the price of
+# records. The dashed lines are the error of sampling alone, from an epsilon of 20, and the bands are the price of
 # privacy.
 
 figure, (attack, error) = plt.subplots(2, 1, figsize=(5.6, 6.8), sharex=True)
@@ -43,7 +43,7 @@ for n, color, marker in ((200, style.ORANGE, "^"), (2_000, style.GREEN, "D"), (2
         dpf.InverseSensitivity(dpf.statistics.Median(), grid=dpf.Grid(0, 500_000), epsilon=epsilon).error(
             n, distribution=assumed
         )
-        for epsilon in (*epsilons, 1000.0)
+        for epsilon in (*epsilons, 20.0)
     ]
     error.loglog(epsilons, found[:-1], "-", marker=marker, color=color, label=f"n = {n:,}")
     error.axhline(found[-1], linestyle="--", color=color, linewidth=1)

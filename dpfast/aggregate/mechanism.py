@@ -60,7 +60,7 @@ class SampleAndAggregate(BlockPlan, Mechanism):
     bias_correction : bool
         Whether to remove the bias of order 1 / (size of a block).
     combine : str
-        "mean"; "geometric", the geometric mean, for positive parameters that behave like scales (`logarithmic` of the
+        "mean"; "geometric", the geometric mean, for positive parameters that behave like scales (``logarithmic`` of the
         family); "winsorized" (see Notes), for a range far wider than the spread of the estimates. "auto" takes the
         geometric mean of each parameter that has one with less noise at `guess`, else the mean.
     guess : mapping from names to float, or "worst", optional

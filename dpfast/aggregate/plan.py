@@ -490,7 +490,7 @@ class BlockPlan:
         return errors
 
     def sample_size(self, error: float, **assumptions: Any) -> int:
-        """See `Mechanism.sample_size`; the assumption is `theta`. Returns at least the n that the blocks need."""
+        """See `Mechanism.sample_size`; the assumption is ``theta``. Returns at least the n that the blocks need."""
         wanted = _checks.positive("error", error)
         first = 2 * self.family.least_block if self.blocks == "auto" else int(self.blocks)
         return least(

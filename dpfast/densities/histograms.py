@@ -206,7 +206,7 @@ class PerturbedHistogram(_OnCells):
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """Draw `size` independent releases of noisy counts, of shape (*size, *bins): EACH ONE spends the budget.
+        """Draw `size` independent releases of noisy counts, of shape ``(*size, *bins)``: EACH ONE spends the budget.
 
         For None, return one `Histogram`, as a call does.
         """

@@ -233,7 +233,7 @@ replaced (the number of records is public)>
         rng: RandomSource = None,
         workers: int = 1,
     ) -> Any:
-        """Draw `size` independent releases of all noisy counts, of shape (*size, cells): EACH ONE spends the budget.
+        """Draw `size` independent releases of all noisy counts, shape ``(*size, cells)``: EACH ONE spends the budget.
 
         For None, return one `Marginals`, as a call does.
         """

@@ -27,7 +27,7 @@ class Histogram(Tabular):
 
     Attributes
     ----------
-    counts : ndarray of int64, shape `cells.bins`
+    counts : ndarray of int64, shape ``cells.bins``
         The noisy counts as released: unbiased, possibly negative. With Laplace noise under "replace-one", those of up
         to 64 cells sum to n.
     weights : ndarray of int64, same shape

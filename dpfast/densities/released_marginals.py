@@ -28,7 +28,7 @@ class Marginals(Tabular):
     Attributes
     ----------
     columns : mapping from names to domains
-        `labels` of a domain are the names of its bins.
+        ``labels`` of a domain are the names of its bins.
     counts : mapping from tuples of names to ndarrays of int64
         The noisy counts of each marginal, an axis for each column; possibly negative.
     deviations : mapping from tuples of names to floats

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
@@ -300,5 +301,8 @@ def synthesize(
     else:
         values, grids, dimensions = table(X, bounds, grid, missing)
     request = Request(values, grids, k, bins, epsilon, rng, threads)
-    records = METHODS[_automatic(request) if method == "auto" else method](request)
+    chosen = _automatic(request) if method == "auto" else method
+    if chosen != "series":  # `density` warns
+        tell(of_epsilon(epsilon))
+    records = METHODS[chosen](request)
     return records.reshape(k, len(grids)) if dimensions == 2 else records.reshape(k)

@@ -105,7 +105,7 @@ class ClampedBox(Law):
             return np.asarray(np.log(np.maximum(sides, 0.0)).sum(axis=-1))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Draw exactly: int64 of shape (*size, d)."""
+        """Draw exactly: int64 of shape ``(*size, d)``."""
         out = self.noise.draws(size, rng)
         np.clip(out, -self.center, self.last - self.center, out=out)  # before the sum, which could overflow
         out += self.center

@@ -28,7 +28,7 @@ class NoisyIntegers(Law):
     most : int
         Public, at most 2**62.
     decode : callable
-        Converts integers, an array of shape (..., *center.shape), to released values.
+        Converts integers, an array of shape ``(..., *center.shape)``, to released values.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class NoisyIntegers(Law):
         self.center, self.noise, self.most, self._decode = center, noise, most, decode
 
     def logpmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """The natural logarithm of P(K = k), k of shape (..., *center.shape), before clamping."""
+        """The natural logarithm of P(K = k), k of shape ``(..., *center.shape)``, before clamping."""
         distance = (_containers.integers("k", k) - self.center).astype(np.float64)
         return self.noise.logpmf(distance.reshape(*distance.shape[: distance.ndim - self.center.ndim], -1))
 
     def sample(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None = None, rng: RandomSource = None) -> Any:
-        """Draw exactly: int64 of shape (*size, *center.shape)."""
+        """Draw exactly: int64 of shape ``(*size, *center.shape)``."""
         out = self.noise.draws(size, rng)
         # Clamp the noise first, so that the sum does not overflow; its limit is so wide that the clamped sum does not
         # change.

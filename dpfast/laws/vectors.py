@@ -42,7 +42,7 @@ class VectorNoise(ABC):
         """Fill `out`, of shape (m, d), with exact draws, each coordinate saturated at +-(2**63 - 1)."""
 
     def draws(self, size: SupportsIndex | tuple[SupportsIndex, ...] | None, rng: RandomSource) -> NDArray[np.int64]:
-        """Exact draws, an array of shape (*size, d); a single one comes from one stream."""
+        """Exact draws, an array of shape ``(*size, d)``; a single one comes from one stream."""
         shape = _checks.shape(size)
         out = np.empty((math.prod(shape), self.dimension), np.int64)
         if size is None:
@@ -188,8 +188,8 @@ class RoundedBox(NormNoise):
     def logpmf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(z) is the integral over r of exp(-r) times the volume of the cell of z in r times the box, normalised.
 
-        From `start`, the least r with such a volume, each side of the intersection grows from `side` at the rate
-        `slope` until it is 1; between these ends the volume is a polynomial.
+        From ``start``, the least r with such a volume, each side of the intersection grows from ``side`` at the rate
+        ``slope`` until it is 1; between these ends the volume is a polynomial.
         """
         slope = np.where(z == 0, 2.0, 1.0) * self._doubles
         nearest = np.maximum(np.abs(z) - 0.5, 0.0)

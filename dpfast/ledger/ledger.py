@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpfast import _checks
 from dpfast._tabular import Tabular
+from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -51,7 +52,7 @@ from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
 
 
-class Ledger(Tabular):
+class Ledger(Tabular, Cautious):
     """A privacy budget. It records each release before data are read, and refuses a release that does not fit.
 
     All releases together are (epsilon, delta)-differentially private for the given neighbours, or rho-zero-concentrated
@@ -66,7 +67,7 @@ class Ledger(Tabular):
         for an event of positive probability (`PrivacyProfile.failure`). 0 with mu.
     rho : float
         Positive: a budget of zero-concentrated differential privacy. Every release is charged the rho of its
-        `privacy_profile`. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
+        ``privacy_profile``. The budget implies ``ledger.privacy.epsilon_up(delta)`` for any delta.
     mu : float
         Positive: a budget of Gaussian differential privacy, for releases of Gaussian parts only. The squares of their
         mu add up. ``dpfast.theory.gaussian_mu(epsilon, delta)`` is the mu that implies (epsilon, delta).
@@ -96,8 +97,8 @@ class Ledger(Tabular):
     TypeError, ValueError
         A parameter of a wrong type or out of range; a file that is damaged or belongs to another ledger or version.
     BudgetError
-        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From `law` and every other
-        exact function of the data. From a release in another thread while a block is open.
+        A plan that does not fit. From a release: its cost does not fit (it is not recorded). From ``law`` and every
+        other exact function of the data. From a release in another thread while a block is open.
 
     Notes
     -----
@@ -225,6 +226,9 @@ class Ledger(Tabular):
         self._same_neighbors(profile)
         with self._current():
             return self._account.fits(profile, count)
+
+    def _traps(self) -> Iterator[Trap]:
+        return of_epsilon(self._privacy.epsilon)
 
     def _caption(self) -> str:
         left = ", ".join(

@@ -98,7 +98,7 @@ class HeavyHitters(LocalMechanism):
 
     Privacy: the length does not depend on the record, and given it the report is one of `HashedCategorical`
     (https://dpfast.readthedocs.io/en/latest/proofs/local-categories.html).
-    Accuracy: a key is found if its frequency is well above `threshold`, which is proportional to
+    Accuracy: a key is found if its frequency is well above ``threshold``, which is proportional to
     ``sqrt(number of levels / n)``.
 
     References

@@ -70,8 +70,8 @@ class Hypercube(VectorRandomizer):
     Report: uint64 words. k = d: ceil(d / 64) words; bit j is in word j // 64 at place j % 64, 1 for +scale, and the
     bits beyond d are zero. k < d: one word with the seed of the subset (`subset`), then ceil(k / 64) words with bit i
     for coordinate i of the subset. Bytes: the words in order, little-endian. Refused: nonzero bits beyond the last.
-    Variance: d^2 B^2 / k - |x|^2 in total, B = scale k / d. Run time: 1 to 2 ns and 2 bytes of randomness per requested
-    coordinate; a sum of n reports takes about n d / 300 ns. Timing is outside the guarantee.
+    Variance: ``d^2 B^2 / k - |x|^2`` in total, B = scale k / d. Run time: 1 to 2 ns and 2 bytes of randomness per
+    requested coordinate; a sum of n reports takes about n d / 300 ns. Timing is outside the guarantee.
 
     References
     ----------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers, noise
+from dpfast._traps import of_epsilon, tell, warn_of
 from dpfast.grid import Grid
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
@@ -101,6 +102,7 @@ def median(
         method = "descent"
     bit_generator(rng)
     times = math.prod(_checks.shape(size))
+    warn_of(descent)
     with spending(descent.privacy_profile, label=f"local median by method={method!r} in {bounds!r}", times=times):
         values = _containers.vector("x", x)
         if method == "auto":
@@ -169,7 +171,9 @@ def quantile(
     >>> bool(abs(estimate / np.quantile(pay, 0.25) - 1) < 0.05)
     True
     """
-    return QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step).release(x, size=size, rng=rng)
+    search = QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step)
+    warn_of(search)
+    return search.release(x, size=size, rng=rng)
 
 
 def median_naive(
@@ -301,6 +305,7 @@ def mean(
     if (bounds is None) == (moment is None):
         raise TypeError("exactly one of bounds and moment must be given")
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     Interval(
         epsilon, bounds=(0.0, 1.0), method=method, objective=objective
     )  # reject invalid parameters before reading the data
@@ -332,6 +337,7 @@ def _noisy(
     grid = Grid(*bounds, missing=clip(0.0, *bounds))
     width = _checks.exact(grid.upper) - _checks.exact(grid.lower)
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     scale = width / Fraction(epsilon)
     profile = PrivacyProfile(Privacy(epsilon, neighbors="local"), (("laplace", epsilon, 1),))
     with spending(profile, label=f"Laplace noise on each number in {bounds!r}"):

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from dpfast import _checks
 from dpfast._tabular import Described
 from dpfast._threads import each
+from dpfast._traps import Cautious
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
 from dpfast.spending import Carrier, hook
@@ -84,7 +85,7 @@ class Aggregate:
         return cls(n, sums.astype(np.int64 if kind == b"i" else np.float64), refused)
 
 
-class LocalMechanism(Described, Carrier):
+class LocalMechanism(Described, Cautious, Carrier):
     """Base class for mechanisms that randomise each record on its own: a frozen dataclass with a public `epsilon`."""
 
     epsilon: float

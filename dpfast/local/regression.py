@@ -13,6 +13,7 @@ from scipy.special import erf, expit, ndtri, pdtr
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
+from dpfast._traps import warn_of
 from dpfast.coin import coin
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
@@ -492,7 +493,7 @@ def glm(
     Returns
     -------
     ndarray of shape (d,), or (d + 1,) with an intercept, which is last
-        The averaged coefficients, per data unit; of shape (*size, d) with a `size`.
+        The averaged coefficients, per data unit; of shape ``(*size, d)`` with a `size`.
 
     Raises
     ------
@@ -532,6 +533,7 @@ def glm(
         steps=steps,
         burn_in=burn_in,
     )
+    warn_of(protocol)
     return protocol.release(X, y, size=size, rng=rng)
 
 

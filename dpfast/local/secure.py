@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._divergences import concentrated_delta_up
 from dpfast._tabular import Described
+from dpfast._traps import Cautious
 from dpfast.domains import Ball, Box
 from dpfast.laws.shares import GaussianShare, LaplaceShare
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -30,7 +31,7 @@ _USE = "one report is not private, only the sum is: report inside `with ledger.s
 
 
 @dataclass(frozen=True)
-class SecureSum(Described):
+class SecureSum(Described, Cautious):
     """A private sum of n vectors by secure aggregation: integer reports modulo 2**bits, the noise split among them.
 
     Each client codes its vector to integers, adds its share of the noise and reports the result modulo 2**bits. A

@@ -17,6 +17,7 @@ from numpy.random import BitGenerator
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
@@ -372,6 +373,7 @@ def density(
 any change of one record, against everyone but its owner>
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     grid = grid_for(x, bounds, grid)
     if isinstance(terms, str) and terms != "auto":
         raise ValueError(f"terms must be an integer or 'auto', not {terms!r}")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import of_epsilon, tell
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local_rates import local_sparse_threshold
@@ -85,6 +86,7 @@ def sparse_mean(
     [3]
     """
     epsilon = _checks.positive_down("epsilon", epsilon)
+    tell(of_epsilon(epsilon))
     _checks.choice("threshold", threshold, ("soft", "hard"))
     bound = partial(local_sparse_threshold, epsilon=epsilon, radius=radius, confidence=confidence)
     bound(1, 1)

@@ -68,7 +68,7 @@ def explain(
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
         that function. Others explain themselves with ``explain=True``.
     *parameters
-        The positional parameters of the function after x, such as the `trim` of a trimmed mean.
+        The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional
         The number of records; a public guess for ``neighbors="add-remove"``, where the choice does not use it.
     epsilon, bounds, grid, delta, measure, distribution, neighbors, missing
@@ -104,6 +104,11 @@ def explain(
     Taken: smooth-sensitivity, because it has 0.64 times the noise of inverse-sensitivity ...
     >>> dpf.explain(dpf.winsorized_mean, 0.1, n=200, bounds=(0, 1000), epsilon=1.0).method
     'inverse-sensitivity'
+
+    Wide bounds, and typical values of pay:
+
+    >>> dpf.explain("mean", n=1000, bounds=(0, 1e8), epsilon=1.0, distribution=(15_000, 100_000)).method
+    'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
     if name not in _STATISTICS:

@@ -70,8 +70,8 @@ def mean(
         noise of scale width / (n epsilon), width the distance of the bounds. The others are for numbers: inverse
         sensitivity is better only for records near a bound, or with large epsilon. "private-bounds" first finds
         narrower bounds inside `bounds` privately, for bounds that may be several times too wide. It needs n epsilon of
-        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so
-        that "auto" takes it for an assumed distribution only
+        at least 384, and loses the few records that are far from all others, such as the ones among many zeros, so that
+        "auto" takes it only if `distribution` is given, a pair of typical values suffices
         (https://dpfast.readthedocs.io/en/latest/guides/bounds.html).
     neighbors : {"replace-one", "add-remove"}
         "add-remove" protects the addition or removal of a record: the number of records is private, and may be 0. The

@@ -75,9 +75,11 @@ def median(
         (https://dpfast.readthedocs.io/en/latest/guides/choosing.html); `dpfast.explain` shows the choice. For quantiles
         it is inverse sensitivity unless `distribution` is given. "interpolated" is inverse sensitivity with
         ``interpolate=True`` (`InverseSensitivity`), for one quantile of records without ties within bounds.
-    distribution : object, optional
-        For "auto": the distribution that you assume for the records, which must not be estimated from x, like
-        ``scipy.stats.norm(50, 15)``. The expected errors under it decide.
+    distribution : object or pair of floats, optional
+        For "auto": what you assume for the records, which must not be estimated from x. A distribution, like
+        ``scipy.stats.norm(50, 15)``: the expected errors under it decide. Or typical values, like ``(20, 80)``, between
+        which nine tenths of the records are: another method than the default is taken if it is better under each of
+        three shapes with these values (https://dpfast.readthedocs.io/en/latest/guides/choosing.html).
     measure : {"auto", "uniform", "integers", "decimal", "dyadic"} or sequence of int
         Public weights of the grid points, see `InverseSensitivity`: "integers" for records that are whole numbers given
         as floats, such as ages, which it releases with less error. Only for inverse sensitivity, with `bounds` or a

@@ -6,6 +6,7 @@ The first candidate is the default. Another one replaces it if public numbers sh
 - Without an assumption it is the default and all candidates whose expected error is at most 2 % greater than that of
   the default under *each* of up to twelve reference distributions: normal, lognormal and Student's t with 2 degrees of
   freedom, as wide as the bounds, and 10, 100 and 1000 times narrower, if that is at least eight steps of the grid.
+- For a pair (low, high) of typical values the references are the three shapes that have nine tenths between them.
 
 Of the pool, the candidate with the least noise is taken (the geometric mean over the references), or the default if it
 has at most 5 % more. An unknown error leaves the default.
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpfast import _checks
 from dpfast._tabular import html_table
 from dpfast.grid import Grid
 from dpfast.mechanisms.assumptions import Affine, Assumed
@@ -33,6 +35,7 @@ _LOSS, _GAIN = 1.02, 0.95
 _NEGLIGIBLE = 0.01  # noise relative to the sampling error
 _SCALES = (1e-3, 1e-2, 1e-1, 1.0)  # of references, relative to the bounds; narrow ones first, which decide most often
 _CENTER = (3 - math.sqrt(5)) / 2  # of the bounds: not a round number of any grid
+_TYPICAL = np.array([0.05, 0.95])  # the levels of typical values
 
 
 class Candidate(NamedTuple):
@@ -89,6 +92,35 @@ def references(grid: Grid) -> tuple[Reference, ...]:
     return tuple(found)
 
 
+class Typical(NamedTuple):
+    """Typical values that a user assumes: nine tenths of the records are between them."""
+
+    low: float
+    high: float
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The three shapes with these quantiles."""
+        found = []
+        for shape, base in (("lognormal", _LOGNORMAL), ("Student-t(2)", _HEAVY), ("normal", _NORMAL)):
+            first, last = base.points(_TYPICAL).tolist()
+            scale = (self.high - self.low) / (last - first)
+            found.append(Reference(shape, 1.0, Affine(base, self.low - first * scale, scale)))
+        return tuple(found)
+
+
+def assumption(distribution: Any) -> Any:
+    """What a user assumes: None, `Typical` values of a pair (low, high), or an object with a quantile function."""
+    if isinstance(distribution, tuple | list):
+        low, high = _checks.interval("distribution", distribution)
+        if not (low < high and math.isfinite(high - low)):
+            raise ValueError(f"typical values must be finite and different, not ({low!r}, {high!r})")
+        return Typical(low, high)
+    if distribution is not None:
+        Assumed(distribution)
+    return distribution
+
+
 class Choice:
     """A mechanism that was chosen among candidates, and why. Public: it depends on no data.
 
@@ -101,7 +133,7 @@ class Choice:
     grid : Grid, optional
         The range of the reference distributions; None leaves the default, unless a distribution is assumed.
     distribution : object, optional
-        The distribution that the user assumes: see `Mechanism.expected_error`.
+        What the user assumes: a distribution, see `Mechanism.expected_error`, or a pair of typical values.
 
     Attributes
     ----------
@@ -120,7 +152,9 @@ class Choice:
         grid: Grid | None,
         distribution: Any = None,
     ) -> None:
-        self.n, self._distribution = n, distribution
+        self.n, assumed = n, assumption(distribution)
+        self._alone = not (assumed is None or isinstance(assumed, Typical))
+        self._typical = isinstance(assumed, Typical)
         self._built: dict[str, Mechanism] = {candidates[0].method: candidates[0].build()}
         self._excluded: dict[str, str] = {}
         for candidate in candidates[1:]:
@@ -128,10 +162,10 @@ class Choice:
                 self._built[candidate.method] = candidate.build()
             except (TypeError, ValueError) as error:
                 self._excluded[candidate.method] = str(error)
-        if distribution is not None:
-            self._references: tuple[Reference, ...] = (Reference("assumed", 1.0, Assumed(distribution)),)
-        else:
+        if assumed is None:
             self._references = () if grid is None else references(grid)
+        else:
+            self._references = (Reference("assumed", 1.0, Assumed(assumed)),) if self._alone else assumed.references
         self._errors: dict[tuple[str, int], Expected | None] = {}
         self.method, self.reason = self._decided()
         self.mechanism = self._built[self.method]
@@ -174,7 +208,7 @@ class Choice:
         least = min(pool, key=self._noise)
         if self.default in pool and self._noise(least) > _GAIN * self._noise(self.default):
             return self.default, "no other candidate with at most 2 % more expected error has 5 % less noise"
-        if self._distribution is not None:
+        if self._alone:
             return least, "its expected error under the assumed distribution is the least, or within 2 % of it"
         relative = self._noise(least) / self._noise(self.default)
         return least, (
@@ -184,7 +218,7 @@ class Choice:
 
     def _fits(self, method: str) -> bool:
         """Whether the expected error is at most 2 % above the least, or above the default's under each reference."""
-        if self._distribution is not None:
+        if self._alone:
             errors = [self.expected_error(other, 0) for other in self._built]
             own, least = self.expected_error(method, 0), min((e.total for e in errors if e), default=math.inf)
             return own is not None and own.total <= _LOSS * least
@@ -212,13 +246,12 @@ class Choice:
     @cached_property
     def table(self) -> list[list[str]]:
         """The rows of the table, headings first."""
-        if self._distribution is not None and self.n is not None:
+        if self._alone and self.n is not None:
             headings = ["method", "expected error", "noise", "sampling"]
         elif self._references and self.n is not None and len(self._built) > 1:
-            widths = [
-                f"width / {4 / reference.scale:g}" for reference in self._references if reference.shape == "normal"
-            ]
-            headings = ["method", *reversed(widths), "greatest ratio"]
+            shown = (self._references[i] for i in self._shown)
+            names = [each.shape if self._typical else f"width / {4 / each.scale:g}" for each in shown]
+            headings = ["method", *names, "greatest ratio"]
         else:
             headings = ["method"]
         rows = [[*headings, ""]]
@@ -227,16 +260,21 @@ class Choice:
         blank = [""] * (len(headings) - 1)
         return [*rows, *([method, *blank, why] for method, why in self._excluded.items())]
 
+    @property
+    def _shown(self) -> list[int]:
+        """The references that have a column: the normal ones, by width, or those of typical values."""
+        chosen = (i for i, reference in enumerate(self._references) if self._typical or reference.shape == "normal")
+        return sorted(chosen, reverse=True)
+
     def _cells(self, method: str, cells: int) -> list[str]:
         """The numbers of a row."""
         if not cells:
             return []
-        if self._distribution is not None:
+        if self._alone:
             found = self.expected_error(method, 0)
             parts = [] if found is None else [found.total, found.noise, found.sampling]
             return [f"{part:.3g}" for part in parts] or ["unknown", "", ""]
-        normal = [i for i, reference in enumerate(self._references) if reference.shape == "normal"][::-1]
-        totals = [self.expected_error(method, i) for i in normal]
+        totals = [self.expected_error(method, i) for i in self._shown]
         worst = max(self._loss(method, i) for i in range(len(self._references)))
         return [*("unknown" if e is None else f"{e.total:.3g}" for e in totals), f"{worst:.3g}"]
 
@@ -244,8 +282,13 @@ class Choice:
         if len(self.table[0]) == 2:
             return ""
         measure = "Expected error: E|release - population value| in data units, to about 10 %"
-        if self._distribution is not None:
+        if self._alone:
             return f"{measure}, of n = {self.n:,} records of the assumed distribution.\n"
+        if self._typical:
+            return (
+                f"{measure}, of n = {self.n:,} records of three shapes, nine tenths of them between the typical "
+                f"values; greatest ratio to {self.default}.\n"
+            )
         return (
             f"{measure}, of n = {self.n:,} normal records with these standard deviations, in units of the width of the "
             f"bounds; greatest ratio to {self.default} over {len(self._references)} reference distributions.\n"

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
+from dpfast._traps import warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
 from dpfast.mechanisms.intervals import Estimate, interval_for
 from dpfast.mechanisms.mechanism import Mechanism
@@ -116,6 +117,7 @@ def interval(
     True
     """
     made = _mechanism(statistic, x, bounds, grid, epsilon, confidence, neighbors, missing)
+    warn_of(made)
     estimate: Estimate = made(x, rng=rng, workers=workers)
     return estimate
 

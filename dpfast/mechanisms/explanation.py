@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dpfast._traps import warn_of
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks
 
@@ -15,9 +16,10 @@ _Mechanism = TypeVar("_Mechanism", bound=Mechanism)
 def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: object = None) -> _Mechanism:
     """Return the mechanism, after printing its `Mechanism.explanation` or passing it to a function.
 
-    A comparison of mechanisms, if there is one, comes first. Of x, it uses the length, if that is public and known
-    without reading.
+    Warns of traps in its parameters. A comparison of mechanisms, if there is one, comes first. Of x, it uses the
+    length, if that is public and known without reading.
     """
+    warn_of(mechanism)
     if explain is False:
         return mechanism
     sized = hasattr(type(x), "__len__") and getattr(x, "ndim", None) != 0

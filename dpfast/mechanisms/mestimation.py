@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
+from dpfast._traps import Trap, of_corner
 from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
@@ -24,7 +25,7 @@ from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.prior import Cauchy, edges
 from dpfast.privacy import Privacy, PrivacyProfile
-from dpfast.psi import Function, IntegerTable, Psi
+from dpfast.psi import Function, Huber, IntegerTable, Psi
 from dpfast.random import RandomSource, bit_generator, blocks
 from dpfast.streaming import Batch, Chunks, Values
 
@@ -148,6 +149,11 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             f"<MEstimator release of {self.psi}, {prior}, on {grid.size} points from {grid.lower!r} to {grid.upper!r}, "
             f"step {grid.step!r}: {self.privacy}>"
         )
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        if isinstance(self.psi, Huber):
+            yield from of_corner(self.psi.k, self.grid.step)
 
     @property
     def sensitivity(self) -> int:

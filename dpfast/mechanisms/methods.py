@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
+from dpfast._traps import Trap, of_step, of_width, tell, warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
-from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
-from dpfast.mechanisms.candidates import Candidate, Choice
+from dpfast.mechanisms.candidates import Candidate, Choice, assumption
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -214,13 +215,31 @@ def release_of(
     """Release a statistic of x by the mechanism of `mechanism_for`, and explain it before."""
     public = neighbors, missing, measure, distribution
     mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
-    if explain is not False:
+    if distribution is not None:
+        tell(_traps_under(distribution, mechanism, _rounded_down(_records_of(x)), natural_step(x) is not None))
+    if explain is False:
+        warn_of(mechanism)
+    else:
         comparison = None
         if method == "auto" and compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
             choice = choice_for(statistic, x, _records_of(x), bounds, grid, epsilon, delta, *public)
             comparison = choice.comparison
         explained(mechanism, explain, x, comparison)
     return mechanism(x, rng=rng, workers=workers)
+
+
+@lru_cache(maxsize=256)
+def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: bool) -> tuple[Trap, ...]:
+    """The traps of a grid for an assumed distribution; `whole` for records that are integers."""
+    traps: list[Trap] = []
+    [grid] = mechanism.points
+    if isinstance(mechanism, GlobalSensitivity):
+        low, high = Assumed(distribution).points(np.array([0.25, 0.75])).tolist()
+        traps += of_width(grid.upper - grid.lower, high - low)
+    elif isinstance(mechanism, InverseSensitivity) and _needs_order_only(mechanism.statistic) and n and not whole:
+        with suppress(TypeError, ValueError):
+            traps += of_step(grid.step, mechanism.expected_error(n, distribution).total)
+    return tuple(traps)
 
 
 def mechanism_for(
@@ -249,8 +268,7 @@ def mechanism_for(
     epsilon = _checks.positive_down("epsilon", epsilon)  # before the caches, in which 1 and True are equal keys
     if method == "auto":
         method = next(iter(methods))
-        if distribution is not None:
-            Assumed(distribution)  # reject another object before data are read
+        distribution = assumption(distribution)  # reject another object before data are read
         if names := compared(statistic, bounds, grid, neighbors, missing, measure, distribution):
             within, n = _within(bounds, grid, x), _rounded_down(_records_of(x))
             return _automatic(names, statistic, within, missing, epsilon, delta, n, sums_epsilons(), distribution)

@@ -98,7 +98,7 @@ class Predicted:
         Returns
         -------
         int
-            The least n with ``error(n, ...) <= error``, to within 1/200 for an assumed `distribution`; one such n if
+            The least n with ``error(n, ...) <= error``, to within 1/200 for an assumed ``distribution``; one such n if
             the error does not always decrease with n.
 
         Raises

@@ -88,9 +88,9 @@ class NoisyProducts(GaussianOrPure):
     def scales(self, n: SupportsIndex, d: SupportsIndex) -> list[float]:
         """The scales of the noise on all entries: standard deviations for delta > 0, else those of the pure noise.
 
-        A replaced record changes the sum of a a' by b b' - a a', and |a|**2 and |b|**2 are at most `size`. The
-        Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
-        release codes adds at most 1, times the weights, to each entry: `rounded` to the Frobenius norm.
+        A replaced record changes the sum of a a' by b b' - a a', and ``|a|**2`` and ``|b|**2`` are at most ``size``.
+        The Frobenius norm of the change is at most sqrt(2) times that, its nuclear norm at most twice that. Rounding to
+        release codes adds at most 1, times the weights, to each entry: ``rounded`` to the Frobenius norm.
         """
         d = _checks.whole("d", d, least=1)
         *codes, c = self._weights(d)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _choice
+from dpfast._traps import warn_of
 from dpfast.laws import ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -102,6 +103,7 @@ def select(
         mechanism = _mechanism(epsilon, sensitivity, monotone, method)
     except TypeError:  # not hashable: the constructor names the wrong parameter
         mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
+    warn_of(mechanism)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
 

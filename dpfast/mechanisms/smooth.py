@@ -39,7 +39,7 @@ def smooth_sensitivity(statistic: RankStatistic, x: ArrayLike, *, grid: Grid, be
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        A statistic with gaps: any except `Huber`.
+        A statistic with gaps: any except `dpfast.statistics.Huber`.
     x : array_like of shape (n,)
         Private data; NaN goes to ``grid.missing``.
     grid : Grid
@@ -172,7 +172,7 @@ class SmoothSensitivity(StatisticMechanism):
     Parameters
     ----------
     statistic : dpfast.statistics.RankStatistic
-        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `Huber`.
+        For example ``Median()`` or ``TrimmedMean(0.1)``; any except `dpfast.statistics.Huber`.
     grid : Grid
         Public bounds and granularity of data and release, in data units.
     epsilon : float

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 from dpfast import _checks
+from dpfast._traps import Trap, of_corner
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
+from dpfast.statistics import Huber
 
 
 class StatisticMechanism(Mechanism):
     """A mechanism that releases a statistic of scalar records."""
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from super()._traps()
+        statistic = getattr(self, "statistic", None)
+        if isinstance(statistic, Huber):
+            [grid] = self.points
+            yield from of_corner(statistic.k, grid.step)
 
     def error(
         self,
@@ -35,8 +45,8 @@ class StatisticMechanism(Mechanism):
             The number of records, at least 1.
         distribution : object
             The assumed distribution of the records, which are independent: like a frozen distribution of
-            ``scipy.stats``, with a quantile function `ppf`, for means also `mean`, for variances also `var`. For every
-            statistic.
+            ``scipy.stats``, with a quantile function ``ppf``, for means also `mean`, for variances also ``var``. For
+            every statistic.
         density : float
             Instead, for one quantile: the assumed density of the records at the target, per data unit. If n is too
             small for a density to determine the error, for example for extreme quantiles in wide bounds, the result is
@@ -56,7 +66,7 @@ class StatisticMechanism(Mechanism):
         ------
         TypeError
             Several assumptions, or none for noise that depends on the records; an assumption that does not suffice for
-            this release; an object without `ppf`.
+            this release; an object without ``ppf``.
         ValueError
             A parameter out of range; a population value that is not finite.
 
@@ -67,7 +77,7 @@ class StatisticMechanism(Mechanism):
         each, a confidence of 0.8 was kept with frequency 0.81 on average and a deviation of at most 0.04 (0.95: 0.951,
         0.015). Sample moments, Huber's estimate and the sum of the records far from the ends of a mean are treated as
         normal. Cost: that of the laws and windows, not of n records, 0.1 to 1 s; more for epsilon below 0.1 and for
-        many `Quantiles`; O(n) for `Huber`.
+        many `Quantiles`; O(n) for `dpfast.statistics.Huber`.
         With `density`, inverse sensitivity uses `dpfast.theory.quantile_error`, accurate to 15 %, in microseconds;
         other mechanisms assume a uniform distribution with this density. With `deviation` the sample mean is treated as
         normal.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import SupportsIndex
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
 from dpfast._tabular import Described
+from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -35,7 +37,7 @@ _MOST_WITH_ERRORS = 1000  # free coefficients of several classes
 _CORRECTIONS = 2  # of the bias, at better and better estimates
 
 
-class Descent(Described):
+class Descent(Described, Cautious):
     """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
@@ -139,6 +141,9 @@ class Descent(Described):
         self._moments, self._center, self._start = np.zeros((self._p, self._p)), np.zeros(self._p), self._theta
         self.mechanism: Mechanism | None = self._next()
         self._check_noise()
+
+    def _traps(self) -> Iterator[Trap]:
+        return of_epsilon(self.privacy.epsilon)
 
     def __repr__(self) -> str:
         return f"<glm, {self.model.name}, of rows in a {self.domain}: {self.privacy}>"

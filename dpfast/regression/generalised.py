@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex, cast
 from numpy.typing import ArrayLike
 
 from dpfast import _checks
+from dpfast._traps import warn_of
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -93,7 +94,7 @@ def glm(
     -------
     Fit
         With `coefficients`, `intercept`, `standard_errors`, `interval` and `predict`; of a logistic or multinomial
-        model also `probability`. Always finite; but with several classes and (K - 1) (d + 1) above 1000, standard
+        model also ``probability``. Always finite; but with several classes and (K - 1) (d + 1) above 1000, standard
         errors are NaN. Multinomial: coefficients of shape (K, d), whose sum over the classes is 0. Standard errors are
         approximate: they take the rows as normal and, for the model "huber", bound as about 4/3 of the standard
         deviation of the errors. Clipping moves coefficients away from 0; the estimate is corrected for most of this, as
@@ -162,6 +163,7 @@ def glm(
         steps=steps,
         start=start,
     )
+    warn_of(descent)
     with spending(descent.privacy_profile, label=repr(descent)):
         while descent.mechanism is not None:
             _show(descent, progress)

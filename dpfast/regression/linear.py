@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._traps import warn_of
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -357,6 +358,7 @@ def linear_regression(
         largest = _GREATEST * mechanism.labels.radius * columns.size
         _checks.finite_scale(largest * largest)
     bit_generator(rng)
+    warn_of(mechanism)
     records = labelled_or_chunks(X, y)
     first = next(iter(records), None) if isinstance(records, Chunks) else records
     names = names_of_columns(first if isinstance(X, Chunks) else X, labelled=isinstance(X, Chunks))

@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
 from dpfast._threads import each
+from dpfast._traps import warn_of
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
@@ -495,6 +496,7 @@ def theil_sen(
         standard_error=standard_error,
         missing=missing,
     )
+    warn_of(mechanism)
     check_labels_given(x, y)
     records: Any = x if y is None else (x, y)
     slope, intercept, *errors = mechanism(records, rng=rng, workers=workers).tolist()

@@ -70,7 +70,8 @@ def robust_mean(
         The robust estimator of each coordinate: ``Median()``, ``TrimmedMean(0.1)``, ``Huber(2.0)``, or another one of
         `dpfast.statistics`. Without bounds it must be an order statistic.
     scale : float or d floats, optional
-        Public scales of the coordinates: `radius`, `width` and the corner of `Huber` are multiples of them. Default: 1.
+        Public scales of the coordinates: `radius`, `width` and the corner of
+        `dpfast.statistics.Huber` are multiples of them. Default: 1.
     transform : array_like of shape (d, d), optional
         A public invertible matrix A, for example a rotation or whitening. The release, its bounds and its steps are for
         the records A x; the inverse of A maps the release back.

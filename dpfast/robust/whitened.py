@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._tabular import Described
+from dpfast._traps import Cautious
 from dpfast.domains import Ball
 from dpfast.grid import Grid, check_number
 from dpfast.mechanisms import Covariance
@@ -39,7 +40,7 @@ _LEAST_VARIANCE = 2.0**-20  # of a direction, relative to the columns
 
 
 @dataclass(frozen=True)
-class Whitened(Described):
+class Whitened(Described, Cautious):
     """The steps of a robust location in whitened coordinates, by public numbers; a call makes them, with one charge.
 
     A location and a scale of each column, with an eighth of epsilon each, standardise the columns; a quarter is for the

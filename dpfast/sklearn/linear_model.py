@@ -145,7 +145,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):
     Parameters
     ----------
     classes : pair of numbers or of strings, or more for "sums"
-        Public, since the set of labels in `y` would depend on the records. Other labels count as missing (Notes).
+        Public, since the set of labels in ``y`` would depend on the records. Other labels count as missing (Notes).
     radius : float
         Public bound on the norm of rows, for "sums" around `center`. Longer ones are projected; for "local" with norm
         "linf" they are clamped. Standardise columns of different scales first.

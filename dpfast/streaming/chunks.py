@@ -63,7 +63,7 @@ class Chunks:
 
     @classmethod
     def slices(cls, array: NDArray[Any], size: SupportsIndex = 2**18) -> Chunks:
-        """The pieces of an array, for example a memmap, with `size` records each."""
+        """The pieces of an array, for example a memmap, with ``size`` records each."""
         step = _checks.whole("size", size, least=1)
         return cls([array[start : start + step] for start in range(0, len(array), step)])
 

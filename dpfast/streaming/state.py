@@ -73,7 +73,7 @@ class State:
     dropped, missing ones get the least code of the cell, and sums are clamped to their possible range. The guarantee
     does not hold in this case: it requires passes over the same records. For ``missing="half"``, the position of a
     missing record is that in its chunk: chunks must then be the same in all passes, whatever state reads them.
-    A state is not thread-safe; `workers` are.
+    A state is not thread-safe; ``workers`` are.
 
     Examples
     --------

@@ -140,8 +140,8 @@ def gross_error_sensitivity(
     -----
     ``GES_rho(T, F) = sup_at |IF_rho(at, T, F)|``. Two statistics are not monotone in each record. The influence on the
     variance is ``(1 - rho)(at - E X)**2 - Var X``, whose modulus is greatest at an end or at the point closest to the
-    mean. A quantile of the mixture is `at` clipped between two points, so the interquartile range is piecewise linear
-    in `at` between four such points, and its change is greatest at one of them or at an end.
+    mean. A quantile of the mixture is ``at`` clipped between two points, so the interquartile range is piecewise linear
+    in ``at`` between four such points, and its change is greatest at one of them or at an end.
     Cost: two to six times that of `influence_function`.
 
     References

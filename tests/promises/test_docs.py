@@ -27,6 +27,7 @@ HOSTS = {
     "hosts": "pandas polars pyarrow duckdb dask.array sklearn",
     "missing": "pandas",
     "pipeline-dp": "pipeline_dp",
+    "results": "pandas matplotlib",
     "shuffling": "dp_accounting",
     "spark": "pyspark pandas",
     "units": "pandas",
@@ -53,7 +54,7 @@ def test_examples_in(page):
 
 
 # Abstract classes, errors and results: not called by users.
-NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism"}
+NOT_CALLED = {"BudgetError", "EntropyError", "Histogram", "Mechanism", "PrivacyWarning", "UtilityWarning"}
 
 
 @pytest.mark.parametrize(

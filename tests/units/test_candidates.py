@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import dpfast as dpf
 from dpfast import Grid, InverseSensitivity, Ledger, SmoothSensitivity
-from dpfast.mechanisms.candidates import Candidate, Choice, references
+from dpfast.mechanisms.candidates import Candidate, Choice, Typical, references
 from dpfast.mechanisms.methods import mechanism_for
 from dpfast.mechanisms.prediction import Expected, Predicted
 from dpfast.statistics import Mean, Median, Quantile, TrimmedMean, WinsorizedMean
@@ -119,7 +119,41 @@ class TestTable:
         assert lines[3].startswith("Expected error: E|release - population value| in data units")
         assert lines[4].startswith("Taken: smooth-sensitivity, because it has 0.64 times the noise")
         assert repr(choice) == str(choice)
-        assert choice._repr_html_().startswith("<table><tr><td>method</td>")
+        assert choice._repr_html_().startswith("<p>SmoothSensitivity release of the")
+
+    def test_typical_values(self):
+        public = {"n": 1000, "bounds": (0, 1e6), "epsilon": 1.0}
+        choice = dpf.explain("mean", **public, distribution=(100, 200))
+        assert choice.table[0] == ["method", "normal", "Student-t(2)", "lognormal", "greatest ratio", ""]
+        assert choice.method == "private-bounds"
+        assert "nine tenths of them between the typical values" in str(choice)
+        for row in choice.table[1:]:
+            assert row[1] == f"{choice.candidates[row[0]].expected_error(896, norm(150, 50 / 1.6448536)).total:.3g}"
+        assert dpf.explain("mean", **public, distribution=(1e5, 9e5)).method == "global-sensitivity"
+        assert dpf.explain("mean", **public).candidates.keys() == {"global-sensitivity"}
+
+    def test_three_shapes_have_nine_tenths_between_typical_values(self):
+        found = Typical(-3.0, 7.0).references
+        assert [reference.shape for reference in found] == ["lognormal", "Student-t(2)", "normal"]
+        for reference in found:
+            assert np.allclose(reference.assumed.points(np.array([0.05, 0.95])), [-3, 7], rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("values", "error", "message"),
+        [
+            ((2, 1), ValueError, "must be in order"),
+            ((1, 1), ValueError, "must be finite and different"),
+            ((0, math.inf), ValueError, "must be finite and different"),
+            ((0, 1, 2), TypeError, "must be a pair"),
+            (("a", 1), TypeError, "must be a pair"),
+            (5, TypeError, "must have a quantile function"),
+        ],
+    )
+    def test_bad_assumptions(self, values, error, message):
+        with pytest.raises(error, match=message):
+            dpf.mean([np.nan], bounds=(0, 9), epsilon=1.0, distribution=values)
+        with pytest.raises(error, match=message):
+            dpf.explain("mean", n=9, bounds=(0, 9), epsilon=1.0, distribution=values)
 
     def test_the_errors_are_those_of_the_mechanisms(self):
         choice = dpf.explain("median", n=1024, bounds=(0, 1000), epsilon=1.0, distribution=norm(500, 100))
@@ -181,6 +215,8 @@ PUBLIC = [
     (Quantile(0.9), 100, 4.0, 0.0, norm(400, 10)),
     (Median(), 300, 0.5, 0.0, None),
     (Mean(), 300, 4.0, 0.0, norm(400, 10)),
+    (Mean(), 1000, 1.0, 0.0, (399.0, 401.0)),
+    (Quantile(0.9), 100, 2.0, 0.0, [399.0, 401.0]),
 ]
 
 

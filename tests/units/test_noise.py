@@ -89,6 +89,7 @@ def test_bad_arguments(options):
         noise.laplace(1.0, **options)
 
 
+@pytest.mark.filterwarnings("ignore:noise of scale")
 class TestAddLaplace:
     GRID = Grid(-1, 10, step=0.25, missing=3)
 
@@ -185,6 +186,7 @@ class TestAddLaplace:
         np.testing.assert_array_equal(one, all_cores)
 
 
+@pytest.mark.filterwarnings("ignore:noise of scale")
 class TestAddGaussian:
     """What differs from `add_laplace`, with which it shares all but the kernel."""
 

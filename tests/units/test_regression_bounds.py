@@ -222,7 +222,7 @@ def test_names_of_the_columns_of_data_frames():
             text = repr(made).splitlines()
             assert [line.split("  ")[0] for line in text[2:]] == ["age", "a much longer name", "<b>", "intercept"]
             assert len({len(line.rstrip(">")) for line in text[1:]}) == 1
-            assert "<th>&lt;b&gt;</th>" in made._repr_html_()
+            assert ">&lt;b&gt;</td>" in made._repr_html_()
         frame = pandas.DataFrame(columns)
         assert fit((frame, y), radius=1.0, **options).names == made.names
         assert fit(dpf.Chunks([(frame, y)]), radius=1.0, **options).names == made.names

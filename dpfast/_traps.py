@@ -1,0 +1,138 @@
+"""Warnings about public parameters that leave a release with little privacy or little use. They depend on no data.
+
+A mechanism that user code constructs warns there. The functions of the library construct mechanisms without warnings,
+some of them once for many calls, and warn of the traps of the one that they use at each call (`warn_of`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import ABCMeta
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from types import FrameType
+from typing import Any, NamedTuple
+
+from dpfast.errors import PrivacyWarning, UtilityWarning
+
+MOST_EPSILON = 20.0
+MOST_WIDTHS = 1000.0  # of bounds, in units of a stated scale
+_BETWEEN = ("dataclasses", "functools")  # modules whose functions construct for their callers
+
+
+class Trap(NamedTuple):
+    """A warning that parameters deserve."""
+
+    category: type[UserWarning]
+    text: str
+
+
+def of_epsilon(epsilon: Any) -> Iterator[Trap]:
+    """The trap of a large epsilon."""
+    if epsilon is not None and MOST_EPSILON < epsilon < float("inf"):
+        shown = f"{float(epsilon):g}"
+        yield Trap(
+            PrivacyWarning,
+            f"epsilon = {shown} is above 20: one record may change the probability of a release by a factor of "
+            f"e**{shown}, which hardly protects it; use a smaller epsilon",
+        )
+
+
+def of_noise(scale: float, step: float) -> Iterator[Trap]:
+    """The trap of noise below the step of the grid that values are rounded to."""
+    if scale < step:
+        yield Trap(
+            UtilityWarning,
+            f"noise of scale {scale:g} is less than the step of the grid, {step:g}, so that rounding changes a "
+            f"value more than the noise does: use a smaller step, as in grid=Grid(lower, upper, step=...)",
+        )
+
+
+def of_corner(corner: float, step: float) -> Iterator[Trap]:
+    """The trap of a grid that is too coarse for the corner of Huber's estimate."""
+    if corner < step:
+        yield Trap(
+            UtilityWarning,
+            f"the corner k = {corner:g} is less than the step of the grid, {step:g}, to which records are rounded: use "
+            f"a smaller step, as in grid=Grid(lower, upper, step=...), or a larger k",
+        )
+
+
+def of_width(width: float, scale: float) -> Iterator[Trap]:
+    """The trap of bounds that are far wider than the assumed distribution, for noise that grows with the width."""
+    if width > MOST_WIDTHS * scale:
+        yield Trap(
+            UtilityWarning,
+            f"the bounds are {width / scale:.2g} times wider than the middle half of the assumed distribution, and the "
+            f"noise grows with them: give narrower bounds, or bounds='private'",
+        )
+
+
+def of_step(step: float, error: float) -> Iterator[Trap]:
+    """The trap of a grid that is coarser than the expected error of a release on it."""
+    if step > error:
+        yield Trap(
+            UtilityWarning,
+            f"the step of the grid, {step:g}, is more than the expected error under the assumed distribution, "
+            f"{error:.2g}: use a smaller step, as in grid=Grid(lower, upper, step=...)",
+        )
+
+
+class WarnsUsers(ABCMeta):
+    """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        """Construct an object."""
+        made = super().__call__(*args, **options)
+        if made.traps and _constructed_by_user():
+            tell(made.traps)
+        return made
+
+
+class Cautious(metaclass=WarnsUsers):
+    """Base class of objects with public parameters, some of which are traps."""
+
+    @cached_property
+    def traps(self) -> tuple[Trap, ...]:
+        """Warnings that the parameters deserve: their categories and texts."""
+        return tuple(self._traps())
+
+    def _traps(self) -> Iterator[Trap]:
+        yield from of_epsilon(getattr(self, "epsilon", None))
+
+
+def warn_of(made: Any) -> None:
+    """Warn of the traps of an object that a function of the library uses for a call of the user."""
+    traps: tuple[Trap, ...] = getattr(made, "traps", ())
+    if traps:
+        tell(traps)
+
+
+def tell(traps: Iterable[Trap]) -> None:
+    """Warn of traps, at the line of user code that leads here."""
+    for trap in traps:
+        level, frame = 1, inspect.currentframe()
+        while frame is not None and _is_between(frame):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(trap.text, trap.category, stacklevel=level)
+
+
+def _constructed_by_user() -> bool:
+    """Whether the caller of the caller is not a function of the library."""
+    frame = inspect.currentframe()
+    for _ in range(2):  # this function and its caller
+        frame = frame and frame.f_back
+    while frame is not None and _module(frame) in _BETWEEN:
+        frame = frame.f_back
+    return frame is not None and not _is_between(frame)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether a frame is one of the library, or of a function that constructs for its caller."""
+    module = _module(frame)
+    return module == "dpfast" or module.startswith("dpfast.") or module in _BETWEEN
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
