@@ -166,17 +166,16 @@ def second_example(quick):
 
 
 def draw_second_example(quick, path):
-    drawn, ax = pages.pyplot().subplots(figsize=(6.4, 3.8), layout="constrained")
-    for place, (n, lines) in enumerate(uniform_medians(quick).items()):
+    drawn, ax = pages.pyplot().subplots(figsize=(5.6, 4.4))
+    for marker, (n, lines) in zip(pages.MARKERS, uniform_medians(quick).items(), strict=False):
         reach, private, plain, bound = zip(*lines, strict=True)
-        ax.loglog(reach, private, "o-", color=f"C{place}", ms=3, label=f"n = {n}, private")
-        ax.loglog(reach, plain, ":", color=f"C{place}")
+        [line] = ax.loglog(reach, private, marker, linestyle="-", label=f"n = {n}, private")
+        ax.loglog(reach, plain, ":", color=line.get_color(), label=f"n = {n}, not private")
         if n == NUMBERS[0]:
-            ax.loglog(reach, bound, "--", color=f"C{place}")
-    ax.set(xlabel="R: centers lie in [-R, R]", ylabel="mean error", ylim=(1e-3, 1e6))
-    ax.plot([], [], "k:", label="not private")
-    ax.plot([], [], "k--", label=f"Theorem 2, n = {NUMBERS[0]}")
-    drawn.legend(loc="outside right upper", frameon=False)
+            ax.loglog(reach, bound, "--", color=line.get_color(), label=f"n = {n}, Theorem 2")
+    ax.set_title(f"Medians of U[gamma - 1, gamma + 1]: epsilon = {EPSILON:g}, one record replaced")
+    ax.set(xlabel="R: gamma lies in [-R, R]", ylabel="mean error", ylim=(1e-3, 1e6))
+    pages.legend(drawn, ax)
     pages.save(drawn, path)
 
 

@@ -226,15 +226,17 @@ def converse(quick):
 
 
 def draw_converse(quick, path):
-    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(7.2, 3.4), layout="constrained", sharey=True)
+    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(6.4, 3.8), sharey=True)
     for (alpha, points), ax in zip(attacked(quick).items(), panels, strict=True):
         t, exact, bound = (np.array(values) for values in zip(*points, strict=True))
-        ax.semilogy(t / RECORDS, bound, "C1--", label="bound, implied by privacy")
-        ax.semilogy(t / RECORDS, exact, "C0.-", label="exact, worst direction")
-        ax.axhline(0.05, color="k", lw=0.8, ls=":", label="0.05")
+        ax.semilogy(t / RECORDS, exact, "o-", label="exact, records moved up")
+        ax.semilogy(t / RECORDS, bound, "--", label="bound that privacy implies")
+        ax.axhline(0.05, color="gray", ls=":", label="0.05")
         ax.set(title=f"error above {alpha:g}", xlabel="fraction of replaced records", ylim=(1e-15, 3))
+        ax.set_xticks([0, 0.04, 0.08, 0.12])
     panels[0].set_ylabel("failure probability")
-    panels[1].legend(frameon=False, loc="lower right")
+    drawn.suptitle(f"Median of N(0, 1), n = {RECORDS}: epsilon = 1, one record replaced", fontsize="medium")
+    pages.legend(drawn, panels[0], ncols=3)
     pages.save(drawn, path)
 
 

@@ -189,21 +189,18 @@ def picture(quick):
 
 
 def draw(quick, path):
-    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(7.2, 3.4), layout="constrained", sharex=True, sharey=True)
+    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(6.4, 4.0), sharex=True, sharey=True)
     records = RECORDS[:2] if quick else RECORDS
-    markers = dict(zip((setting.name for setting in SETTINGS), "osD^", strict=True))
-    for place, (method, ax) in enumerate(
-        zip(("Algorithm 1, k = n^(3/5)", "SampleAndAggregate, default"), panels, strict=True)
-    ):
-        for i, (name, marker) in enumerate(markers.items()):
-            if (name, 1.0) in efficiencies(quick):
-                ax.loglog(records, efficiencies(quick)[name, 1.0][place], f"{marker}-", color=f"C{i}", ms=4, label=name)
-        ax.axhline(1, color="k", lw=0.8, ls=":", label="best without privacy")
-        ax.set(title=method, xlabel="records n")
-        ax.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-        ax.minorticks_off()
-    panels[0].set_ylabel("mean squared error times n I, epsilon = 1")
-    panels[1].legend(frameon=False)
+    for place, (method, ax) in enumerate(zip(("Algorithm 1, k = n^(3/5)", "default"), panels, strict=True)):
+        for marker, ((name, epsilon), found) in zip(pages.MARKERS * 2, efficiencies(quick).items(), strict=False):
+            if epsilon == 1:
+                ax.loglog(records, found[place], marker=marker, label=name)
+        ax.axhline(1, color="gray", ls=":", label="best without privacy")
+        ax.set(title=method, xlabel="number of records n")
+        pages.ticks(ax.yaxis, [1, 2, 5, 10, 20])
+    panels[0].set_ylabel("mean squared error times n I")
+    drawn.suptitle("Maximum likelihood by sample and aggregate: epsilon = 1, one record replaced", fontsize="medium")
+    pages.legend(drawn, panels[0], ncols=3)
     pages.save(drawn, path)
 
 
