@@ -159,7 +159,7 @@ def second_example(quick):
     )
     return Result(
         f"n = 10: the error grows from {digits(few[10])} at R = 10 to {digits(few[10**6])} at R = 1e6; n = 160: it is "
-        f"{digits(many[10**6])} for both",
+        f"{digits(many[10])} and {digits(many[10**6])}",
         "yes; the n that suffices grows only as log R",
         text + "\n" + table(["n", "R", "private", "not private", "theorem 2"], rows),
     )
@@ -189,7 +189,7 @@ def group_lemma(quick):
         rows.append([k, f"{slides:.5f}", f"{exact:.5f}"])
     text = paragraph(
         """Least probability of an event of probability 0.4 after k records are replaced, alpha = 0.1, delta = 1e-3. The
-        second bound is attained (docs/proofs/private-implies-robust.md)."""
+        second bound is attained ([proof](../proofs/private-implies-robust.md))."""
     )
     return Result(
         "the lemma holds; delta / (exp(alpha) - 1) suffices in place of delta / (1 - exp(-alpha))",
