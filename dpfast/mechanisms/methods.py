@@ -16,7 +16,7 @@ from dpfast import _checks, _measures
 from dpfast._traps import Trap, of_step, of_width, tell, warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
-from dpfast.mechanisms.candidates import Candidate, Choice, assumption
+from dpfast.mechanisms.candidates import Candidate, Choice, assumption, references_under
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.globally import GlobalSensitivity
 from dpfast.mechanisms.inverse import InverseSensitivity
@@ -216,7 +216,8 @@ def release_of(
     public = neighbors, missing, measure, distribution
     mechanism = mechanism_for(statistic, x, bounds, grid, epsilon, delta, method, *public)
     if distribution is not None:
-        tell(_traps_under(distribution, mechanism, _rounded_down(_records_of(x)), natural_step(x) is not None))
+        n, whole = _rounded_down(_records_of(x)), natural_step(x) is not None
+        tell(_traps_under(assumption(distribution), mechanism, n, whole))
     if explain is False:
         warn_of(mechanism)
     else:
@@ -230,15 +231,17 @@ def release_of(
 
 @lru_cache(maxsize=256)
 def _traps_under(distribution: Any, mechanism: Mechanism, n: int | None, whole: bool) -> tuple[Trap, ...]:
-    """The traps of a grid for an assumed distribution; `whole` for records that are integers."""
+    """The traps of a grid under an assumption, for all shapes of typical values; `whole` for integers."""
     traps: list[Trap] = []
-    [grid] = mechanism.points
+    shapes = [reference.assumed for reference in references_under(distribution)]
     if isinstance(mechanism, GlobalSensitivity):
-        low, high = Assumed(distribution).points(np.array([0.25, 0.75])).tolist()
-        traps += of_width(grid.upper - grid.lower, high - low)
+        [grid] = mechanism.points
+        halves = (shape.points(np.array([0.25, 0.75])).tolist() for shape in shapes)
+        traps += of_width(grid.upper - grid.lower, max(high - low for low, high in halves))
     elif isinstance(mechanism, InverseSensitivity) and _needs_order_only(mechanism.statistic) and n and not whole:
+        [grid] = mechanism.points
         with suppress(TypeError, ValueError):
-            traps += of_step(grid.step, mechanism.expected_error(n, distribution).total)
+            traps += of_step(grid.step, max(mechanism.expected_error(n, shape).total for shape in shapes))
     return tuple(traps)
 
 
