@@ -8,7 +8,6 @@ from sphinx.application import Sphinx
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
-
 LONG = 24  # characters that fit beside the indents of a phone
 
 
