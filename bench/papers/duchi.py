@@ -142,8 +142,8 @@ ITEMS = (
         duchi_theory.mixtures,
         error="""Step (53) of the proof takes a record to be independent of earlier reports under a mixture of
             products. For mixtures, the theorem and the proposition are false; they hold with the largest sum over v
-            of the squared differences between P_v and its neighbours (docs/proofs/local-lower-bounds.md), which is
-            `local_assouad`.""",
+            of the squared differences between P_v and its neighbours ([proof](../proofs/local-lower-bounds.md)),
+            which is `local_assouad`.""",
     ),
     Item(
         "Lemma 2: gradient descent, (31) and (32)",

@@ -1,4 +1,4 @@
-"""Upper bounds on the errors of sparse means under local privacy; proofs: docs/proofs/sparse-mean.md."""
+"""Upper bounds on the errors of sparse means under local privacy."""
 
 from __future__ import annotations
 
