@@ -228,7 +228,7 @@ ITEMS = (
 
 PAPER = Paper(
     "duchi-jordan-wainwright",
-    "Duchi, Jordan and Wainwright (2018)",
+    "Duchi, Jordan and Wainwright: minimax optimal procedures for locally private estimation",
     'J. C. Duchi, M. I. Jordan and M. J. Wainwright, "Minimax optimal procedures for locally private estimation", '
     "Journal of the American Statistical Association 113 (2018), 182-201.",
     ABOUT,
