@@ -14,11 +14,10 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from numpy.typing import ArrayLike
-
 from dpfast import _checks
 from dpfast._tabular import Tabular
 from dpfast._traps import Cautious, Trap, of_epsilon
+from dpfast._types import Records
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -294,7 +293,7 @@ class Ledger(Tabular, Cautious):
     def release(
         self,
         mechanism: Any,
-        x: ArrayLike,
+        x: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
