@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from numpy.typing import ArrayLike
 
-# A number; a Fraction and a Decimal are exact.
-Real: TypeAlias = float | Fraction | Decimal
+# A privacy parameter: a Fraction, a Decimal and a text such as "0.1" or "1/3" are exact.
+Exact: TypeAlias = float | Fraction | Decimal | str
 
-# Numbers, or rows of them. None is a missing one.
-Records: TypeAlias = ArrayLike | Sequence[float | None] | Sequence[Sequence[float | None]]
+# Numbers, or rows of them. None is a missing one, and texts of numbers count as such.
+Records: TypeAlias = ArrayLike | Sequence[float | str | None] | Sequence[Sequence[float | None]]

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, SupportsIndex
 
 from dpfast import _checks
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.plan import Bounds
@@ -24,8 +24,8 @@ def mle(
     x: Records,
     family: Any,
     *,
-    epsilon: Real,
-    delta: Real = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     bounds: Bounds,
     method: str = "auto",
     noise: str = "auto",

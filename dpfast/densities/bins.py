@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
-from dpfast._types import Records
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
 from dpfast.grid import Grid, Points, check_grid, grid_with, grids_within, natural_step
 from dpfast.streaming import Chunks, Counted
@@ -31,7 +30,7 @@ def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
 
 
 def table(
-    X: Records | Chunks, bounds: Any, grid: Points | Sequence[Grid] | None, missing: float | str | None = None
+    X: Any, bounds: Any, grid: Points | Sequence[Grid] | None, missing: float | str | None = None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
     """Return the records, of shape (n,) or (n, r) or in chunks, a grid for each column, and the number of dimensions.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, noise
 from dpfast._traps import of_epsilon, tell, warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
@@ -29,7 +29,7 @@ def median(
     x: Records,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     steps: str | tuple[float, float] = "averaging",
     start: float | None = None,
     burn_in: int = 0,
@@ -45,7 +45,7 @@ def median(
     x: Records,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     steps: str | tuple[float, float] = "averaging",
     start: float | None = None,
     burn_in: int = 0,
@@ -60,7 +60,7 @@ def median(
     x: Records,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     steps: str | tuple[float, float] = "averaging",
     start: float | None = None,
     burn_in: int = 0,
@@ -158,7 +158,7 @@ def quantile(
     q: float,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     step: float | None = None,
     size: None = None,
     rng: RandomSource = None,
@@ -171,7 +171,7 @@ def quantile(
     q: float,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     step: float | None = None,
     size: SupportsIndex | tuple[SupportsIndex, ...],
     rng: RandomSource = None,
@@ -183,7 +183,7 @@ def quantile(
     q: float,
     *,
     bounds: tuple[float, float],
-    epsilon: Real,
+    epsilon: Exact,
     step: float | None = None,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
@@ -237,7 +237,7 @@ def quantile(
 
 
 def median_naive(
-    x: Records, *, bounds: tuple[float, float], epsilon: Real, rng: RandomSource = None, workers: int = 1
+    x: Records, *, bounds: tuple[float, float], epsilon: Exact, rng: RandomSource = None, workers: int = 1
 ) -> float:
     """Median of numbers with Laplace noise added by each person; for comparison only, since its bias persists.
 
@@ -290,7 +290,7 @@ def median_naive(
 def mean(
     x: Records,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     moment: float | None = None,
     scale: float = 1.0,
@@ -391,7 +391,7 @@ def mean(
 
 
 def _noisy(
-    x: Records, bounds: tuple[float, float], epsilon: Real, rng: RandomSource, workers: int
+    x: Records, bounds: tuple[float, float], epsilon: Exact, rng: RandomSource, workers: int
 ) -> NDArray[np.float64]:
     """The numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=clip(0.0, *bounds))

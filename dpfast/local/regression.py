@@ -14,7 +14,7 @@ from scipy.special import erf, expit, ndtri, pdtr
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
 from dpfast._traps import warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.coin import coin
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
@@ -459,7 +459,7 @@ def glm(
     X: Records,
     y: Records,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     model: str = "logistic",
     radius: float = 1.0,
     norm: str = "l2",

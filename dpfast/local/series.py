@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
@@ -306,7 +306,7 @@ def density(
     x: Records,
     *,
     bounds: tuple[float, float] | None = None,
-    epsilon: Real,
+    epsilon: Exact,
     terms: int | str = "auto",
     smoothness: float = 2.0,
     roughness: float = 1.0,

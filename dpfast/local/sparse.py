@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local_rates import local_sparse_threshold
@@ -20,7 +20,7 @@ _METHODS = ("majority", "subset")
 def sparse_mean(
     X: Records,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     radius: float = 1.0,
     confidence: float = 0.95,
     threshold: str = "soft",

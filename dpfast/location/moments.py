@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
 from dpfast.mechanisms.explanation import Explain, explained
@@ -31,12 +31,12 @@ __all__ = [
 def mean(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     center: Any = None,
     radius: float | None = None,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
@@ -143,12 +143,12 @@ def mean(
 def sum(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     center: Any = None,
     radius: float | None = None,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
@@ -206,7 +206,7 @@ def sum(
 def count(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     within: tuple[float, float] | None = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -270,10 +270,10 @@ def count(
 def variance(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -315,10 +315,10 @@ def variance(
 def std(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, integers_within
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
@@ -48,7 +48,7 @@ _DIGITS = 12  # of the floats among which bounds are found inside given ones
 def bounds(
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     coverage: float = 0.99,
     missing: float | str | None = None,
     rng: RandomSource = None,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.products import NoisyProducts, Values
@@ -186,9 +186,9 @@ def covariance(
     X: Records | Chunks,
     *,
     radius: float,
-    epsilon: Real,
+    epsilon: Exact,
     center: float | Sequence[float] = 0.0,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     centered: bool = True,
     psd: bool = True,
     step: float | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpfast import _checks
 from dpfast._traps import warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.mechanism import Mechanism
@@ -31,7 +31,7 @@ def interval(
     statistic: str | Statistic,
     x: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     confidence: float = 0.95,
@@ -127,7 +127,7 @@ def _mechanism(
     x: Any,
     bounds: tuple[float, float] | None,
     grid: Points | None,
-    epsilon: Real,
+    epsilon: Exact,
     confidence: float,
     neighbors: str | None,
     missing: float | str | None,

@@ -17,7 +17,7 @@ from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast._traps import Trap, of_corner
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
@@ -375,7 +375,7 @@ def m_estimate(
     x: Records | Chunks,
     psi: Psi | Callable[[float], float] | LowLevelCallable,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
     step: float | None = None,

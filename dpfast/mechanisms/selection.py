@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _choice
 from dpfast._traps import warn_of
-from dpfast._types import Real
+from dpfast._types import Exact
 from dpfast.laws import ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -30,7 +30,7 @@ _LEAST_RATE, _LARGEST_RATE = 2.0**-900, 2.0**900
 def select(
     scores: ArrayLike | Sequence[float | Fraction],
     *,
-    epsilon: Real,
+    epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
     method: str = "exponential",
@@ -43,7 +43,7 @@ def select(
 def select(
     scores: ArrayLike | Sequence[float | Fraction],
     *,
-    epsilon: Real,
+    epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
     method: str = "exponential",
@@ -55,7 +55,7 @@ def select(
 def select(
     scores: ArrayLike | Sequence[float | Fraction],
     *,
-    epsilon: Real,
+    epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
     method: str = "exponential",
@@ -136,7 +136,7 @@ def select(
 
 
 @lru_cache(maxsize=256, typed=True)
-def _mechanism(epsilon: Real, sensitivity: float | Fraction, monotone: bool, method: str) -> Selection:
+def _mechanism(epsilon: Exact, sensitivity: float | Fraction, monotone: bool, method: str) -> Selection:
     exact = _checks.positive_down("epsilon", epsilon)
     return Selection(epsilon=exact, sensitivity=sensitivity, monotone=monotone, method=method)
 

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, cast
 
 from dpfast import _checks
 from dpfast._traps import warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -28,8 +28,8 @@ def glm(
     model: str = "logistic",
     radius: float | None = None,
     bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
-    epsilon: Real,
-    delta: Real = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     intercept: bool = True,
     label_bound: float | None = None,
     bound: float | None = None,

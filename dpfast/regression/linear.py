@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -256,8 +256,8 @@ def linear_regression(
     radius: float | None = None,
     bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
     label_bound: float,
-    epsilon: Real,
-    delta: Real = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     intercept: bool = True,
     center: float | Sequence[float] = 0.0,
     label_center: float = 0.0,

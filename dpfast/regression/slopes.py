@@ -18,7 +18,7 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
 from dpfast._threads import each
 from dpfast._traps import warn_of
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
@@ -426,7 +426,7 @@ def theil_sen(
     x: Records | Chunks,
     y: Records | None = None,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     slope_bounds: tuple[float, float] | None = None,
     intercept_bounds: tuple[float, float] | None = None,
     matchings: int | str = "auto",

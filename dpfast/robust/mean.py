@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
-from dpfast._types import Real, Records
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import Explain, explained
@@ -31,10 +31,10 @@ DISTRIBUTIONS = ("normal",)
 def robust_mean(
     X: Records | Chunks,
     *,
-    epsilon: Real,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
-    delta: Real = 0.0,
+    delta: Exact = 0.0,
     radius: float = 0.0,
     statistic: RankStatistic = Median(),  # noqa: B008  (frozen)
     scale: float | Sequence[float] | None = None,
@@ -198,8 +198,8 @@ privacy) for one record replaced (the number of records is public).
 def _affine(
     X: Any,
     grid: Grid | tuple[Grid, ...],
-    epsilon: Real,
-    delta: Real,
+    epsilon: Exact,
+    delta: Exact,
     statistic: RankStatistic,
     method: str,
     rng: RandomSource,
