@@ -200,7 +200,7 @@ class Histogram(Tabular):
 
         Returns
         -------
-        ndarray of int64, shape (*cells.bins, 2)
+        ndarray of int64, shape ``(*cells.bins, 2)``
             The lower and the upper ends, between 0 and n, if that is public.
 
         Notes
