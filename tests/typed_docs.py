@@ -16,8 +16,7 @@ FENCED = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 def examples(text):
     """The Python code of a page: its doctests, without those of errors, and its blocks without prompts."""
-    for block in FENCED.findall(text) if ">>>" not in text else []:
-        yield block
+    yield from FENCED.findall(text) if ">>>" not in text else []
     for example in doctest.DocTestParser().get_examples(text):
         if not example.exc_msg or example.source.startswith("with "):
             yield OPTIONS.sub(r"\1: Any = {", example.source)
