@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
+from dpfast._types import Exact, Records
 from dpfast.densities.bins import ASSUMED_DEVIATION, ASSUMED_SQUARE, automatic_bins, bins_by, table, whole_bins
 from dpfast.densities.cells import MOST_COLUMNS
 from dpfast.densities.columns import Bins, Categories, Table, columns_of, whole_columns
@@ -134,9 +135,7 @@ def _automatic(request: Request) -> str:
     return "quantiles" if enough or isinstance(request.grids[0], FloatGrid) else "perturbed"
 
 
-def _unbounded(
-    X: ArrayLike | Chunks, grid: Any, missing: float | str | None
-) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
+def _unbounded(X: Any, grid: Any, missing: float | str | None) -> tuple[NDArray[Any] | Chunks, tuple[Points], int]:
     """The records of a single column on floats, as `table` returns them."""
     floats = floats_for(X, missing) if grid is None else grid_with(grid, missing)
     first = next(iter(X), ()) if isinstance(X, Chunks) else X
@@ -189,11 +188,11 @@ def _domains(X: Any, bounds: Any, grid: Any, missing: Any, bins: Any) -> dict[An
 
 
 def synthesize(
-    X: ArrayLike | Chunks,
+    X: Records | Mapping[Any, Any] | Chunks,
     k: SupportsIndex,
     *,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     bounds: Any = None,
     grid: Points | Sequence[Grid] | None = None,
     columns: Mapping[Any, Any] | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dpfast import _checks
+from dpfast._types import Exact
 from dpfast.grid import Points
 from dpfast.mechanisms.explanation import COMPARED, Comparison
 from dpfast.mechanisms.methods import choice_for
@@ -50,10 +51,10 @@ def explain(
     function: str | Callable[..., Any],
     *parameters: Any,
     n: SupportsIndex | None = None,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     measure: str | Sequence[int] = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
