@@ -121,13 +121,6 @@ def assumption(distribution: Any) -> Any:
     return distribution
 
 
-def references_under(assumed: Any) -> tuple[Reference, ...]:
-    """The distributions that an `assumption` stands for."""
-    if isinstance(assumed, Typical):
-        return assumed.references
-    return (Reference("assumed", 1.0, Assumed(assumed)),)
-
-
 class Choice(Comparison):
     """A mechanism that was chosen among candidates, and why. Public: it depends on no data.
 
@@ -174,7 +167,7 @@ class Choice(Comparison):
         if assumed is None:
             self._references = () if grid is None else references(grid)
         else:
-            self._references = references_under(assumed)
+            self._references = (Reference("assumed", 1.0, Assumed(assumed)),) if self._alone else assumed.references
         self._errors: dict[tuple[str, int], Expected | None] = {}
         self.method, self.reason = self._decided()
         self.mechanism = self._built[self.method]

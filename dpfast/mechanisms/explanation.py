@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dpfast._tabular import html_table
 from dpfast._traps import warn_of
+from dpfast.grid import Points
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks
 
@@ -84,6 +87,20 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: objec
         text = f"{comparison}\n{text}"
     tell(text, explain)
     return mechanism
+
+
+def explain_bounds(points: Points, release: Any, explain: Explain) -> None:
+    """Explain releases that are at a bound of the grid; nothing for others. A function of the released values."""
+    values = np.asarray(release, dtype=np.float64)
+    for name, end in (("lower", points.lower), ("upper", points.upper)):
+        count = np.count_nonzero(values == end)
+        if count:
+            what = "The release is" if values.ndim == 0 else f"{count} of {values.size} releases are"
+            tell(
+                f"{what} at the {name} bound, {end:.9g}: the statistic may be there or beyond, or there may be too few "
+                f"records for this epsilon.",
+                explain,
+            )
 
 
 def tell(text: str, explain: Explain) -> None:

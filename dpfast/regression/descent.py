@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
-from dpfast._tabular import Described
 from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
@@ -20,9 +19,11 @@ from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.regression.fit import Fit
 from dpfast.regression.gradients import DesignMoments, GradientSums, Transform
 from dpfast.regression.labels import LabelShares
-from dpfast.regression.models import Model, Multinomial, OnePredictor, model_of
+from dpfast.regression.matching import Matching, Released
+from dpfast.regression.models import Logistic, Model, Multinomial, OnePredictor, model_of
 from dpfast.regression.populations import Gradient, NormalRows, SampledGradient, SampledRows
 from dpfast.regression.schedules import Schedule, schedule
+from dpfast.regression.shrinkage import shrunk_moments
 from dpfast.rounding import down, root_down
 
 Values = NDArray[np.float64]
@@ -35,9 +36,10 @@ _MOST_FACTOR = 2.0**40  # of the clip and the ridge of a schedule, and its inver
 _CLIP_BIAS = 0.75, 0.35  # relative to that in a normal population: its assumed mean and deviation
 _MOST_WITH_ERRORS = 1000  # free coefficients of several classes
 _CORRECTIONS = 2  # of the bias, at better and better estimates
+_POWER, _MOST_POWER = 2, 5  # of the shares of matched gradients, and for columns that were found to be alike
 
 
-class Descent(Described, Cautious):
+class Descent(Cautious):
     """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and
@@ -131,7 +133,11 @@ class Descent(Described, Cautious):
         self._mu, self._epsilon = _amounts(privacy)
         self.schedule = self._scheduled(steps)
         self._origin = self._checked(start)
-        self._shares = _shares(self.schedule)
+        if self.schedule.matching and not (isinstance(self.model, Logistic) and self._epsilon):
+            raise ValueError("matching needs the model logistic and pure noise")
+        self._shares = _shares(self.schedule, alike=True)
+        self._matching: Matching | None = None
+        self._root = np.zeros((self._size, 1))  # of the covariance of the error of matched coefficients
         self.done = 0
         self._transform, self._theta = np.zeros((self.d + 1, self._p)), np.zeros(self._size)
         self._iterates: list[Values] = []
@@ -157,7 +163,8 @@ class Descent(Described, Cautious):
 
     def _scheduled(self, steps: Schedule | int | str) -> Schedule:
         budget = Privacy(self._epsilon) if self._epsilon else Privacy(mu=self._mu)
-        default = schedule(self.n, self._predictors * self._p, budget)
+        logistic = isinstance(self.model, Logistic)
+        default = schedule(self.n, self._predictors * self._p, budget, logistic=logistic)
         default = default._replace(steps=max(default.steps, self.model.least_steps[bool(self._epsilon)]))
         if isinstance(steps, Schedule):
             return steps
@@ -280,8 +287,13 @@ class Descent(Described, Cautious):
         moments = moments * units * units[:, None]
         noise = deviations[0, -1] * units[0] * units[-1] / (1.0 if p > 1 else math.sqrt(2))
         most = 1 + (weight / radius) ** 2
+        if plan.matching:
+            moments, noise, structured = shrunk_moments(moments, noise, means=self.intercept)
+            self._shares = _shares(plan, alike=not structured)
         ridge = min(max(2 * plan.ridge * math.sqrt(p) * noise, _LEAST_EIGENVALUE * most), most)
         eigenvalues, vectors = np.linalg.eigh(moments)
+        if plan.matching:
+            eigenvalues, ridge = (eigenvalues + np.hypot(eigenvalues, 2 * ridge)) / 2, 0.0
         eigenvalues = np.clip(eigenvalues, 0.0, most)
         roots = np.sqrt(eigenvalues + ridge)
         shares = eigenvalues / (eigenvalues + ridge)
@@ -296,9 +308,17 @@ class Descent(Described, Cautious):
         self._theta = self._start = self._shortened((roots * (origin @ vectors)).ravel())
         self._clip = plan.clip * math.sqrt(max(float(shares.sum()), 1.0)) * self.model.size(self._mean)
         self._rates = (self._basis.T * self.model.rate(self._mean)) @ self._basis
+        if plan.matching:
+            self._matching = Matching(
+                mean=self._center, clip=self._clip, moment_noise=self._moment_noise, n=self.n, start=self._start
+            )
 
     def _step(self, gradient: Values, deviation: float) -> None:
-        """A gradient step, shortened where the noise exceeds the clip."""
+        """A gradient step, shortened where the noise exceeds the clip; or coefficients that match the gradients."""
+        if self._matching is not None:
+            theta, self._root = self._matching.estimate(Released(self._theta, gradient, deviation))
+            self._theta = self._shortened(theta)
+            return
         noise = deviation * math.sqrt(self._size) / self._clip
         pace = 1 / (1 + noise * noise)
         free = self._basis.T @ gradient.reshape(self._predictors, -1)
@@ -325,10 +345,7 @@ class Descent(Described, Cautious):
         """The fit, after the last release; before it, a ValueError is raised."""
         if self.mechanism is not None:
             raise ValueError(f"{self.total - self.done} of {self.total} releases are missing")
-        weights = np.arange(1.0, len(self._iterates) + 1)
-        weights[: len(weights) // 2] = 0.0
-        weights /= weights.sum()
-        theta, root = self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
+        theta, root = (self._theta, self._root) if self._matching is not None else self._averaged()
         back = self._transform.copy()
         back[-1] -= self.domain.center_of(self.d) @ back[:-1]
         estimates = self._basis @ theta.reshape(-1, self._p) @ back.T
@@ -346,6 +363,13 @@ class Descent(Described, Cautious):
             n=self.n,
             covariance=errors,
         )
+
+    def _averaged(self) -> tuple[Values, Values]:
+        """The estimate of steps, and a root of the covariance of its error."""
+        weights = np.arange(1.0, len(self._iterates) + 1)
+        weights[: len(weights) // 2] = 0.0
+        weights /= weights.sum()
+        return self._unclipped(*self._shrunk(weights @ np.array(self._iterates), weights), weights)
 
     @property
     def _has_errors(self) -> bool:
@@ -446,15 +470,20 @@ def _root(matrix: Values, power: float = 0.5) -> Values:
     return np.asarray((vectors * np.maximum(values, 0.0) ** power) @ vectors.T)
 
 
-def _shares(plan: Schedule) -> list[Fraction]:
-    """The share of each release, which add up to at most 1."""
+def _shares(plan: Schedule, *, alike: bool) -> list[Fraction]:
+    """The share of each release, which add up to 1.
+
+    Where columns are alike, the first of matched gradients are less useful.
+    """
     labels, moments = (Fraction(_checks.fraction("a share", share)) for share in (plan.labels, plan.moments))
-    rest, parts = 1 - labels - moments, plan.steps * (plan.steps + 1) // 2
+    power = max(_POWER, min(_MOST_POWER, 1 + 12 // plan.steps)) if alike else _POWER
+    parts = [step ** (power if plan.matching else 1) for step in range(1, plan.steps + 1)]
+    rest = 1 - labels - moments
     if min(labels, moments, rest) <= 0:
         raise ValueError("shares must be positive and leave a share for the gradients")
     if not all(1 / _MOST_FACTOR <= factor <= _MOST_FACTOR for factor in (plan.clip, plan.ridge)):
         raise ValueError("clip and ridge of a schedule must be within 2**-40 and 2**40")
-    return [labels, moments, *(rest * t / parts for t in range(1, plan.steps + 1))]
+    return [labels, moments, *(rest * part / sum(parts) for part in parts)]
 
 
 def _check_sizes(model: Model, domain: Ball) -> None:

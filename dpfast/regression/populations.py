@@ -64,19 +64,11 @@ class NormalRows:
 
     def gradient(self, theta: Values, truth: Values) -> Gradient:
         """The gradient at theta, of shapes (p,), (p, p) and (p, p); `truth` is the theta of the labels."""
-        basis, _ = np.linalg.qr(self._root @ np.stack([theta, truth], axis=1))
-        along = self._root @ basis
-        rest = self._covariance - along @ along.T
-        plane, weights = (_PLANE, _PLANE_WEIGHTS) if basis.shape[1] > 1 else (_NODES[:, None], _WEIGHTS)
-        z = self._mean + plane @ along.T
-        predictor, true = (self._mean @ part + plane @ (along.T @ part) for part in (theta, truth))
-        size = max(float(np.trace(rest)), _LEAST)
-        spread = float(np.sum(rest * rest)) / (size * size) / 4.5  # of the cube root, its variance
-        squares = size * np.maximum(1 - spread + math.sqrt(spread) * _LENGTHS, 0.0) ** 3
-        limits = self._clip / np.sqrt(np.sum(z * z, axis=1)[:, None] + squares + _LEAST)
+        z, weights, rest, limits, squares = self._nodes(theta, truth)
         first, slope, second, along_rest, along_second = (np.zeros(len(z)) for _ in range(5))
+        predictor, size = z @ theta, max(float(np.trace(rest)), _LEAST)
         curvature = self._model.curvature(predictor)
-        for chances, residuals in self._model.labels(predictor, true):
+        for chances, residuals in self._model.labels(predictor, z @ truth):
             clipped = np.clip(residuals[:, None], -limits, limits)
             inside = np.abs(residuals)[:, None] < limits
             first += chances * (clipped @ _LENGTH_WEIGHTS)
@@ -87,6 +79,29 @@ class NormalRows:
         derivative = (z.T * (weights * slope)) @ z + (weights @ along_rest) * rest
         outer = (z.T * (weights * second)) @ z + (weights @ along_second) * rest
         return Gradient((weights * first) @ z, derivative, outer)
+
+    def by_truth(self, theta: Values, truth: Values) -> Values:
+        """Minus the derivative of the mean gradient by `truth`, of shape (p, p), in a logistic model."""
+        z, weights, rest, limits, squares = self._nodes(theta, truth)
+        positive, other = (
+            np.clip(residuals[:, None], -limits, limits) for _, residuals in self._model.labels(z @ theta, z @ truth)
+        )
+        slope = self._model.curvature(z @ truth)[:, None] * (other - positive) * _LENGTH_WEIGHTS
+        along_rest = float(weights @ slope @ squares) / max(float(np.trace(rest)), _LEAST)
+        return np.asarray((z.T * (weights * slope.sum(axis=1))) @ z + along_rest * rest)
+
+    def _nodes(self, theta: Values, truth: Values) -> tuple[Values, Values, Values, Values, Values]:
+        """Nodes of z, their weights, the covariance of e, and limits of residuals, for each square length of e."""
+        basis, _ = np.linalg.qr(self._root @ np.stack([theta, truth], axis=1))
+        along = self._root @ basis
+        rest = self._covariance - along @ along.T
+        plane, weights = (_PLANE, _PLANE_WEIGHTS) if basis.shape[1] > 1 else (_NODES[:, None], _WEIGHTS)
+        z = self._mean + plane @ along.T
+        size = max(float(np.trace(rest)), _LEAST)
+        spread = float(np.sum(rest * rest)) / (size * size) / 4.5  # of the cube root, its variance
+        squares = size * np.maximum(1 - spread + math.sqrt(spread) * _LENGTHS, 0.0) ** 3
+        limits = self._clip / np.sqrt(np.sum(z * z, axis=1)[:, None] + squares + _LEAST)
+        return z, weights, rest, limits, squares
 
 
 @cache

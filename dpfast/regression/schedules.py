@@ -11,12 +11,18 @@ _MOST_STEPS = 16
 _MANY_STEPS = 13  # beyond which fewer steps suffice for the noise
 _LEAST_CLIP = 0.5
 _LEAST_NOISE = 1e-12  # with less, the schedule does not change
+_MATCHED_MOMENTS, _MATCHED_CLIP = 0.25, 0.9  # the share of the second moments; the clip relative to that of steps
+_LEAST_MATCHED = 3
+_MOST_MATCHED = 64  # coefficients
+_MOST_MATCHED_NOISE = 0.25  # of second moments, relative to the mean of those of rows of length 1
+_LEAST_MATCHED_EPSILON = 2.0**-5  # the first gradients have a small share of it
 
 
 class Schedule(NamedTuple):
     """The steps of `Descent`: the mean of the labels, second moments of the rows, then gradients.
 
-    Shares are of mu**2 for Gaussian noise, else of epsilon. The gradients get the rest in proportion to 1, 2, 3, ...
+    Shares are of mu**2 for Gaussian noise, else of epsilon. The gradients get the rest in proportion to 1, 2, 3, ...,
+    or, if they are matched, to the second or fifth power of these.
 
     Attributes
     ----------
@@ -29,6 +35,9 @@ class Schedule(NamedTuple):
         residual.
     ridge : float
         Added to the second moments, in units of the largest eigenvalue of their noise.
+    matching : bool
+        For a logistic model with pure noise: whether coefficients are matched to all gradients so far, in place of
+        steps against them.
     """
 
     labels: float
@@ -36,10 +45,14 @@ class Schedule(NamedTuple):
     steps: int
     clip: float
     ridge: float
+    matching: bool = False
 
 
-def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
+def schedule(n: int, p: int, privacy: Privacy, *, logistic: bool = False) -> Schedule:
     """The schedule for n records, p coefficients with the intercept, and a guarantee in mu or epsilon.
+
+    With `logistic`, for a logistic model of two classes: gradients with pure noise are matched, unless there are more
+    than 64 coefficients, or noise hides the second moments.
 
     Each step shrinks the distance to the solution by a factor, and the noise grows with the number of steps; so their
     number is proportional to the logarithm of n relative to the noise. A clip biases the coefficients away from 0, of
@@ -50,7 +63,9 @@ def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
     >>> import dpfast as dpf
     >>> from dpfast.regression import schedule
     >>> schedule(2200, 11, dpf.Privacy(10.0))
-    Schedule(labels=0.02, moments=0.3, steps=4, clip=0.8, ridge=0.3)
+    Schedule(labels=0.02, moments=0.3, steps=4, clip=0.8, ridge=0.3, matching=False)
+    >>> schedule(2200, 11, dpf.Privacy(10.0), logistic=True).matching
+    True
     """
     if privacy.mu is not None:
         noise, growth, more, moments = 2 * math.sqrt(p) / (n * privacy.amount), 1.25, 3, 0.2
@@ -63,4 +78,13 @@ def schedule(n: int, p: int, privacy: Privacy) -> Schedule:
     steps = max(steps, min(steps + more, _MANY_STEPS))
     clip *= max(little / noise, 1.0) ** 0.25 * min(much / noise, 1.0) ** 0.2
     steps, clip = min(max(steps, 1), _MOST_STEPS), max(clip, _LEAST_CLIP)
+    if logistic and privacy.mu is None and _matched(n, p, privacy.amount):
+        steps = max(steps - 1, _LEAST_MATCHED)
+        return Schedule(0.02, _MATCHED_MOMENTS, steps, _MATCHED_CLIP * clip, ridge=0.3, matching=True)
     return Schedule(labels=0.02, moments=moments, steps=steps, clip=clip, ridge=0.3)
+
+
+def _matched(n: int, p: int, epsilon: float) -> bool:
+    """Whether matched gradients are better than steps: unless noise hides the second moments."""
+    noise = 1.6 * p**1.5 / (n * _MATCHED_MOMENTS * epsilon)
+    return p <= _MOST_MATCHED and noise <= _MOST_MATCHED_NOISE and epsilon >= _LEAST_MATCHED_EPSILON

@@ -95,12 +95,36 @@ class TestComposition:
             for plan in plans:
                 assert plan.labels + plan.moments < 0.5
 
+    def test_which_gradients_are_matched(self):
+        """By public numbers: those of logistic models with pure noise that does not hide the second moments."""
+        for model, delta, n, d, matched in (
+            ("logistic", 0.0, 10**4, 10, True),
+            ("logistic", 0.0, 10**3, 30, False),
+            ("logistic", 0.0, 10**7, 64, False),
+            ("logistic", 1e-6, 10**4, 10, False),
+            ("poisson", 0.0, 10**4, 10, False),
+        ):
+            bound = {"label_bound": 9.0} if model == "poisson" else {}
+            made = Descent(model, n=n, d=d, domain=Ball(1.0), privacy=dpf.Privacy(1.0, delta), **bound)
+            assert made.schedule.matching is matched
+
+    @pytest.mark.parametrize("alike", [True, False])
+    def test_shares_of_matched_gradients(self, alike):
+        """Columns of one variance leave more for the last gradient; the sum is that of the whole."""
+        X = np.random.default_rng(1).normal(size=(5000, 3)) * (1.0 if alike else np.array([1.0, 0.1, 0.1]))
+        made, mechanisms = finished(descent(n=5000, d=3, privacy=dpf.Privacy(5.0)), X, LABELS[:5000])
+        assert made.schedule.matching
+        assert Fraction(5) * (1 - Fraction(1, 2**40)) <= spent(mechanisms) <= 5
+        parts = np.arange(1, made.schedule.steps + 1.0) ** (4 if alike else 2)
+        epsilons = np.array([mechanism.epsilon for mechanism in mechanisms[2:]])
+        np.testing.assert_allclose(epsilons, 5 * 0.73 * parts / parts.sum())
+
     def test_steps_of_each_model(self):
         """A Huber regression has at least 16 Gaussian or 10 pure gradients, from a start that may be far."""
         ball = dpf.domains.Ball(1.0)
         for model, delta, most, steps in (
             ("logistic", 1e-6, {}, 7),
-            ("logistic", 0.0, {}, 2),
+            ("logistic", 0.0, {}, 3),
             ("huber", 1e-6, {"label_bound": 1.0, "bound": 1.0}, 16),
             ("huber", 0.0, {"label_bound": 1.0, "bound": 1.0}, 10),
         ):
@@ -256,6 +280,7 @@ class TestAwkwardData:
                 ({"steps": Schedule(0.5, 0.5, 1, 1.0, 0.3)}, "share"),
                 ({"steps": Schedule(0.02, 0.2, 1, -1.0, 0.3)}, "clip"),
                 ({"steps": Schedule(0.02, 0.2, 1, 1.0, np.nan)}, "ridge"),
+                ({"steps": Schedule(0.02, 0.2, 3, 1.0, 0.3, matching=True), "delta": 1e-6}, "matching"),
                 ({"start": 3.0}, "start"),
                 ({"start": Fit(np.array([np.nan, 0, 0]), 0.0, np.ones(3), 1.0, dpf.Privacy(1.0))}, "start"),
                 ({"start": Fit(np.full(3, 1e200), 0.0, np.ones(3), 1.0, dpf.Privacy(1.0))}, "start"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.regression import descent, models
+from dpfast.regression import descent, models, schedule
 from dpfast.regression.populations import NormalRows
 
 GUARANTEES = [1e-6, 0.0]  # delta
@@ -30,10 +30,10 @@ def points(fit, slopes, intercept, seed=99):
     return 100 * np.mean(wrong * np.abs(np.tanh(t / 2)))
 
 
-def losses(delta, *, runs=5, n=10_000, d=6, **options):
+def losses(delta, *, runs=5, n=10_000, d=6, size=2.0, **options):
     lost = []
     for seed in range(runs):
-        X, y, slopes, rng = people(n, d, seed)
+        X, y, slopes, rng = people(n, d, seed, size=size)
         fit = dpf.glm(X, y, radius=math.sqrt(d) + 1, epsilon=1.0, delta=delta, rng=rng, **options)
         lost.append(points(fit, slopes, 0.5))
     return np.mean(lost)
@@ -43,7 +43,13 @@ def losses(delta, *, runs=5, n=10_000, d=6, **options):
 def test_private_predictions_are_nearly_as_good(delta):
     loss = losses(delta)
     assert loss < 0.1  # without privacy 0.02
-    assert losses(delta, steps=1) > 2 * loss  # a control: one step does not reach the solution
+    one = schedule(10_000, 7, dpf.Privacy(1.0))._replace(steps=1)
+    assert losses(delta, steps=one) > 2 * loss  # a control: one step does not reach the solution
+
+
+def test_matched_gradients_lose_less_than_steps():
+    steps = schedule(10_000, 7, dpf.Privacy(1.0))
+    assert losses(0.0, steps=steps, size=1.0, runs=10) > 1.3 * losses(0.0, size=1.0, runs=10)
 
 
 @pytest.mark.parametrize("delta", GUARANTEES)
@@ -109,15 +115,21 @@ def test_without_budget_the_fit_is_the_start(delta):
 
 
 @pytest.mark.parametrize("delta", GUARANTEES)
-def test_noise_is_not_taken_for_signal(delta):
-    # Labels without relation to the rows: with 200 records the slopes are noise, and mostly removed.
-    rng = np.random.default_rng(4)
-    lengths = []
-    for _ in range(10):
-        X, y = rng.normal(size=(200, 5)), rng.random(200) < 0.5
-        fit = dpf.glm(X, y, radius=3.0, epsilon=0.3, delta=delta, rng=rng)
-        lengths.append(np.linalg.norm(fit.coefficients))
-    assert np.median(lengths) < 1.0
+def test_noise_is_not_taken_for_signal(delta, monkeypatch):
+    """Labels without relation to the rows: with 200 records the slopes are noise, and shrunk in part or altogether."""
+
+    def length():
+        lengths = []
+        for seed in range(30):
+            rng = np.random.default_rng([4, seed])
+            X, y = rng.normal(size=(200, 5)), rng.random(200) < 0.5
+            fit = dpf.glm(X, y, radius=3.0, epsilon=0.3, delta=delta, rng=rng)
+            lengths.append(np.linalg.norm(fit.coefficients))
+        return np.mean(lengths)
+
+    shrunk = length()
+    monkeypatch.setattr(descent.Descent, "_shrunk", lambda self, theta, weights: (theta, 1.0))
+    assert shrunk < 0.87 * length()
 
 
 @pytest.mark.parametrize("delta", GUARANTEES)
