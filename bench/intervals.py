@@ -1,4 +1,4 @@
-"""Coverage and width of `dpfast.interval`; ``python -m bench.intervals`` prints docs/results/intervals.md's table."""
+"""Coverage and width of `dpfast.interval`: ``python -m bench.intervals`` prints docs/results/intervals.md."""
 
 import argparse
 from collections.abc import Callable

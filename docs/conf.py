@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent)]
+sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS / "gallery"), str(DOCS.parent)]
 
 import dpfast  # noqa: E402
 
@@ -19,6 +19,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
     "sphinx_design",
     "mathml",
@@ -27,6 +28,7 @@ extensions = [
 ]
 exclude_patterns = ["gallery", "_extensions"]
 nitpicky = True
+smartquotes = False
 
 # Markdown pages. Headings get the anchors that repositories give them.
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
@@ -51,15 +53,13 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 
-# The gallery runs the scripts of docs/gallery, if there are any.
-if any((DOCS / "gallery").glob("*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": "gallery",
-        "gallery_dirs": "examples",
-        "filename_pattern": "/",
-        "show_memory": False,
-        "show_signature": False,
-        "download_all_examples": False,
-        "min_reported_time": 60,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "ignore_pattern": "gallery_style",
+    "image_scrapers": ("gallery_style.svg_scraper",),
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}

@@ -60,12 +60,12 @@ def of_corner(corner: float, step: float) -> Iterator[Trap]:
 
 
 def of_width(width: float, scale: float) -> Iterator[Trap]:
-    """The trap of bounds that are far wider than the assumed distribution, for noise that grows with the width."""
-    if width > MOST_WIDTHS * scale:
+    """The trap of bounds that are far wider than the assumed records, for noise that grows with the width."""
+    if scale > 0 and width > MOST_WIDTHS * scale:
         yield Trap(
             UtilityWarning,
-            f"the bounds are {width / scale:.2g} times wider than the middle half of the assumed distribution, and the "
-            f"noise grows with them: give narrower bounds, or bounds='private'",
+            f"the bounds are {width / scale:.2g} times wider than the range of nine tenths of the assumed records, and "
+            f"the noise grows with them: give narrower bounds, or bounds='private'",
         )
 
 

@@ -105,7 +105,8 @@ def staircase(
     """Draw exact discrete staircase noise: the least mean magnitude for an integer of this sensitivity.
 
     ``P(z)`` is proportional to ``exp(-epsilon floor(1 + (|z| - r) / s))``, with s = sensitivity, epsilon = s / scale
-    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of ``|z|``. With s = 1 it is discrete Laplace.
+    and ``r = ceil(s / (1 + exp(epsilon / 2)))``, which minimises the mean of ``|z|``. With s = 1 it is discrete
+    Laplace.
 
     Parameters
     ----------
@@ -126,8 +127,8 @@ def staircase(
     -----
     Privacy: an integer of this sensitivity plus this noise is (sensitivity / scale)-DP. The noise has more rho and
     larger Renyi divergences than that of `discrete_laplace` of the same scale
-    (https://dpfast.readthedocs.io/en/latest/proofs/staircase.html), and a smaller mean of ``|z|``: for sensitivity 10 by
-    4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
+    (https://dpfast.readthedocs.io/en/latest/proofs/staircase.html), and a smaller mean of ``|z|``: for sensitivity 10
+    by 4 % at epsilon 1, 15 % at 2, 45 % at 4 and 97 % at 8. Cost: two words a draw.
 
     References
     ----------

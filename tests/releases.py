@@ -109,6 +109,7 @@ NO_RELEASE = {
     "dpf.bound_contributions",
     "dpf.explain",
     "local.project",
+    "local.randomizer_for",
     "robust.score",
     "noise.laplace",
     "noise.discrete_laplace",

@@ -88,7 +88,7 @@ class Row:
 _assumed = cache(Assumed)
 
 
-def _typical(population):
+def typical(population):
     """The quantiles 0.05 and 0.95, to one digit; with the upper one a step higher if they are equal."""
     low, high = (float(f"{x:.0e}") for x in _assumed(population).ppf([0.05, 0.95]))
     return (low, high) if low < high else (low, low + population.grid.step)
@@ -118,7 +118,7 @@ def measured(function, population, wider, n, epsilon, datasets):
     public = {"n": n, "grid": _wide(population.grid, wider), "epsilon": epsilon}
     alone = dpf.explain(function, *arguments, **public)
     assuming = dpf.explain(function, *arguments, **public, distribution=_assumed(population))
-    between = dpf.explain(function, *arguments, **public, distribution=_typical(population))
+    between = dpf.explain(function, *arguments, **public, distribution=typical(population))
     candidates = {**alone.candidates, **assuming.candidates}
     target = statistic(population.even(2**20).astype(float))
     errors = {method: [] for method in candidates}

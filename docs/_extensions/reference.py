@@ -213,15 +213,18 @@ def resolved(text: str, thing: Any, owner: type | None, site: str) -> str:
             LOGGER.warning("`%s` in the docstring of %s is unknown", shown, thing)
         return f":py:obj:`{shown} <{path}>`" if path else f"``{shown}``"
 
+    def plain(part: str) -> str:
+        return NAME.sub(link, part).replace("|", r"\|")
+
     def types(match: re.Match[str]) -> str:
         kinds = CLASS.sub(lambda m: f":py:obj:`{m[1]} <{path}>`" if (path := path_of(m[1], spaces)) else m[1], match[3])
         return f"{match[1]}{match[2]} : {kinds}"
 
     pieces, start = [], 0
     for literal in LITERAL.finditer(text):
-        pieces += [NAME.sub(link, text[start : literal.start()]), literal[0]]
+        pieces += [plain(text[start : literal.start()]), literal[0]]
         start = literal.end()
-    return PARAMETER.sub(types, "".join([*pieces, NAME.sub(link, text[start:])]))
+    return PARAMETER.sub(types, "".join([*pieces, plain(text[start:])]))
 
 
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

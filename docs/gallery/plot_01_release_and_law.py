@@ -1,8 +1,8 @@
 """A release and its exact law
 ===========================
 
-A private release is one random draw. For every mechanism of dpfast the law of that draw is known exactly, and this
-example draws it around the exact value for three statistics of a made-up payroll.
+A private release is one random draw, and ``mechanism.law`` gives the exact distribution of that draw. This example
+plots it around the exact value for three statistics of a made-up payroll.
 
 **Private**: the records, the exact values, and the laws. **Public**: the bounds, the step, epsilon, the number of
 records, and the releases. Seeds make the pictures reproducible and the releases not private.

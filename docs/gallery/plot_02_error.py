@@ -2,10 +2,10 @@
 ===========================
 
 Before you touch any data, ``mechanism.error`` predicts how far a release is from the population value. It needs an
-assumption about the records, and it includes clipping, sampling and the noise for privacy. This example draws it for
+assumption about the records, and it includes clipping, sampling and the noise for privacy. This example plots it for
 six statistics of pay, against the number of records and against epsilon.
 
-**Private**: nothing is read here, so nothing is private. **Public**: all of it, including the assumed distribution,
+**Private**: no numbers, because the example reads no data. **Public**: all numbers, including the assumed distribution,
 which must not come from the records.
 """
 

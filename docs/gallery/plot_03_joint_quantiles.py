@@ -1,11 +1,11 @@
 """Many quantiles for one epsilon
 ==============================
 
-``dpf.quantile`` with a list of levels releases all quantiles together and in order. This example compares it with the
-obvious way, which splits epsilon over the quantiles.
+``dpf.quantile`` with a list of levels releases all quantiles together and in order. This example compares it with one
+release per quantile, with epsilon split over the quantiles.
 
 **Private**: the records, their exact quantiles, and the bands, which come from 300 releases. **Public**: one set of
-quantiles, which is what ``released`` holds. The seed makes the picture reproducible and the release not private.
+quantiles, ``released``. The seed makes the picture reproducible and the release not private.
 """
 
 import gallery_style as style

@@ -3,9 +3,9 @@
 
 A histogram, a smooth density and synthetic records of made-up incomes.
 
-**Private**: the records, and the density from which they were drawn, which is shown for comparison. **Public**: the
-bounds, epsilon, and everything that is computed from a release: its density, its quantiles, and any number of synthetic
-records. The seed makes the pictures reproducible and the releases not private.
+**Private**: the records, and the density of the population, which is shown for comparison. **Public**: the bounds,
+epsilon, and all results of a release: its density, its quantiles, and any number of synthetic records. The seed makes
+the pictures reproducible and the releases not private.
 """
 
 import gallery_style as style
@@ -39,9 +39,8 @@ style.legend(figure, axes[0])
 plt.show()
 
 # %%
-# Synthetic records follow joint quantiles. You may publish them and analyse them like records. More
-# of them do not make the analysis more precise, because the error of the release remains. The band, from 200 seeded
-# releases, is private.
+# Synthetic records follow joint quantiles. You may publish them and analyse them like records. More of them do not make
+# the analysis more precise, because the error of the release remains. The band, from 200 seeded releases, is private.
 
 shares = np.arange(1, 100)
 twins = dpf.synthesize(incomes, 2_000, bounds=bounds, epsilon=1.0, rng=rng)

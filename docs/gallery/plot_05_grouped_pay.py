@@ -2,7 +2,7 @@
 ==========================
 
 ``dpf.by_group`` releases a statistic of each group for one epsilon, because a record is in one group. A ledger records
-what has been spent and refuses what does not fit.
+each charge and refuses releases that do not fit into the budget.
 
 **Private**: the pay, the exact medians, and the bands, which come from the exact laws. **Public**: which region a
 person works in, the bounds, the budget, the releases, and the ledger. If the region itself is private, use
@@ -66,9 +66,9 @@ style.legend(figure, ax)
 plt.show()
 
 # %%
-# The ledger is public, and it is what an auditor reads.
+# The ledger is public: it has the parameters of the releases, not the data.
 
-ledger  # noqa: B018
+ledger
 
 # %%
 # The same budget as a picture.

@@ -31,8 +31,8 @@ fit = dpf.linear_regression(X, pay, bounds=bounds, label_center=45.0, label_boun
 print(fit)
 
 # %%
-# ``plot`` draws the coefficients with intervals that hold those of the population, by the error of sampling and the
-# noise together. Intervals without privacy, below them, show what privacy costs.
+# ``plot`` draws the coefficients with 95 % intervals for those of the population, which include the error of sampling
+# and the noise. The intervals without privacy, below them, show the price of privacy.
 
 design = np.column_stack([X, np.ones(n)])
 plain, squares, *_ = np.linalg.lstsq(design, pay, rcond=None)
@@ -42,9 +42,14 @@ figure, ax = plt.subplots(figsize=(5.6, 3.6))
 fit.plot(ax)
 places = np.arange(3)
 ax.errorbar(
-    plain[:3], places + 0.25, xerr=1.96 * plain_errors[:3],
-    fmt="s", color=style.VERMILLION, capsize=4, label="without privacy (private)",
-)  # fmt: skip
+    plain[:3],
+    places + 0.25,
+    xerr=1.96 * plain_errors[:3],
+    fmt="s",
+    color=style.VERMILLION,
+    capsize=4,
+    label="without privacy (private)",
+)
 ax.plot(truth, places, "|", color=style.GREEN, markersize=20, markeredgewidth=2, label="population")
 ax.set_yticks(places, ["experience,\nin decades", "schooling,\nin years", "weekly hours,\nin tens"])
 ax.set(xlabel="pay per year in thousands, per unit of the column", ylim=(2.6, -0.5))
@@ -53,7 +58,7 @@ plt.show()
 
 # %%
 # A line through records with outliers. Theil-Sen needs no bounds. The band is the 95 % interval of its slope, and the
-# line of least squares without privacy shows what the outliers do.
+# line of least squares without privacy shows the effect of the outliers.
 
 x = rng.uniform(0, 40, 2_000)
 y = 20 + 0.8 * x + rng.normal(0, 4, x.size)

@@ -1,11 +1,12 @@
 """A map from local reports
 ========================
 
-Nobody collects the data here: each person randomises their own answer, which says where they live, and sends a report
-of a few bits. The server estimates the share of each region. The map is made up, with one tile for each region.
+Each person randomises their own record, the region where they live, on their own device and sends a report of a few
+bits. The server, which never has the records, estimates the share of each region. The map is made up, with one tile for
+each region.
 
-**Private**: the true regions, and the shares computed from them. **Public**: the reports and everything computed from
-them; the guarantee holds against the server, too. The seed makes the map reproducible and the reports not private.
+**Private**: the true regions, and the shares computed from them. **Public**: the reports and all estimates from them;
+the guarantee also holds against the server. The seed makes the map reproducible and the reports not private.
 """
 
 import gallery_style as style
@@ -39,7 +40,7 @@ estimates = survey.estimate(survey.aggregate(reports), project="l2")
 exact = np.bincount(homes, minlength=len(names)) / n
 
 # %%
-# The same tiles with the exact and with the estimated shares, in percent. ``error`` is the noise of an estimate.
+# The same tiles with the exact and with the estimated shares, in percent. ``survey.error`` is the range of the noise.
 
 figure, axes = plt.subplots(2, 1, figsize=(4.4, 7.0), sharex=True, sharey=True)
 noise = 100 * survey.error(n, confidence=0.95)

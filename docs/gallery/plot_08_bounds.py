@@ -1,8 +1,8 @@
 """No bounds against bounds
 ========================
 
-Bounds must be chosen without looking at the data, so they are often far too wide. This example measures the noise of a
-mean and of a median when the bounds are up to a million times too wide, and without bounds.
+You choose bounds without looking at the data, so they are often far too wide. This example measures the noise of a mean
+and of a median when the bounds are up to a million times too wide, and without bounds.
 
 **Private**: the records, and the noise of each release, which is its distance from the exact statistic. **Public**: the
 bounds, epsilon, the number of records, and the releases. The runs are seeded, so that the picture is reproducible; a
@@ -49,7 +49,8 @@ free = np.abs([dpf.median(x, epsilon=1.0, rng=rng) - np.median(x) for x in sampl
 # Lines are the median of the noise, bands hold 90 % of it, and the dotted line is the median without bounds. The noise
 # of a mean grows with its bounds, until most of its releases are at the lower bound, which is 43,000 away.
 # ``method="private-bounds"`` spends part of epsilon on finding narrower ones. The noise of a median does not depend on
-# the bounds, so it needs none; its rise at the right end is due to the default step of the grid, which is 128 there.
+# the bounds, so you can leave them out; its rise at the right end is due to the default step of the grid, which is 128
+# there.
 
 figure, ax = plt.subplots(figsize=(5.6, 4.2))
 looks = ("o", style.VERMILLION), ("s", style.GREEN), ("D", style.BLUE)

@@ -1,8 +1,8 @@
 """Missing values
 ==============
 
-A missing record must count as something, and a warning would reveal it. ``missing=`` says what it becomes. This example
-shows what each choice does to a mean and to a median.
+A missing record counts as a public value that ``missing=`` chooses, without a warning, which would reveal that it is
+missing. This example shows the effect of each choice on a mean and on a median.
 
 **Private**: the records, which of them are missing, and the exact statistics. **Public**: ``missing=``, the bounds,
 epsilon, the releases, and the number of records, except with ``missing="drop"``, which keeps it private. The bands come

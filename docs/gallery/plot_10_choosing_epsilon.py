@@ -1,10 +1,10 @@
 """Choosing epsilon
 ================
 
-Epsilon limits what anyone can learn about one record, whatever they know already. This example sets that limit against
+Epsilon limits how much anyone can learn about one record, with any prior knowledge. This example plots that limit and
 the error of a median, so that you can choose epsilon before you see the data.
 
-**Private**: nothing is read here. **Public**: all of it, including the assumed distribution.
+**Private**: no numbers, because the example reads no data. **Public**: all numbers, including the assumed distribution.
 """
 
 import gallery_style as style
@@ -27,8 +27,8 @@ certainty = np.exp(epsilons) / (1 + np.exp(epsilons))
 rare = np.exp(epsilons) / (99 + np.exp(epsilons))
 
 # %%
-# The error: ``mechanism.error`` predicts what 95 % of the releases of a median do not exceed, for three numbers of
-# records. The dashed lines are the error of sampling alone, from an epsilon of 20, and the bands are the price of
+# The error: with a probability of 95 % the error of a median is at most that of ``mechanism.error``, for three numbers
+# of records. The dashed lines are the error of sampling alone, from an epsilon of 20, and the bands are the price of
 # privacy.
 
 figure, (attack, error) = plt.subplots(2, 1, figsize=(5.6, 6.8), sharex=True)

@@ -1,10 +1,11 @@
 """Errors of rows, lines, densities and local reports
 ==================================================
 
-``error`` exists for every mechanism whose error is known, with the assumptions that it needs. This example draws it
-against the number of records for eight of them, each in its own unit, at epsilon = 1.
+``mechanism.error`` takes the assumptions that a mechanism needs. This example plots it against the number of records
+for eight mechanisms, each in its own unit, at epsilon = 1.
 
-**Private**: nothing is read here. **Public**: all of it, including the assumptions about the records.
+**Private**: no numbers, because the example reads no data. **Public**: all numbers, including the assumptions about the
+records.
 """
 
 import gallery_style as style

@@ -200,7 +200,7 @@ class Histogram(Tabular):
 
         Returns
         -------
-        ndarray of int64, shape (*cells.bins, 2)
+        ndarray of int64, shape ``(*cells.bins, 2)``
             The lower and the upper ends, between 0 and n, if that is public.
 
         Notes
@@ -223,6 +223,8 @@ class Histogram(Tabular):
     def _reach(self, confidence: float) -> int:
         """A number of records that the noise on a count exceeds at most with probability 1 - confidence."""
         privacy = self.privacy
+        if privacy.unit != "epsilon":
+            raise ValueError(f"privacy must be in epsilon for a histogram whose noise is known, not in {privacy.unit}")
         noise = "gaussian" if privacy.delta else "discrete-laplace"
         law = count_noise(
             None, epsilon=privacy.epsilon, delta=privacy.delta, neighbors=privacy.neighbors, noise=noise

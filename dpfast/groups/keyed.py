@@ -145,7 +145,8 @@ class KeyedReleases(Tabular, Mapping[Any, Any]):
         with suppress(TypeError):
             low, high = self.interval(confidence).T
             reach = np.array([self.array - low, high - self.array])
-        ax, ink = _plotting.axes(ax), _plotting.ink(ax)
+        ax = _plotting.axes(ax)
+        ink = _plotting.ink(ax)
         names = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in self]
         ax.errorbar(self.array, names, xerr=reach, fmt="o", capsize=4, color=ink, markerfacecolor=_plotting.SKY)
         ax.invert_yaxis()

@@ -6,6 +6,7 @@ Each file covers one estimation problem. Any two values of one person's record a
 from dpfast.local.attributes import Attributes
 from dpfast.local.ball import L2Ball
 from dpfast.local.categories import Binary, Categorical
+from dpfast.local.chosen import randomizer_for
 from dpfast.local.descent import MedianDescent
 from dpfast.local.hashed import HashedCategorical
 from dpfast.local.hitters import HeavyHitters
@@ -48,5 +49,6 @@ __all__ = [
     "median_naive",
     "project",
     "quantile",
+    "randomizer_for",
     "sparse_mean",
 ]

@@ -52,7 +52,7 @@ def median(
     method : {"auto", "descent", "search"}
         "descent" is `MedianDescent`, accurate where the bounds are near the numbers; "search" is `QuantileSearch`, for
         wide bounds. "auto" is "descent" if one of `steps`, `start` and `burn_in` is given; otherwise the one with the
-        smaller expected error under `density`, or, without it, "search" if n is above 10 times the least number of
+        smaller expected error under `density`, or, without it, "search" if n is above 6 times the least number of
         people that a search asks, else "descent". It depends on public numbers only: n, epsilon, the width of the
         bounds and `density`. https://dpfast.readthedocs.io/en/latest/guides/local.html compares both.
     density : float, optional
@@ -114,7 +114,7 @@ def median(
 def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, density: float | None) -> str:
     """The method with less expected error; without a density, "search" if it may ask less than a tenth of n."""
     if density is None:
-        return "search" if n > 10 * search.least_users else "descent"
+        return "search" if n > 6 * search.least_users else "descent"
     return "search" if search.error(n, density=density) < descent.wide_error(n, density=density) else "descent"
 
 

@@ -21,10 +21,10 @@ _EVIDENCE = 4.0  # log likelihood ratio at which a test decides
 _SPREAD = 4.0  # a test ends after its expected number of reports and this many standard deviations
 _RUN = 6  # after so many decisions in one direction the end of the bracket is tested
 _DECAY = 2 / 3
-_LEAST_SPREAD = 0.36  # of 4 q (1 - q): beyond q = 0.1 and 0.9 steps do not grow
+_WIDTHS = 1.2  # of the bracket: the scale of the steps of the descent
 _LEAST_STEP = 2.0**-40  # in units of the bounds
 _LEAST_DOUBLE = 2.0**-1074
-_TESTS = 6  # undecided tests around the quantile, at most, in a typical search
+_TESTS = 10  # undecided tests around the quantile, and of the ends, in a typical search
 
 
 class Search(NamedTuple):
@@ -35,14 +35,15 @@ class Search(NamedTuple):
     theta : float
         The threshold in the question to the next person.
     lower, upper : float
-        The bracket. During the descent its width is the scale of the steps.
-    phase : {"middle", "right", "left", "end", "descent"}
-        The place of theta in the bracket that is tested (the middle, the middle of its right or of its left half, or an
-        end), or "descent".
+        The bracket. During the descent its width determines the scale of the steps.
+    phase : {"middle", "right", "left", "end", "upper", "lower", "descent"}
+        The place of theta in the bracket that is tested: the middle, the middle of its right or of its left half, an
+        end after several decisions in one direction, or the upper or lower end as the last check; or "descent".
     ones, zeros : int
         Reports of the test so far.
     right : int
-        The outcome of the test on the right: 1 if theta is above the quantile, -1 below, 0 undecided.
+        The outcome of the test on the right or at the upper end: 1 if theta is above the quantile, -1 below, 0
+        undecided.
     run : int
         The number of consecutive decisions in one direction, with the sign of that direction.
     users : int
@@ -87,7 +88,7 @@ class QuantileSearch(ThresholdProtocol):
     q : float
         In (0, 1); 0.5 is the median.
     step : float, optional
-        Public, in data units: the search ends at a bracket of this width, which is then the scale of the descent.
+        Public, in data units: the search ends at a bracket of this width.
         Default: the width of the bounds times 2**-40. It matters where many people have equal numbers.
     most : int, optional
         At most this many people are asked in the search. Default: not limited; `release` takes half of n then.
@@ -99,16 +100,18 @@ class QuantileSearch(ThresholdProtocol):
 
     Notes
     -----
-    A sequential test at theta compares the share of ones with 1 / 2, which it has at the median, and with the shares
-    where 9/10 or 1/10 of the numbers are below theta. It decides "above" or "below" the median at a likelihood ratio of
-    e^4, on the wrong side with probability at most e^-4, or it ends undecided. The search halves the bracket until the
-    tests at its middle and quarters are undecided; after six decisions in one direction it tests the end of the
-    bracket, and moves a wrong one. Then the descent starts in the middle::
+    A sequential test at theta compares the share of ones with 1 / 2, which it has at the median, and with the
+    shares where 9/10 or 1/10 of the numbers are below theta. It decides "above" or "below" the median at a
+    likelihood ratio of e^4, on the wrong side with probability at most e^-4, or it ends undecided. The search
+    halves the bracket until the tests at its middle and quarters are undecided; after six decisions in one
+    direction it tests the end of the bracket, and moves a wrong one. Then, or where that end is undecided, it tests
+    both ends and moves each undecided one outward by a width, until both are decided. Then the descent starts in
+    the middle::
 
         theta_(i+1) = clip(theta_i + s i^(-2/3) (2 r - 2 report), lower, upper)
 
-    where r = P(report 1) at the quantile, s is the width of the bracket over 4 q (1 - q), which counts as at least
-    0.36, and i counts all reports. The estimate is the mean of these thetas.
+    where r = P(report 1) at the quantile, s is 1.2 times the width of the bracket, and i counts all reports. The
+    estimate is the mean of these thetas.
 
     Privacy: the report is the truth or its opposite, decided by an exact coin that is rounded towards privacy. So for
     every theta the server may send, the person's number changes the probability of a report by at most the factor
@@ -219,8 +222,7 @@ class QuantileSearch(ThresholdProtocol):
 
     def _pushes(self, first: int, count: int, state: Search) -> NDArray[np.float64]:
         out = np.empty(count)
-        scale = (state.upper - state.lower) / max(4 * self.q * (1 - self.q), _LEAST_SPREAD)
-        _descent.fill_pushes(first, scale, _DECAY, out)
+        _descent.fill_pushes(first, _WIDTHS * (state.upper - state.lower), _DECAY, out)
         return out
 
     def _tested(self, state: Search, ones: int, zeros: int) -> Search:
@@ -339,8 +341,8 @@ class QuantileSearch(ThresholdProtocol):
         float
             With probability about `confidence`, the estimate is this close to the quantile of the distribution: it is
             asymptotically normal with variance ``c^2 r (1 - r) / (f^2 m)``, c = coth(epsilon / 2), where m is n without
-            the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation, which
-            leaves out that a few searches of 1,000 end away from the quantile.
+            the people asked in the search (`users`, at most `most` or half of n). A large-sample approximation: at
+            n = 10,000, epsilon = 1, the root mean squared error of medians was 1.09 to 1.15 times that of all n people.
         """
         n, f = _checks.whole("n", n, least=1), _checks.positive("density", density)
         quantile = float(ndtri((1 + _checks.between("confidence", confidence, 0, 1)) / 2))
@@ -361,6 +363,8 @@ def _placed(state: Search, phase: str) -> Search:
         "right": _middle(middle, state.upper),
         "left": _middle(state.lower, middle),
         "end": state.upper if state.run < 0 else state.lower,
+        "upper": state.upper,
+        "lower": state.lower,
         "descent": middle,
     }[phase]
     return state._replace(phase=phase, theta=theta)
@@ -388,18 +392,48 @@ def _after_left(state: Search, decision: int, bounds: tuple[float, float]) -> Se
     if decision > 0:  # the quantile is further to the left
         return _placed(state._replace(upper=state.theta, run=0), "middle")
     if not decision and not state.right:
-        return _placed(state, "descent")
+        return _placed(state, "upper")
     upper = _middle(_middle(state.lower, state.upper), state.upper) if state.right else state.upper
     return _placed(state._replace(lower=state.theta if decision else state.lower, upper=upper), "middle")
 
 
 def _after_end(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
     """Move the bracket beyond an end that the quantile is beyond, to four times its width."""
-    if decision * state.run <= 0:
+    if not decision:
+        return _placed(state._replace(run=0), "upper")
+    if decision * state.run < 0:
         return _placed(state._replace(run=0), "middle")
+    return _beyond(state, decision, bounds)
+
+
+def _beyond(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    """The bracket beyond the end that the decision shows to be on the wrong side."""
     lower, upper, reach = state.lower, state.upper, 4 * (state.upper - state.lower)
     lower, upper = (upper, min(upper + reach, bounds[1])) if decision < 0 else (max(lower - reach, bounds[0]), lower)
     return _placed(state._replace(lower=lower, upper=upper), "middle")
 
 
-_MOVES = {"middle": _after_middle, "right": _after_right, "left": _after_left, "end": _after_end}
+def _after_upper(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    if decision < 0 and state.upper < bounds[1]:
+        return _beyond(state._replace(run=_RUN * decision), decision, bounds)
+    return _placed(state._replace(right=decision), "lower")
+
+
+def _after_lower(state: Search, decision: int, bounds: tuple[float, float]) -> Search:
+    if decision > 0 and state.lower > bounds[0]:
+        return _beyond(state._replace(run=_RUN * decision), decision, bounds)
+    width = state.upper - state.lower
+    lower = state.lower if decision else max(state.lower - width, bounds[0])
+    upper = state.upper if state.right else min(state.upper + width, bounds[1])
+    wider = (lower, upper) != (state.lower, state.upper)
+    return _placed(state._replace(lower=lower, upper=upper), "upper" if wider else "descent")
+
+
+_MOVES = {
+    "middle": _after_middle,
+    "right": _after_right,
+    "left": _after_left,
+    "end": _after_end,
+    "upper": _after_upper,
+    "lower": _after_lower,
+}

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from dpfast import _checks
 from dpfast.grid import Points
-from dpfast.mechanisms.candidates import Choice
+from dpfast.mechanisms.explanation import COMPARED, Comparison
 from dpfast.mechanisms.methods import choice_for
 from dpfast.statistics import (
     Huber,
@@ -59,14 +59,15 @@ def explain(
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     dtype: DTypeLike = float,
-) -> Choice:
+    bits: SupportsIndex | None = None,
+) -> Comparison:
     """Show which mechanism ``method="auto"`` of a function of numbers takes, and why; no data, no cost in privacy.
 
     Parameters
     ----------
     function : str or function
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
-        that function. Others explain themselves with ``explain=True``.
+        that function; `dpfast.local.randomizer_for`. Others explain themselves with ``explain=True``.
     *parameters
         The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional
@@ -75,10 +76,12 @@ def explain(
         As in the function.
     dtype : dtype
         That of the records: integers and booleans have a grid of step 1 within `bounds`.
+    bits : int, optional
+        Of `dpfast.local.randomizer_for`, which has only n and epsilon besides.
 
     Returns
     -------
-    Choice
+    Comparison
         It prints as a table: the candidates, their expected errors E|release - population value| in data units, the
         one that is taken, and the reason. `.mechanism` is the mechanism, for `dpfast.by_group`, streams and audits;
         `.method` its name; `.table` the rows.
@@ -111,8 +114,14 @@ def explain(
     'private-bounds'
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
-    if name not in _STATISTICS:
-        raise ValueError(f"function must be one of {', '.join(map(repr, _STATISTICS))}, not {function!r}")
+    if name not in _STATISTICS and name not in COMPARED:
+        raise ValueError(f"function must be one of {', '.join(map(repr, (*_STATISTICS, *COMPARED)))}, not {function!r}")
+    others = {"bounds": bounds, "grid": grid, "delta": delta or None, "distribution": distribution, "missing": missing}
+    if name in COMPARED:
+        given = {key: value for key, value in (*others.items(), ("bits", bits)) if value is not None}
+        return COMPARED[name](*parameters, n=n, epsilon=epsilon, **given)
+    if bits is not None:
+        raise TypeError(f"bits is for randomisers of local privacy, not for {name}")
     count = None if n is None or neighbors == "add-remove" else _checks.whole("n", n, least=1)
     statistic = _STATISTICS[name](*parameters)
     if name == "iqr" and bounds is None and grid is None:

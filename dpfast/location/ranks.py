@@ -98,7 +98,8 @@ def median(
         Threads that read the data.
     explain : bool or callable
         True prints what the release does before it reads x: mechanism, guarantee, grid, missing values, expected error,
-        all from public numbers. A function receives the text instead.
+        all from public numbers; and afterwards that the release is at a bound, if it is. A function receives the texts
+        instead.
 
     Returns
     -------

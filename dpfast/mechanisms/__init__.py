@@ -4,13 +4,13 @@ from dpfast.mechanisms.bounds import bounds
 from dpfast.mechanisms.covariance import Covariance, SecondMoments, covariance
 from dpfast.mechanisms.estimates import interval
 from dpfast.mechanisms.globally import GlobalSensitivity
-from dpfast.mechanisms.intervals import Estimate
 from dpfast.mechanisms.inverse import InverseSensitivity
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.mestimation import MEstimator, m_estimate
 from dpfast.mechanisms.partitions import Partitions, PartitionSelection, partitions
 from dpfast.mechanisms.products import NoisyProducts
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.released import Estimate
 from dpfast.mechanisms.selection import Selection, select
 from dpfast.mechanisms.smooth import SmoothSensitivity
 from dpfast.mechanisms.statistic import StatisticMechanism

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks
-from dpfast._tabular import html_table
 from dpfast.grid import Grid
 from dpfast.mechanisms.assumptions import Affine, Assumed
+from dpfast.mechanisms.explanation import Comparison
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.prediction import Expected
 
@@ -121,7 +121,7 @@ def assumption(distribution: Any) -> Any:
     return distribution
 
 
-class Choice:
+class Choice(Comparison):
     """A mechanism that was chosen among candidates, and why. Public: it depends on no data.
 
     Parameters
@@ -144,6 +144,8 @@ class Choice:
     reason : str
         Why.
     """
+
+    mechanism: Mechanism
 
     def __init__(
         self,
@@ -278,7 +280,9 @@ class Choice:
         worst = max(self._loss(method, i) for i in range(len(self._references)))
         return [*("unknown" if e is None else f"{e.total:.3g}" for e in totals), f"{worst:.3g}"]
 
-    def _legend(self) -> str:
+    @property
+    def legend(self) -> str:
+        """What the numbers of the table are."""
         if len(self.table[0]) == 2:
             return ""
         measure = "Expected error: E|release - population value| in data units, to about 10 %"
@@ -293,21 +297,3 @@ class Choice:
             f"{measure}, of n = {self.n:,} normal records with these standard deviations, in units of the width of the "
             f"bounds; greatest ratio to {self.default} over {len(self._references)} reference distributions.\n"
         )
-
-    @property
-    def comparison(self) -> str:
-        """The table, what its numbers are, and the reason, as text."""
-        columns = [max(map(len, column)) for column in zip(*self.table, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, columns)).rstrip() for row in self.table)
-        return "\n".join(lines) + f"\n{self._legend()}Taken: {self.method}, because {self.reason}."
-
-    def __str__(self) -> str:
-        return f"{self.comparison}\n{self.mechanism!r}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        headings, *rows = self.table
-        note = f"{self._legend()}Taken: {self.method}, because {self.reason}."
-        return html_table(repr(self.mechanism).strip("<>"), headings, rows, note=note)

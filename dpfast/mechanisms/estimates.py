@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from dpfast import _checks
 from dpfast._traps import warn_of
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
-from dpfast.mechanisms.intervals import Estimate, interval_for
+from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.mechanism import Mechanism
+from dpfast.mechanisms.released import Estimate
 from dpfast.random import RandomSource
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, Variance
 from dpfast.streaming import Chunks

@@ -1,16 +1,74 @@
-"""``explain=``: a public text about a release, before it reads data."""
+"""``explain=`` and `dpfast.explain`: public texts about a release, before it reads data."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from dpfast._tabular import html_table
 from dpfast._traps import warn_of
+from dpfast.grid import Points
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.streaming import Chunks
 
 Explain = bool | Callable[[str], object]
 _Mechanism = TypeVar("_Mechanism", bound=Mechanism)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Comparison(ABC):
+    """Candidates, the one that was taken, and why: public, and a table in terminals and notebooks."""
+
+    method: str
+    reason: str
+    mechanism: Any
+
+    @property
+    @abstractmethod
+    def table(self) -> list[list[str]]:
+        """The rows of the table, headings first."""
+
+    @property
+    @abstractmethod
+    def legend(self) -> str:
+        """What the numbers of the table are."""
+
+    @property
+    def comparison(self) -> str:
+        """The table, what its numbers are, and the reason, as text."""
+        columns = [max(map(len, column)) for column in zip(*self.table, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, columns)).rstrip() for row in self.table)
+        return "\n".join(lines) + f"\n{self._note}"
+
+    @property
+    def _note(self) -> str:
+        return f"{self.legend}Taken: {self.method}, because {self.reason}."
+
+    def __str__(self) -> str:
+        return f"{self.comparison}\n{self.mechanism!r}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        headings, *rows = self.table
+        return html_table(repr(self.mechanism).strip("<>"), headings, rows, note=self._note)
+
+
+COMPARED: dict[str, Callable[..., Comparison]] = {}  # what `dpfast.explain` returns, by the name of the function
+
+
+def compared_by(comparison: Callable[..., Comparison]) -> Callable[[_Function], _Function]:
+    """A decorator: `dpfast.explain` of the function returns this comparison, with the same parameters but data."""
+
+    def entered(function: _Function) -> _Function:
+        COMPARED[function.__name__] = comparison
+        return function
+
+    return entered
 
 
 def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: object = None) -> _Mechanism:
@@ -29,6 +87,20 @@ def explained(mechanism: _Mechanism, explain: Explain, x: Any, comparison: objec
         text = f"{comparison}\n{text}"
     tell(text, explain)
     return mechanism
+
+
+def explain_bounds(points: Points, release: Any, explain: Explain) -> None:
+    """Explain releases that are at a bound of the grid; nothing for others. A function of the released values."""
+    values = np.asarray(release, dtype=np.float64)
+    for name, end in (("lower", points.lower), ("upper", points.upper)):
+        count = np.count_nonzero(values == end)
+        if count:
+            what = "The release is" if values.ndim == 0 else f"{count} of {values.size} releases are"
+            tell(
+                f"{what} at the {name} bound, {end:.9g}: the statistic may be there or beyond, or there may be too few "
+                f"records for this epsilon.",
+                explain,
+            )
 
 
 def tell(text: str, explain: Explain) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -13,111 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, ndtri
 
-from dpfast import _checks, _containers, _plotting
-from dpfast._tabular import Tabular
+from dpfast import _checks, _containers
 from dpfast.grid import Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
 from dpfast.mechanisms.globally import GlobalSensitivity, integer_noise
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.mechanisms.quantiles import Quantiles
+from dpfast.mechanisms.released import Estimate
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource, bit_generator
 from dpfast.rounding import down, up
 from dpfast.statistics import Count, Mean, Median, Quantile, Statistic, Sum, UnboundedStatistic, Variance
 from dpfast.streaming import Array, Chunks, Counts, Integers, Reading, Sums
-
-
-@dataclass(frozen=True, repr=False)
-class Estimate(Tabular):
-    """A private estimate with an interval. It unpacks into ``value, low, high``.
-
-    Attributes
-    ----------
-    value, low, high : float
-        ``low <= value <= high``.
-    confidence : float
-        The probability with which the interval contains the value that it is for (`dpfast.interval`).
-    privacy : Privacy
-        The guarantee of all three numbers together.
-
-    Examples
-    --------
-    >>> import dpfast as dpf
-    >>> estimate = dpf.Estimate(43412.25, 43100.5, 43730.0, 0.95, dpf.Privacy(1.0))
-    >>> estimate
-    43,412 (95 % interval 43,100 to 43,730); epsilon = 1 (pure differential privacy) for one record replaced (the \
-number of records is public)
-    >>> value, low, high = estimate
-    >>> high - low
-    629.5
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    privacy: Privacy
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.value, self.low, self.high))
-
-    def __repr__(self) -> str:
-        return f"{self._numbers}; {self.privacy}"
-
-    def plot(self, ax: Any = None, *, name: str = "estimate", unit: str | None = None) -> Any:
-        """Plot the value and the interval with Matplotlib; in axes with plots of other estimates, in a further line.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Default: the current axes.
-        name : str
-            The label of the line.
-        unit : str, optional
-            The unit of the data, for the label of the axis.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Notes
-        -----
-        The title has the guarantee of this estimate. Several estimates from the same records cost the sum.
-        """
-        ax = _plotting.axes(ax)
-        reach = [[self.value - self.low], [self.high - self.value]]
-        ax.errorbar(
-            [self.value], [name], xerr=reach, fmt="o", capsize=4, color=_plotting.ink(ax), markerfacecolor=_plotting.SKY
-        )
-        ax.margins(y=0.3)
-        ax.set_xlabel(_plotting.with_unit("value", unit))
-        _plotting.entitle(ax, f"Private estimate, {_plotting.percent(self.confidence)} interval", self.privacy)
-        return ax
-
-    def _as_columns(self) -> dict[str, list[float]]:
-        return {name: [getattr(self, name)] for name in ("value", "low", "high", "confidence")}
-
-    def _caption(self) -> str:
-        return str(self.privacy)
-
-    def _repr_html_(self) -> str:
-        return f"<b>{self._shown(self.value)}</b> {self._between}<br><small>{self._caption()}</small>"
-
-    @property
-    def _numbers(self) -> str:
-        return f"{self._shown(self.value)} {self._between}"
-
-    @property
-    def _between(self) -> str:
-        return f"({100 * self.confidence:.10g} % interval {self._shown(self.low)} to {self._shown(self.high)})"
-
-    def _shown(self, number: float) -> str:
-        """The number to about a hundredth of the interval's width."""
-        width = self.high - self.low
-        if not 1e-12 < width < 1e15 or abs(number) >= 1e15:
-            return f"{number:.6g}"
-        return f"{number:,.{max(0, 2 - math.floor(math.log10(width)))}f}"
 
 
 def interval_for(
@@ -277,7 +185,7 @@ class _QuantileInterval(_Interval):
         ends[0] = min(ends[0], last - ends[1])  # order statistics that are released one after another may cross
         center = min(max(outward(0, found[1]), ends[0]), last - ends[1])
         value, lower, upper = self.grid.decode([center, ends[0], last - ends[1]]).tolist()
-        return Estimate(value, lower, upper, self.confidence, self.privacy)
+        return Estimate(value, lower, upper, self.confidence, self.privacy, (self.grid.lower, self.grid.upper))
 
 
 class _Limits(NamedTuple):
@@ -478,7 +386,7 @@ class _MeanInterval(_Interval):
         noise = integer_noise("auto", grid.size - 1, grid.size - 1, self._releases[0].epsilon)
         reach = normal_plus_noise_error(math.hypot(math.sqrt(spread / n), skew), noise, grid.step / n, self.confidence)
         low, high = max(mean - reach, grid.lower), min(mean + reach, grid.upper)
-        return Estimate(mean, low, high, self.confidence, self.privacy)
+        return Estimate(mean, low, high, self.confidence, self.privacy, (grid.lower, grid.upper))
 
 
 @dataclass(frozen=True, repr=False)
@@ -535,8 +443,9 @@ class _VarianceInterval(_Interval):
             sampling = 2 * most * math.sqrt(2 * math.log(4 / wrong) / (n - 1))
             low, high = (math.sqrt(end * n / (n - 1)) for end in exact)
             low, high = max(low - sampling, 0.0), min(high + sampling, most)
-        ends = (low, high) if self.root else (low**2, high**2)
-        return Estimate(math.sqrt(variance) if self.root else variance, *ends, self.confidence, self.privacy)
+        ends, range_of = ((low, high), (0.0, most)) if self.root else ((low**2, high**2), (0.0, most**2))
+        value = math.sqrt(variance) if self.root else variance
+        return Estimate(value, *ends, self.confidence, self.privacy, range_of)
 
 
 @dataclass(frozen=True, repr=False)
@@ -579,4 +488,7 @@ class _NoiseInterval(_Interval):
         law = self._release.law_of(sums)
         value = float(law.value(law.sample(rng=source)))
         ends = self._release.noise_interval(value, self.confidence, n=None if self.hides_n else sums.n)
-        return Estimate(value, *ends, self.confidence, self.privacy)
+        grid, range_of = self.grid, (0.0, math.inf)
+        if not isinstance(self.statistic, Count):
+            range_of = (-math.inf, math.inf) if self.hides_n else (sums.n * grid.lower, sums.n * grid.upper)
+        return Estimate(value, *ends, self.confidence, self.privacy, range_of)

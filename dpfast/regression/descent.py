@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks
 from dpfast._divergences import gaussian_mu_down
-from dpfast._tabular import Described
 from dpfast._traps import Cautious, Trap, of_epsilon
 from dpfast.domains import Ball
 from dpfast.mechanisms import Mechanism
@@ -40,7 +39,7 @@ _CORRECTIONS = 2  # of the bias, at better and better estimates
 _POWER, _MOST_POWER = 2, 5  # of the shares of matched gradients, and for columns that were found to be alike
 
 
-class Descent(Described, Cautious):
+class Descent(Cautious):
     """A private generalised linear model as a sequence of releases, for engines that make each one in their own way.
 
     While `mechanism` is not None, release it from the records, a pair (X, y) or a matrix whose last column is y, and

@@ -41,8 +41,8 @@ class Matching:
     The expected gradient at theta is that of normal rows with second moments I and labels of the model at the
     coefficients. Its errors are taken as normal: of noise; of sampling; of the second moments, whose noise E changes a
     gradient by about c E (theta - coefficients), c the mean curvature; and of the bias of the clip, which depends on
-    the law of the rows. The coefficients have a normal prior around the start, alike in all directions, of unknown
-    size (docs/proofs/glm.md).
+    the law of the rows. The coefficients have a normal prior around the start, alike in all directions, of unknown size
+    (https://dpfast.readthedocs.io/en/latest/proofs/glm.html).
 
     Parameters
     ----------

@@ -111,6 +111,20 @@ def test_a_wrong_bracket_is_left():
     assert state.lower <= 700 <= state.upper
 
 
+def test_a_narrow_bracket_is_widened():
+    """Tests of the ends double a bracket in which the numbers are spread evenly, and move one beside the median."""
+    source = np.random.default_rng(1)
+    for lower, upper in ((499.0, 501.0), (540.0, 541.0), (450.0, 460.0)):
+        protocol = search(4.0, (0.0, 1000.0))
+        state = protocol.begin()._replace(lower=lower, upper=upper, phase="upper", theta=upper)
+        while state.phase != "descent":
+            report = protocol.respond(state.theta, source.normal(500, 100), rng=PCG64(state.users))
+            state = protocol.update(state, report)
+        assert state.lower < 500 < state.upper
+        assert 50 < state.upper - state.lower < 800
+        assert state.users < 1000
+
+
 def test_impossible_reports_are_counted_only():
     protocol = search()
     state = protocol.begin()

@@ -120,6 +120,7 @@ class TestTable:
         assert lines[4].startswith("Taken: smooth-sensitivity, because it has 0.64 times the noise")
         assert repr(choice) == str(choice)
         assert choice._repr_html_().startswith("<p>SmoothSensitivity release of the")
+        assert "Taken: smooth-sensitivity, because" in choice._repr_html_()
 
     def test_typical_values(self):
         public = {"n": 1000, "bounds": (0, 1e6), "epsilon": 1.0}

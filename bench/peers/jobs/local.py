@@ -12,7 +12,13 @@ TEXT = """The root mean squared error of frequencies (over all categories), shar
     clips and renormalises (MI) or makes iterative Bayesian updates (IBU). dpfast takes the mechanism that has the least
     variance for the public k and epsilon."""
 
-
+# k, n, epsilon, and methods of pure-ldp and multi-freq-ldpy.
+FREQUENCIES = (
+    (4, 1000, 1.0, ("k-rr", "oue"), ("k-rr", "subset")),
+    (16, 1000, 1.0, ("oue", "hadamard"), ("subset", "adaptive")),
+    (64, 1000, 1.0, ("oue", "hadamard"), ("subset", "oue")),
+    (64, 1000, 4.0, ("k-rr", "oue"), ("k-rr", "subset")),
+)
 PROCESSED = """the reports are as good, the processing differs. Clipping and rescaling (MI) and iterative Bayesian
     updates (IBU) that stop early have less error for some laws without frequent categories, and more where one is
     frequent."""
@@ -22,7 +28,7 @@ def frequency_error(k):
     return lambda released, x: np.mean((np.asarray(released) - np.bincount(x, minlength=k) / x.size) ** 2)
 
 
-def _zipf(k, n):
+def zipf(k, n):
     weights = 1 / np.arange(1, k + 1)
     return lambda generator: (generator.choice(k, n, p=weights / weights.sum()),)
 
@@ -32,14 +38,9 @@ def _uniform(k, n):
 
 
 def _frequencies():
-    for k, n, epsilon, oracles, others in (
-        (4, 1000, 1.0, ("k-rr", "oue"), ("k-rr", "subset")),
-        (16, 1000, 1.0, ("oue", "hadamard"), ("subset", "adaptive")),
-        (64, 1000, 1.0, ("oue", "hadamard"), ("subset", "oue")),
-        (64, 1000, 4.0, ("k-rr", "oue"), ("k-rr", "subset")),
-    ):
+    for k, n, epsilon, oracles, others in FREQUENCIES:
         mechanism, public = local.Categorical(k, epsilon), {"k": k, "epsilon": epsilon}
-        for name, draw in (("Zipf 1", _zipf(k, n)), ("uniform", _uniform(k, n)))[: 2 if k == 16 else 1]:
+        for name, draw in (("Zipf 1", zipf(k, n)), ("uniform", _uniform(k, n)))[: 2 if k == 16 else 1]:
             yield Job(
                 f"frequencies, k = {k}, unbiased", name, n, f"{epsilon:g}, local", draw,
                 _unbiased(mechanism), frequency_error(k),

@@ -16,6 +16,24 @@ TEXT = """Errors are mean distances from the mean, the variance (divided by n) o
 TOWARD_ZERO = """the noise exceeds the quantity: a variance of 1, where the bounds allow 400. python-dp subtracts the
     square of a noisy mean, which moves its releases toward 0, near the true value here."""
 SHARES = (0.1, 0.2, 0.4)
+# Records, n and epsilon of means for one replaced record.
+MEANS = (
+    ("normal", 300, 1.0),
+    ("normal", 1000, 1.0),
+    ("normal", 10_000, 1.0),
+    ("lognormal", 1000, 0.1),
+    ("lognormal", 1000, 1.0),
+    ("lognormal", 10_000, 1.0),
+    ("lognormal, [0, 1e7]", 1000, 1.0),
+    ("lognormal, [0, 1e8]", 1000, 1.0),
+    ("lognormal, [0, 1e8]", 10_000, 1.0),
+    ("outliers", 1000, 1.0),
+    ("ages", 1000, 1.0),
+    ("Likert", 300, 1.0),
+    ("Likert", 100, 4.0),
+    ("real pay", 1000, 1.0),
+    ("real pay", 10_000, 1.0),
+)
 
 
 def _peers(n, grid, epsilon):
@@ -28,23 +46,7 @@ def from_mean(released, x):
 
 
 def _means():
-    for name, n, epsilon in (
-        ("normal", 300, 1.0),
-        ("normal", 1000, 1.0),
-        ("normal", 10_000, 1.0),
-        ("lognormal", 1000, 0.1),
-        ("lognormal", 1000, 1.0),
-        ("lognormal", 10_000, 1.0),
-        ("lognormal, [0, 1e7]", 1000, 1.0),
-        ("lognormal, [0, 1e8]", 1000, 1.0),
-        ("lognormal, [0, 1e8]", 10_000, 1.0),
-        ("outliers", 1000, 1.0),
-        ("ages", 1000, 1.0),
-        ("Likert", 300, 1.0),
-        ("Likert", 100, 4.0),
-        ("real pay", 1000, 1.0),
-        ("real pay", 10_000, 1.0),
-    ):
+    for name, n, epsilon in MEANS:
         if (population := named().get(name)) is None:
             continue
         _, peers = _peers(n, population.grid, epsilon)

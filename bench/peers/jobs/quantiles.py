@@ -14,6 +14,31 @@ TEXT = f"""Errors are mean distances from the quantile of the records. Where q n
     are quantiles, and errors are distances from the nearest of them. OpenDP chooses among {CANDIDATES:,} evenly spaced
     candidates, or all points of the grid if there are fewer. Nine deciles: OpenDP with equal parts of epsilon, and from
     a consistent tree of {LEAVES:,} bins; python-dp from a tree of height {TREE[0]} and {TREE[1]} branches."""
+# Records, q, n, epsilon and neighbours of single quantiles.
+SINGLE = (
+    ("normal", 0.5, 301, 1.0, REPLACED),
+    ("normal", 0.5, 1001, 0.1, REPLACED),
+    ("normal", 0.5, 1001, 1.0, REPLACED),
+    ("normal", 0.5, 1001, 4.0, REPLACED),
+    ("normal", 0.5, 1000, 4.0, REPLACED),
+    ("normal", 0.5, 1001, 1.0, ONE),
+    ("lognormal", 0.5, 1001, 1.0, REPLACED),
+    ("lognormal", 0.5, 10_001, 1.0, REPLACED),
+    ("lognormal", 0.5, 10_001, 1.0, ONE),
+    ("lognormal", 0.9, 1005, 1.0, REPLACED),
+    ("lognormal", 0.9, 1005, 0.1, ONE),
+    ("lognormal, [0, 1e8]", 0.5, 1001, 1.0, REPLACED),
+    ("Student-t(2)", 0.9, 1005, 1.0, REPLACED),
+    ("ages", 0.5, 1001, 0.1, REPLACED),
+    ("ages", 0.9, 1005, 0.1, REPLACED),
+    ("ages", 0.9, 1005, 0.1, ONE),
+    ("hours", 0.9, 1005, 0.1, REPLACED),
+    ("hours", 0.9, 1005, 0.1, ONE),
+    ("Likert", 0.5, 301, 0.1, REPLACED),
+    ("real pay", 0.5, 1001, 1.0, REPLACED),
+    ("real pay", 0.9, 1005, 1.0, REPLACED),
+    ("real pay", 0.5, 10_001, 0.1, ONE),
+)
 DECILES = [q / 10 for q in range(1, 10)]
 LOWER = """for an even n dpfast releases the lower of the two middle records, while diffprivlib draws evenly between the
     two, where this error is 0; for odd n the two laws are the same."""
@@ -32,30 +57,7 @@ def distance(q):
 
 
 def _single():
-    for name, q, n, epsilon, neighbors in (
-        ("normal", 0.5, 301, 1.0, REPLACED),
-        ("normal", 0.5, 1001, 0.1, REPLACED),
-        ("normal", 0.5, 1001, 1.0, REPLACED),
-        ("normal", 0.5, 1001, 4.0, REPLACED),
-        ("normal", 0.5, 1000, 4.0, REPLACED),
-        ("normal", 0.5, 1001, 1.0, ONE),
-        ("lognormal", 0.5, 1001, 1.0, REPLACED),
-        ("lognormal", 0.5, 10_001, 1.0, REPLACED),
-        ("lognormal", 0.5, 10_001, 1.0, ONE),
-        ("lognormal", 0.9, 1005, 1.0, REPLACED),
-        ("lognormal", 0.9, 1005, 0.1, ONE),
-        ("lognormal, [0, 1e8]", 0.5, 1001, 1.0, REPLACED),
-        ("Student-t(2)", 0.9, 1005, 1.0, REPLACED),
-        ("ages", 0.5, 1001, 0.1, REPLACED),
-        ("ages", 0.9, 1005, 0.1, REPLACED),
-        ("ages", 0.9, 1005, 0.1, ONE),
-        ("hours", 0.9, 1005, 0.1, REPLACED),
-        ("hours", 0.9, 1005, 0.1, ONE),
-        ("Likert", 0.5, 301, 0.1, REPLACED),
-        ("real pay", 0.5, 1001, 1.0, REPLACED),
-        ("real pay", 0.9, 1005, 1.0, REPLACED),
-        ("real pay", 0.5, 10_001, 0.1, ONE),
-    ):
+    for name, q, n, epsilon, neighbors in SINGLE:
         if (population := named().get(name)) is None:
             continue
         lower, upper = float(population.grid.lower), float(population.grid.upper)

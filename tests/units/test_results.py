@@ -1,0 +1,360 @@
+"""Results as text, HTML, frames and plots."""
+
+import math
+from contextlib import suppress
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.random import PCG64
+
+import dpfast as dpf
+from dpfast import local
+from dpfast._tabular import html_table
+from dpfast.densities import Histogram
+from dpfast.groups import KeyedReleases
+from dpfast.local.hitters import FrequentKeys
+from tests.central import central, name, shaped
+
+PUBLIC = dpf.Privacy(1.0)
+GRID = dpf.Grid(0, 100, step=1)
+RECORDS = np.random.default_rng(0).integers(18, 90, 200)
+
+
+def count_by_key():
+    count = dpf.GlobalSensitivity(dpf.statistics.Count(), grid=GRID, epsilon=0.5, neighbors="add-remove")
+    return dpf.by_group(count, RECORDS, labels=np.array(["a", "<b>"])[RECORDS % 2], keys=["a", "<b>"], rng=PCG64(1))
+
+
+def ledger():
+    made = dpf.Ledger(1.0)
+    with made:
+        dpf.mean(RECORDS, bounds=(0, 100), epsilon=0.25)
+        dpf.median(RECORDS, bounds=(0, 100), epsilon=0.5)
+    return made
+
+
+def results():
+    table = {"sex": ["<f>", "m"] * 100, "age": RECORDS}
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    return {
+        "estimate": dpf.interval("median", RECORDS, bounds=(0, 100), epsilon=1.0, rng=PCG64(1)),
+        "histogram": dpf.histogram(RECORDS, 4, bounds=(0, 100), epsilon=1.0, rng=PCG64(1)),
+        "two columns": dpf.histogram(X, (2, 3), bounds=(-3, 3), epsilon=1.0, delta=1e-6, rng=PCG64(1)),
+        "density": dpf.density(RECORDS, bounds=(0, 100), epsilon=1.0, rng=PCG64(1)),
+        "marginals": dpf.marginals(
+            table, {"sex": ["<f>", "m"], "age": dpf.Bins(3, bounds=(0, 90))}, [("sex", "age"), ("sex",)],
+            epsilon=1.0, rng=PCG64(1),
+        ),
+        "groups": count_by_key(),
+        "fit": dpf.linear_regression(X, X @ [1, -1], radius=3.0, label_bound=5.0, epsilon=1.0, rng=PCG64(1)),
+        "ledger": ledger(),
+        "partitions": dpf.partitions(["<a>"] * 200, epsilon=1.0, delta=1e-3, rng=PCG64(1)),
+        "frequent keys": FrequentKeys(["<k>"], np.array([0.5]), np.array([0.1]), 0.2),
+    }  # fmt: skip
+
+
+RESULTS = results()
+COLUMNS = {
+    "estimate": ["value", "low", "high", "confidence", "at_bound"],
+    "histogram": ["lower", "upper", "count", "low", "high", "weight", "share"],
+    "two columns": ["lower_0", "upper_0", "lower_1", "upper_1", "count", "low", "high", "weight", "share"],
+    "density": ["x", "density", "cdf", "noise"],
+    "marginals": ["marginal", "sex", "age", "count", "noise"],
+    "groups": ["key", "release"],
+    "fit": ["name", "estimate", "error", "low", "high"],
+    "ledger": ["release", "times", "unit", "amount", "delta"],
+    "partitions": ["key", "count"],
+    "frequent keys": ["key", "frequency", "error"],
+}
+
+
+class Reader(HTMLParser):
+    """Reads HTML, checks that elements are closed in order, and keeps the tags and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], set(), ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not {name for name, _ in attrs} - {"style", "colspan"}
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize("key", RESULTS)
+class TestEachResult:
+    def test_html_is_escaped_and_states_the_guarantee(self, key):
+        made = RESULTS[key]
+        read = Reader(made._repr_html_())
+        assert read.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p", "b", "small", "br"}
+        assert key == "frequent keys" or "epsilon = " in read.text
+        for label in ("<f>", "<b>", "<a>", "<k>"):
+            assert (label in read.text) == (label in str(list(made._as_columns().values())))
+
+    @pytest.mark.host
+    def test_frames_agree(self, key):
+        pandas, polars, pyarrow = (pytest.importorskip(library) for library in ("pandas", "polars", "pyarrow"))
+        made = RESULTS[key]
+        frame, lazy, arrow = made.to_pandas(), made.to_polars(), made.to_arrow()
+        assert isinstance(frame, pandas.DataFrame)
+        assert isinstance(lazy, polars.DataFrame)
+        assert isinstance(arrow, pyarrow.Table)
+        assert list(frame) == lazy.columns == arrow.column_names == COLUMNS[key]
+        assert lazy.rows() == list(zip(*arrow.to_pydict().values(), strict=True))
+        for column in frame:
+            pandas.testing.assert_series_equal(frame[column], arrow.to_pandas()[column], check_dtype=False)
+
+    @pytest.mark.host
+    def test_plots(self, key):
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        made = RESULTS[key]
+        if not hasattr(made, "plot"):
+            assert key in ("ledger", "partitions", "frequent keys")
+            return
+        figure, ax = pyplot.subplots()
+        assert made.plot(ax) is ax
+        assert made.plot() is ax  # the current axes
+        assert ax.get_title(loc="left").startswith("Private ")
+        [notes] = [text.get_text() for text in ax.texts]
+        assert "epsilon = " in notes
+        figure.canvas.draw()
+        pyplot.close(figure)
+
+
+def test_a_long_table_shows_its_ends():
+    released = dpf.histogram(RECORDS, 50, bounds=(0, 100), epsilon=1.0)
+    assert Reader(released._repr_html_()).text.count("30 more rows") == 1
+    assert released._repr_html_().count("<tr>") == 22
+    assert "more rows" not in dpf.histogram(RECORDS, 20, bounds=(0, 100), epsilon=1.0)._repr_html_()
+
+
+def test_a_long_cell_is_cut():
+    assert len(Reader(html_table("", ["a"], [("x" * 1000,)])).text) < 110
+
+
+class TestHistogram:
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"neighbors": "add-remove"}, {"delta": 1e-6, "noise": "gaussian"}],
+        ids=["zero-sum", "independent", "gaussian"],
+    )
+    def test_the_interval_covers_the_exact_counts(self, options):
+        """The share of covered counts of 100 cells is at least the confidence, and for independent noise about it."""
+        mechanism = dpf.PerturbedHistogram(100, grid=dpf.Grid(0, 100, step=1), epsilon=0.3, **options)
+        exact = np.bincount(np.minimum(RECORDS, 99), minlength=100)
+        rng, covered, runs = PCG64(3), 0, 100
+        for _ in range(runs):
+            low, high = mechanism(RECORDS, rng=rng).interval(0.8).T
+            covered += np.count_nonzero((low <= exact) & (exact <= high))
+        assert 0.8 - 0.03 < covered / (100 * runs) < 0.8 + 0.06  # six standard deviations of 0.004, and whole numbers
+
+    def test_the_interval_is_wide_for_counts_of_a_given_sum(self):
+        mechanism = dpf.PerturbedHistogram(2, grid=dpf.Grid(0, 100, step=1), epsilon=0.1)
+        errors = mechanism.release(RECORDS, size=2000, rng=PCG64(1))[:, 0] - np.count_nonzero(RECORDS < 50)
+        released = mechanism([50] * 10**6, rng=PCG64(1))
+        reach = (np.diff(released.interval(0.95), axis=1) // 2).max()
+        assert np.mean(np.abs(errors) <= reach) > 0.95
+
+    def test_ends_are_counts(self):
+        histogram = dpf.histogram([50] * 3, 4, bounds=(0, 100), epsilon=0.1)
+        assert ((histogram.interval() >= 0) & (histogram.interval() <= 3)).all()
+        assert histogram.interval().shape == (4, 2)
+        assert RESULTS["two columns"].interval(0.5).shape == (2, 3, 2)
+
+    def test_frames_list_the_cells(self):
+        columns = RESULTS["two columns"]._as_columns()
+        edges = RESULTS["two columns"].edges
+        assert columns["lower_0"].tolist() == np.repeat(edges[0][:-1], 3).tolist()
+        assert columns["upper_1"].tolist() == np.tile(edges[1][1:], 2).tolist()
+        assert columns["count"].tolist() == RESULTS["two columns"].counts.reshape(-1).tolist()
+        assert math.isclose(columns["share"].sum(), 1)
+
+
+class TestDensity:
+    @pytest.mark.parametrize("basis", ["cosine", "trigonometric"])
+    @pytest.mark.parametrize("terms", [1, 4, 5])
+    def test_noise_is_that_of_the_coefficients(self, basis, terms):
+        made = dpf.density(RECORDS, bounds=(0, 100), epsilon=1.0, terms=terms, basis=basis)
+        x, width, waves = np.linspace(0, 100, 7), 101, []  # the grid has 101 cells
+        for j in range(terms):
+            coefficients = np.zeros(terms)
+            coefficients[j] = 0.1
+            waves.append((dpf.SeriesDensity(coefficients, made.grid, 200, PUBLIC, basis).pdf(x)) * width)
+        squares = ((np.array(waves) - 1) / 0.1) ** 2
+        expected = made.coefficient_noise * np.sqrt(squares.sum(axis=0)) / width
+        np.testing.assert_allclose(made.noise(x), expected, rtol=0.02)
+        assert np.isnan(made.noise([-1.0, 101.0])).all()
+
+    def test_coefficient_noise_is_that_of_the_mechanism(self):
+        mechanism = dpf.SeriesCoefficients(3, grid=GRID, epsilon=1.0)
+        released = mechanism.release(RECORDS, size=4000, rng=PCG64(1))
+        made = dpf.SeriesDensity(released[0], GRID, 200, PUBLIC)
+        assert np.allclose(released.std(axis=0), made.coefficient_noise, rtol=0.1)
+
+    def test_local_noise_includes_sampling(self):
+        x = np.random.default_rng(0).beta(10, 10, 2000)
+        randomizer = local.SeriesReports(4, epsilon=1.0, grid=dpf.Grid(0, 1))
+        rng = PCG64(1)
+        released = np.array([randomizer.estimate(randomizer.randomize(x, rng=rng)) for _ in range(100)])
+        stated = randomizer.density(randomizer.aggregate(randomizer.randomize(x, rng=rng))).coefficient_noise
+        assert (released.std(axis=0) < 1.3 * stated).all()
+        assert (released.std(axis=0) > 0.6 * stated).all()
+
+
+class TestMarginals:
+    def test_frames_list_all_marginals(self):
+        columns = RESULTS["marginals"]._as_columns()
+        assert columns["marginal"] == ["sex, age"] * 9 + ["sex"] * 3
+        assert columns["age"][-3:] == [None] * 3
+        assert columns["sex"][-3:] == ["<f>", "m", None]
+
+    def test_taken_names(self):
+        made = dpf.marginals({"count": [1, 2]}, {"count": [1, 2]}, epsilon=1.0)
+        assert list(made._as_columns()) == ["marginal", "count", "count_", "noise"]
+
+    @pytest.mark.host
+    def test_a_plot_of_a_marginal(self):
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib.figure import Figure
+
+        ax = RESULTS["marginals"].plot(Figure().add_subplot(), ("sex",))
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["<f>", "m", "None"]
+        with pytest.raises(ValueError, match="names must be those of a marginal of one or two columns"):
+            RESULTS["marginals"].plot(Figure().add_subplot(), ("age",))
+
+
+class TestGroups:
+    def test_intervals(self):
+        released = count_by_key()
+        noise = dpf.GlobalSensitivity(dpf.statistics.Count(), grid=GRID, epsilon=0.5, neighbors="add-remove")
+        assert released.interval().tolist() == [list(noise.noise_interval(x)) for x in released.array]
+
+    def test_intervals_of_public_groups(self):
+        mean = dpf.GlobalSensitivity(dpf.statistics.Mean(), grid=GRID, epsilon=0.5)
+        released = dpf.by_group(mean, [1, 2, 3], labels=["a", "b", "a"], keys=["a", "b", "none"])
+        low, high = released.interval().T
+        assert [low[0], high[0]] == list(mean.noise_interval(released["a"], n=2))
+        assert np.isnan([low[2], high[2]]).all()
+
+    def test_private_numbers_of_records_are_not_kept(self):
+        assert count_by_key().__dict__["_sizes"] is None
+
+    def test_medians_have_none(self):
+        median = dpf.InverseSensitivity(dpf.statistics.Median(), grid=GRID, epsilon=0.5)
+        released = dpf.by_group(median, [1, 2], labels=["a", "b"], keys=["a", "b"])
+        with pytest.raises(TypeError, match="depends on the data"):
+            released.interval()
+        with pytest.raises(TypeError, match="not known"):
+            KeyedReleases(["a"], np.array([1.0])).interval()
+
+    def test_columns_of_several_keys_and_numbers(self):
+        vectors = KeyedReleases([(1, "a"), (2, "b")], np.zeros((2, 2)), ["year", "x"], ["x", "q=0.5"])
+        assert list(vectors._as_columns()) == ["year", "x", "x_", "q=0.5"]
+        assert list(KeyedReleases([(1, "a")], np.zeros((1, 2)))._as_columns()) == ["key_0", "key_1", "0", "1"]
+        with pytest.raises(ValueError, match="single number"):
+            vectors.plot()
+
+
+class TestEstimate:
+    def test_a_value_at_a_bound_is_marked(self):
+        estimate = dpf.interval("median", [5] * 1000, bounds=(5, 9), epsilon=1.0)
+        assert estimate.at_bound == "lower"
+        assert ", at the lower bound; epsilon = 1" in repr(estimate)
+        assert "at the lower bound" in estimate._repr_html_()
+        assert dpf.interval("median", [9] * 1000, bounds=(5, 9), epsilon=1.0).at_bound == "upper"
+        inner = dpf.interval("median", [7] * 1000, bounds=(5, 9), epsilon=1.0)
+        assert inner.at_bound is None
+        assert "bound" not in repr(inner)
+
+    @pytest.mark.parametrize(
+        ("statistic", "x", "at"),
+        [
+            ("mean", [0.0] * 1000, "lower"),
+            ("variance", [0.0, 10.0] * 500, "upper"),
+            ("std", [5.0] * 1000, "lower"),
+            ("sum", [10.0] * 1000, "upper"),
+            ("count", [], "lower"),
+            ("count", [1.0] * 50, None),
+        ],
+    )
+    def test_each_statistic(self, statistic, x, at):
+        bounds = {} if statistic == "count" else {"bounds": (0, 10)}
+        found = {dpf.interval(statistic, x, epsilon=1.0, rng=PCG64(seed), **bounds).at_bound for seed in range(20)}
+        assert at in found
+        assert found <= {at, None}
+
+    def test_explain_tells(self):
+        texts = []
+        dpf.median([5] * 1000, bounds=(5, 9), epsilon=1.0, explain=texts.append)
+        assert texts[1].startswith("The release is at the lower bound, 5: ")
+        dpf.quantile([5] * 1000, [0.4, 0.6], bounds=(0, 5), epsilon=1.0, explain=texts.append)
+        assert texts[3].startswith("2 of 2 releases are at the upper bound, 5: ")
+        dpf.sum([0] * 10, bounds=(0, 1), epsilon=1.0, explain=texts.append)
+        dpf.median([7] * 1000, bounds=(5, 9), epsilon=1.0, explain=texts.append)
+        assert len(texts) == 6
+
+    @pytest.mark.host
+    def test_several_in_one_plot(self):
+        pytest.importorskip("matplotlib").use("Agg")
+        from matplotlib.figure import Figure
+
+        ax = Figure().add_subplot()
+        for i, region in enumerate(("north", "south")):
+            dpf.Estimate(i, i - 1, i + 2, 0.9, PUBLIC).plot(ax, name=region, unit="EUR")
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "south"]
+        assert ax.get_xlabel() == "value (EUR)"
+        assert len(ax.texts) == 1
+
+
+@pytest.mark.parametrize("mechanism", list(central(GRID, kinds=None, statistics=[dpf.statistics.Median()])), ids=name)
+def test_mechanisms_laws_and_states_show_no_record(mechanism):
+    read = Reader(mechanism._repr_html_())
+    assert str(mechanism.privacy) in read.text
+    shown = []
+    for x in (np.full(50, 3), np.full(50, 97)):
+        law, state = mechanism.law(shaped(mechanism, x)), None
+        with suppress(TypeError, ValueError):  # not every mechanism reads records one by one
+            state = mechanism.start()
+            state.update(shaped(mechanism, x))
+        shown.append((repr(state), repr(law).partition(" at ")[0]))
+    assert shown[0] == shown[1]
+
+
+def test_local_mechanisms_have_tables():
+    text = Reader(local.Categorical(5, 1.0)._repr_html_()).text
+    assert "Categorical: epsilon = 1 (pure differential privacy) for any change of one record" in text
+    assert "k-rr" in text
+    assert eval(repr(local.Categorical(5, 1.0)), {"Categorical": local.Categorical}) == local.Categorical(5, 1.0)
+
+
+def test_choices_have_tables():
+    choice = dpf.explain("trimmed_mean", 0.1, n=2048, bounds=(0, 1000), epsilon=1.0)
+    assert "Taken: smooth-sensitivity" in Reader(choice._repr_html_()).text
+
+
+def test_the_ledger_names_releases_without_their_guarantee():
+    columns = RESULTS["ledger"]._as_columns()
+    assert columns["release"][0].startswith("GlobalSensitivity release of the mean of records on 101 points")
+    assert not any("epsilon" in label for label in columns["release"])
+    assert columns["amount"] == [0.25, 0.5]
+    assert "spent epsilon = 0.75, remaining epsilon = 0.25" in RESULTS["ledger"]._repr_html_()
+
+
+def test_a_histogram_of_no_law_has_no_interval():
+    released = RESULTS["histogram"]
+    other = Histogram(released.counts, released.weights, released.cells, 200, dpf.Privacy(rho=1.0))
+    with pytest.raises(ValueError, match="epsilon"):
+        other.interval()
