@@ -108,8 +108,9 @@ def page(paper: Paper, results: dict[str, Result]) -> str:
     rows = []
     for item in paper.items:
         result = results[item.key]
-        names = ", ".join(f"`{name.removeprefix('dpfast.')}`" for name in item.functions)
-        rows.append([item.name, names, f"`{item.key}`", item.claim, result.found, result.agrees])
+        names = [f"`{name.removeprefix('dpfast.')}`" for name in item.functions if name.startswith("dpfast.")]
+        first = "<br>".join([item.name, f"`{item.key}`", *names])
+        rows.append([first, item.claim, result.found, result.agrees])
     flat = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     parts = [
         f"# {paper.title}\n",
@@ -117,10 +118,8 @@ def page(paper: Paper, results: dict[str, Result]) -> str:
         paragraph(paper.about),
         paragraph(f"**Reference**: {paper.reference}"),
         "## Items\n",
-        paragraph(
-            f"`python -m bench.papers --only {paper.key}/KEY` computes one of them; `dpfast.` is left out of names."
-        ),
-        table(["item", "functions", "key", "the paper", "found", "agrees"], flat),
+        paragraph("Below each item are its key, for the command line, and its functions, without `dpfast.`."),
+        table(["item", "the paper", "found", "agrees"], flat),
         *(section(paper, item, results[item.key], drawn=item.draw is not None) for item in paper.items),
     ]
     return "\n".join(parts)

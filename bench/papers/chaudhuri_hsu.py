@@ -159,24 +159,23 @@ def second_example(quick):
     )
     return Result(
         f"n = 10: the error grows from {digits(few[10])} at R = 10 to {digits(few[10**6])} at R = 1e6; n = 160: it is "
-        f"{digits(many[10**6])} for both",
+        f"{digits(many[10])} and {digits(many[10**6])}",
         "yes; the n that suffices grows only as log R",
         text + "\n" + table(["n", "R", "private", "not private", "theorem 2"], rows),
     )
 
 
 def draw_second_example(quick, path):
-    drawn, ax = pages.pyplot().subplots(figsize=(6.4, 3.8), layout="constrained")
-    for place, (n, lines) in enumerate(uniform_medians(quick).items()):
+    drawn, ax = pages.pyplot().subplots(figsize=(5.6, 4.4))
+    for marker, (n, lines) in zip(pages.MARKERS, uniform_medians(quick).items(), strict=False):
         reach, private, plain, bound = zip(*lines, strict=True)
-        ax.loglog(reach, private, "o-", color=f"C{place}", ms=3, label=f"n = {n}, private")
-        ax.loglog(reach, plain, ":", color=f"C{place}")
+        [line] = ax.loglog(reach, private, marker, linestyle="-", label=f"n = {n}, private")
+        ax.loglog(reach, plain, ":", color=line.get_color(), label=f"n = {n}, not private")
         if n == NUMBERS[0]:
-            ax.loglog(reach, bound, "--", color=f"C{place}")
-    ax.set(xlabel="R: centers lie in [-R, R]", ylabel="mean error", ylim=(1e-3, 1e6))
-    ax.plot([], [], "k:", label="not private")
-    ax.plot([], [], "k--", label=f"Theorem 2, n = {NUMBERS[0]}")
-    drawn.legend(loc="outside right upper", frameon=False)
+            ax.loglog(reach, bound, "--", color=line.get_color(), label=f"n = {n}, Theorem 2")
+    ax.set_title(f"Medians of U[gamma - 1, gamma + 1]: epsilon = {EPSILON:g}, one record replaced")
+    ax.set(xlabel="R: gamma lies in [-R, R]", ylabel="mean error", ylim=(1e-3, 1e6))
+    pages.legend(drawn, ax)
     pages.save(drawn, path)
 
 
@@ -190,7 +189,7 @@ def group_lemma(quick):
         rows.append([k, f"{slides:.5f}", f"{exact:.5f}"])
     text = paragraph(
         """Least probability of an event of probability 0.4 after k records are replaced, alpha = 0.1, delta = 1e-3. The
-        second bound is attained (docs/proofs/private-implies-robust.md)."""
+        second bound is attained ([proof](../proofs/private-implies-robust.md))."""
     )
     return Result(
         "the lemma holds; delta / (exp(alpha) - 1) suffices in place of delta / (1 - exp(-alpha))",

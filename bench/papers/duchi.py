@@ -22,8 +22,8 @@ ABOUT = """Estimation under local differential privacy: every person's record le
 ITEMS = (
     Item(
         "Equation (8): Proposition 1, Le Cam's bound",
-        """Two laws of a record at total variation t cannot be told apart by n reports with a loss below Phi(delta) / 2
-        times 1 - sqrt(constant n epsilon^2 t^2), for epsilon up to 22/35.""",
+        """For two parameters 2 delta apart, whose laws are at total variation t, every estimator has a loss of at
+        least Phi(delta) / 2 times 1 - sqrt(constant n epsilon^2 t^2), for epsilon up to 22/35.""",
         ("dpfast.theory.local_le_cam", "dpfast.theory.local_effective_sample_size"),
         duchi_theory.le_cam,
     ),
@@ -63,7 +63,7 @@ ITEMS = (
             "dpfast.local.MedianDescent",
         ),
         duchi_theory.median_bounds,
-        error="""Equation (11) has sign(0), which must be 1 or -1: a report 0 would tell that the record equals the
+        error="""Equation (11) has sign(0), which must be 1 or -1: a report of 0 would reveal that the record equals the
         question.""",
     ),
     Item(
@@ -123,7 +123,12 @@ ITEMS = (
         "Two rounds: sparse means with interaction",
         """Section 4.2.2 leaves to future work whether mechanisms that change once important coordinates are known can
         avoid the dimension in Corollary 5.""",
-        ("dpfast.theory.local_sparse_mean_lower_bound", "dpfast.local.sparse_mean", "dpfast.local.Hypercube"),
+        (
+            "dpfast.theory.local_sparse_rounds_bound",
+            "dpfast.theory.local_sparse_mean_lower_bound",
+            "dpfast.local.sparse_mean",
+            "dpfast.local.Hypercube",
+        ),
         duchi_sparse.rounds,
         draw=duchi_sparse.draw,
         caption="Squared error of one and two rounds against the size of the coordinates",
@@ -135,9 +140,10 @@ ITEMS = (
         mechanisms, too; Assouad's bound with it.""",
         ("dpfast.theory.local_assouad",),
         duchi_theory.mixtures,
-        error="""Step (53) of the proof takes a record to be independent of earlier reports under a mixture of products.
-        The theorem and the proposition are false; they hold with the largest sum over v of the squared differences
-        between P_v and its neighbours (docs/proofs/local-lower-bounds.md), which is `local_assouad`.""",
+        error="""Step (53) of the proof takes a record to be independent of earlier reports under a mixture of
+            products. For mixtures, the theorem and the proposition are false; they hold with the largest sum over v
+            of the squared differences between P_v and its neighbours (docs/proofs/local-lower-bounds.md), which is
+            `local_assouad`.""",
     ),
     Item(
         "Lemma 2: gradient descent, (31) and (32)",

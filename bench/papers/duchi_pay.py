@@ -59,23 +59,20 @@ def mean_rows(quick, people=None):
     Half of the people in each run as in the paper, or `people` drawn with replacement; moments known exactly.
     """
     pay, _ = population()
-    runs, rng, found = mean_runs(quick), np.random.default_rng(1), {}
-    runs = max(runs // 8, 2) if people else runs
+    runs, rng = mean_runs(quick), np.random.default_rng(1)
     center, largest = pay.mean(), pay.max()
-    moments = MOMENTS[::7] if quick else MOMENTS
-    scales = {k: largest * np.mean((pay / largest) ** k) ** (1 / k) for k in moments}
-    errors = {}
-    for _ in range(runs):
-        x = rng.choice(pay, people) if people else rng.permutation(pay)[: pay.size // 2]
-        errors.setdefault("no privacy", []).append(abs(x.mean() - center))
+    if people:
+        samples = [rng.choice(pay, people) for _ in range(max(runs // 8, 2))]
+    else:
+        samples = [rng.permutation(pay)[: pay.size // 2] for _ in range(runs)]
+    found = {}
+    for k in MOMENTS[::7] if quick else MOMENTS:
+        public = {"moment": k, "scale": largest * np.mean((pay / largest) ** k) ** (1 / k)}
         for epsilon in EPSILONS:
-            for k in moments:
-                for variant, options in VARIANTS.items():
-                    public = {"epsilon": epsilon, "moment": k, "scale": scales[k], **options}
-                    away = abs(local.mean(x, rng=rng, **public) - center)
-                    errors.setdefault((epsilon, k, variant), []).append(away)
-    found = {key: float(np.mean(values)) for key, values in errors.items()}
-    return found, found.pop("no privacy")
+            for variant, options in VARIANTS.items():
+                errors = [abs(local.mean(x, rng=rng, epsilon=epsilon, **public, **options) - center) for x in samples]
+                found[epsilon, k, variant] = float(np.mean(errors))
+    return found, float(np.mean([abs(x.mean() - center) for x in samples]))
 
 
 def draw_means(quick, path):

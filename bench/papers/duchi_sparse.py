@@ -103,13 +103,20 @@ def rounds(quick):
         half of the people each, where the second is asked about the coordinates that the first found, and of the
         estimate 0. The threshold is {threshold:.3f} for one round. Lower bounds on the worst error: {digits(without)}
         without interaction, {digits(lower)} for any number of rounds."""
-    why = f"""**Why there is no bound of a smaller order for two rounds.** `local_sparse_mean_lower_bound(...,
-        interactive=True)` is of order d / (n epsilon^2) for every mechanism: each report, however chosen, spreads its
-        information over the d coordinates that might be the one. Rounds save at most the factor log(2 d) of Corollary 5
-        in the worst case. They help where the coordinates are so large that the first round finds them: the error
-        is then that of a mean of {SPARSITY} coordinates, whose formula is `Hypercube({SPARSITY}, epsilon).second_moment
-        / (n / 2)`. They lose where the first round, with half of the people, does not find them. So the library has one
-        round, with a proved bound, and the second round is two lines with public functions."""
+    least, error = theory.local_sparse_rounds_bound(n, D, SPARSITY, epsilon=EPSILON)
+    found_all = [mean for mean in found if mean > least]
+    check(
+        "bound of two rounds", max((np.max(found[mean]["two rounds"]) for mean in found_all), default=0.0), 0.0, error
+    )
+    why = f"""**What two rounds do.** If every nonzero coordinate is above {least:.3f}, the first round finds exactly
+        these with probability 0.975 or more, and the squared error is at most {digits(error)} with probability 0.95
+        (`local_sparse_rounds_bound`); one round has {digits(4 * SPARSITY * threshold**2)}
+        (`local_sparse_mean_bound`). In the worst case two rounds gain nothing in order but a factor log(2 d):
+        `local_sparse_mean_lower_bound(..., interactive=True)` is of order d / (n epsilon^2) for every mechanism, as
+        each report, however chosen, spreads its information over the d coordinates that might be the one. Where the
+        first round, with half of the people, does not find the coordinates, two rounds lose. So `local.sparse_mean`
+        has one round; a second one is two lines: `sparse_mean` of half of the rows with hard thresholds, and
+        `Hypercube` of the kept columns of the others."""
     return Result(
         f"coordinates of mean {max(found):g}: two rounds have 1/{gain:.0f} of the error; in the worst case "
         f"{price:.1f} times the error of one round",

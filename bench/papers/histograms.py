@@ -100,17 +100,18 @@ def errors(quick):
 
 def figure(quick, path):
     """Figure 1 of the paper: mean integrated squared error against bins, with and without noise."""
-    drawn, panels = pages.pyplot().subplots(2, 2, figsize=(6.4, 4.8), layout="constrained", sharex=True, sharey=True)
+    drawn, panels = pages.pyplot().subplots(2, 2, figsize=(6.4, 5.2), sharex=True, sharey=True)
     for ax, ((n, epsilon), found) in zip(panels.flat, simulation(runs(quick)).items(), strict=True):
-        ax.semilogx(BINS, found[:, 0], "C1o-", ms=3, label="perturbed")
-        ax.semilogx(BINS, [plain_mise(m, n) for m in BINS], "C0s--", ms=3, label="without noise")
-        ax.axhline(SQUARE - 1, color="gray", lw=0.6, ls=":", label="uniform density")
-        ax.set_title(f"n = {n}, epsilon = {epsilon:g}", fontsize=8)
-        ax.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
-        ax.minorticks_off()
-    drawn.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    drawn.supxlabel("bins", fontsize=8)
-    drawn.supylabel("mean integrated squared error", fontsize=8)
+        ax.semilogx(BINS, [plain_mise(m, n) for m in BINS], "o-", label="without noise")
+        ax.semilogx(BINS, found[:, 0], "s--", label="perturbed")
+        ax.axhline(SQUARE - 1, color="gray", ls=":", label="uniform density")
+        ax.set_title(f"n = {n}, epsilon = {epsilon:g}")
+        pages.ticks(ax.xaxis, [2, 5, 10, 20, 50, 100])
+    for ax in panels[1]:
+        ax.set_xlabel("bins")
+    for ax in panels[:, 0]:
+        ax.set_ylabel("mean integrated squared error")
+    pages.legend(drawn, panels[0, 0], ncols=3)
     pages.save(drawn, path)
 
 

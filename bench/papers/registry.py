@@ -2,4 +2,4 @@
 
 from bench.papers import chaudhuri_hsu, duchi, robustness, smith, wasserman_zhou
 
-PAPERS = (chaudhuri_hsu.PAPER, duchi.PAPER, smith.PAPER, wasserman_zhou.PAPER, robustness.PAPER)
+PAPERS = (wasserman_zhou.PAPER, chaudhuri_hsu.PAPER, duchi.PAPER, smith.PAPER, robustness.PAPER)

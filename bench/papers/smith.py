@@ -145,8 +145,8 @@ def efficiency(quick):
         """Mean squared error times n I: 1 is that of the maximum-likelihood estimate without privacy. Algorithm 1
         with k = n^(3/5) epsilon^(-2/5) blocks, and the defaults of `SampleAndAggregate`. Variance and bias are
         those of simulated blocks, at most 500,000 or 1e7 records in each entry, the variance of the noise is exact;
-        the simulation error is about 0.02, and 0.05 for n = 1e7 and the default. docs/results/efficiency.md has
-        more families, other methods and coverages."""
+        the simulation error is about 0.02, and 0.05 for n = 1e7 and the default. The page on [maximum
+        likelihood](../results/efficiency.md) has more families, other methods and coverages."""
     )
     return Result(
         f"at n = {size(records[-1])} the ratio is at most {published:.2f} with Algorithm 1 and {default:.2f} by "
@@ -177,10 +177,16 @@ def smallest_epsilon(quick):
         of order (n / epsilon)^(2/3). Without bias correction, at n = 1e9, epsilon = 1 and the same k, the ratio is
         {raw:.1f}, and it grows as n^(1/5)."""
     )
+    more = paragraph(
+        """By the bound of the proof on the bias, b^(-3/2) in blocks of b records, the best k is n^(3/5) epsilon^(-2/5)
+        and the excess n^(-1/5) epsilon^(-6/5), so that epsilon must be above n^(-1/6). With an analytic correction the
+        bias is b^(-2), the best k is of order (n / epsilon)^(2/3), the excess n^(-1/3) epsilon^(-2/3), and epsilon
+        above n^(-1/2) suffices."""
+    )
     return Result(
         "with the best k the ratio tends to 1 for epsilon = n^(-0.3) too; with k = n^(3/5) epsilon^(-2/5) it does not",
         "yes, but not the smallest epsilon",
-        text + "\n" + table(["epsilon", "n", "Algorithm 1", "best k"], rows),
+        text + "\n" + table(["epsilon", "n", "Algorithm 1", "best k"], rows) + "\n" + more,
     )
 
 
@@ -189,21 +195,18 @@ def picture(quick):
 
 
 def draw(quick, path):
-    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(7.2, 3.4), layout="constrained", sharex=True, sharey=True)
+    drawn, panels = pages.pyplot().subplots(1, 2, figsize=(6.4, 4.0), sharex=True, sharey=True)
     records = RECORDS[:2] if quick else RECORDS
-    markers = dict(zip((setting.name for setting in SETTINGS), "osD^", strict=True))
-    for place, (method, ax) in enumerate(
-        zip(("Algorithm 1, k = n^(3/5)", "SampleAndAggregate, default"), panels, strict=True)
-    ):
-        for i, (name, marker) in enumerate(markers.items()):
-            if (name, 1.0) in efficiencies(quick):
-                ax.loglog(records, efficiencies(quick)[name, 1.0][place], f"{marker}-", color=f"C{i}", ms=4, label=name)
-        ax.axhline(1, color="k", lw=0.8, ls=":", label="best without privacy")
-        ax.set(title=method, xlabel="records n")
-        ax.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-        ax.minorticks_off()
-    panels[0].set_ylabel("mean squared error times n I, epsilon = 1")
-    panels[1].legend(frameon=False)
+    for place, (method, ax) in enumerate(zip(("Algorithm 1, k = n^(3/5)", "default"), panels, strict=True)):
+        for marker, ((name, epsilon), found) in zip(pages.MARKERS * 2, efficiencies(quick).items(), strict=False):
+            if epsilon == 1:
+                ax.loglog(records, found[place], marker=marker, label=name)
+        ax.axhline(1, color="gray", ls=":", label="best without privacy")
+        ax.set(title=method, xlabel="number of records n")
+        pages.ticks(ax.yaxis, [1, 2, 5, 10, 20])
+    panels[0].set_ylabel("mean squared error times n I")
+    drawn.suptitle("Maximum likelihood by sample and aggregate: epsilon = 1, one record replaced", fontsize="medium")
+    pages.legend(drawn, panels[0], ncols=3)
     pages.save(drawn, path)
 
 
@@ -254,13 +257,6 @@ PAPER = Paper(
             "The estimator is efficient as long as epsilon tends to 0 slowly enough.",
             ("dpfast.theory.aggregate_efficiency", "dpfast.theory.block_count", "dpfast.theory.block_excess"),
             smallest_epsilon,
-            error="not an error, but conservative: by the proof's bound on the bias, b^(-3/2) in blocks of b "
-            "records, the best "
-            "k is n^(3/5) epsilon^(-2/5) and the excess n^(-1/5) epsilon^(-6/5), so that epsilon must be above "
-            "n^(-1/6). "
-            "With an analytic correction the bias is b^(-2), the best k is of order (n / epsilon)^(2/3), the "
-            "excess n^(-1/3) "
-            "epsilon^(-2/3), and epsilon above n^(-1/2) suffices.",
         ),
     ),
 )

@@ -196,13 +196,13 @@ def appendix(quick):
 
 
 def draw_appendix(quick, path):
-    drawn, ax = pages.pyplot().subplots(figsize=(6.4, 3.8), layout="constrained")
+    drawn, ax = pages.pyplot().subplots(figsize=(5.6, 4.4))
     sizes = np.unique(np.geomspace(50, 1e6, 60).astype(int)).tolist()
-    styles = {"Lemma 1": "k-", "p = 0": "C0--", "p = 0.25": "C1-.", "p = 0.5": "C2:"}
-    for name, style in styles.items():
-        ax.loglog(sizes, [n * bounds_of_trimmed_means(n)[name] for n in sizes], style, label=name)
+    for name in ("Lemma 1", "p = 0", "p = 0.25", "p = 0.5"):
+        ax.loglog(sizes, [n * bounds_of_trimmed_means(n)[name] for n in sizes], label=name)
     found = trimmed_sensitivities(quick)
-    ax.loglog(list(found), [n * max(values) for n, values in found.items()], "ko", ms=4, label="found, greatest")
-    ax.set(xlabel="n", ylabel="n times smooth sensitivity", ylim=(1, 1e4))
-    drawn.legend(loc="outside right upper", frameon=False)
+    ax.loglog(list(found), [n * max(values) for n, values in found.items()], "ko", label="greatest found")
+    ax.set_title(f"Trimmed mean of U[-1, 1] in [-10, 10], beta = {BETA:.4f}")
+    ax.set(xlabel="number of records n", ylabel="n times smooth sensitivity", ylim=(1, 1e4))
+    pages.legend(drawn, ax, ncols=3)
     pages.save(drawn, path)

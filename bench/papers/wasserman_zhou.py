@@ -83,9 +83,7 @@ def exponential_privacy(quick):
 
 
 def exponential_bound(quick):
-    n, k, runs, rng = (
-        (30_000, 100, 100, np.random.default_rng(11)) if not quick else (3000, 30, 10, np.random.default_rng(11))
-    )
+    n, k, runs, rng = 30_000, 100, 10 if quick else 100, np.random.default_rng(11)
     law, peak, away = beta(10, 10), beta(10, 10).pdf(0.5), []
     mechanism = KolmogorovSmirnov(k, grid=dpf.Grid(0, 1), epsilon=1.0)
     for _ in range(runs):

@@ -11,7 +11,7 @@ from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
-from dpfast.theory.local_rates import local_sparse_threshold
+from dpfast.theory.local_sparse import local_sparse_threshold
 
 _METHODS = ("majority", "subset")
 

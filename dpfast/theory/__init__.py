@@ -49,10 +49,13 @@ from dpfast.theory.local_rates import (
     local_median_lower_bound,
     local_median_rate,
     local_median_upper_bound,
-    local_sparse_mean_bound,
     local_sparse_mean_rate,
-    local_sparse_threshold,
     local_truncation,
+)
+from dpfast.theory.local_sparse import (
+    local_sparse_mean_bound,
+    local_sparse_rounds_bound,
+    local_sparse_threshold,
 )
 from dpfast.theory.local_testing import (
     local_assouad,
@@ -129,6 +132,7 @@ __all__ = [
     "local_sparse_mean_bound",
     "local_sparse_mean_lower_bound",
     "local_sparse_mean_rate",
+    "local_sparse_rounds_bound",
     "local_sparse_threshold",
     "local_testing_error",
     "local_truncation",

@@ -93,6 +93,33 @@ def test_support_and_error_are_as_stated(kind):
     assert np.count_nonzero(beside <= bound / 2) < needed  # half of lambda finds too much
 
 
+def test_two_rounds_are_as_stated():
+    """The recipe of `local_sparse_rounds_bound`: the right support and a small error in 9 of 10 runs at least."""
+    n, d, runs, confidence = 4000, 30, 100, 0.9
+    least, error = dpf.theory.local_sparse_rounds_bound(n, d, 2, epsilon=4.0, confidence=confidence)
+    assert least == 2 * threshold(n // 2, d, epsilon=4.0, confidence=0.95) < 1
+    assert error == pytest.approx(2 * threshold(n // 2, 2, epsilon=4.0, confidence=0.95) ** 2)
+    assert error < dpf.theory.local_sparse_mean_bound(n, d, 2, epsilon=4.0, confidence=confidence) / 4
+    assert error > 4 * local.Hypercube(2, 4.0).second_moment / n  # the mean squared error, with n / 2 people, and more
+    theta = np.zeros(d)
+    theta[[4, 17]] = least, -least
+    rng, good, small = Generator(PCG64(4)), 0, 0
+    for _ in range(runs):
+        x = np.where(rng.random((n, d)) < (1 + theta) / 2, 1, -1).astype(np.int8)
+        first = local.sparse_mean(x[: n // 2], epsilon=4.0, confidence=0.95, threshold="hard", rng=rng)
+        kept = np.flatnonzero(first)
+        people = local.Hypercube(kept.size, 4.0)
+        estimate = np.zeros(d)
+        estimate[kept] = people.estimate(people.randomize(x[n // 2 :, kept], rng=rng))
+        square = np.sum((estimate - theta) ** 2)
+        good += kept.tolist() == [4, 17] and square <= error
+        small += square <= error / 30
+    needed = binom.ppf(ALPHA, runs, confidence)
+    assert good >= needed > small  # a thirtieth of the bound does not hold
+    with pytest.raises(ValueError, match="at most dimension = 3, not 4"):
+        dpf.theory.local_sparse_rounds_bound(10, 3, 4, epsilon=1.0)
+
+
 def test_soft_and_hard_by_definition():
     rng = Generator(PCG64(3))
     x = rng.uniform(-3, 3, (5000, 12)) * (np.arange(12) < 4) + np.where(np.arange(12) < 2, 2.0, 0.0)
