@@ -294,7 +294,8 @@ class Descent(Cautious):
         ridge = min(max(2 * plan.ridge * math.sqrt(p) * noise, _LEAST_EIGENVALUE * most), most)
         eigenvalues, vectors = np.linalg.eigh(moments)
         if plan.matching:
-            eigenvalues, ridge = (eigenvalues + np.hypot(eigenvalues, 2 * ridge)) / 2, 0.0
+            raised = (eigenvalues + np.hypot(eigenvalues, 2 * ridge)) / 2
+            eigenvalues, ridge = np.maximum(raised, _LEAST_EIGENVALUE * most), 0.0
         eigenvalues = np.clip(eigenvalues, 0.0, most)
         roots = np.sqrt(eigenvalues + ridge)
         shares = eigenvalues / (eigenvalues + ridge)

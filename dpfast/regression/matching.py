@@ -24,7 +24,7 @@ _SIZES = np.geomspace(1e-3, 1e3, 31)  # of the prior: the mean square length of 
 _PRIOR = 5.0  # the scale of the half-Cauchy law of the root of a size
 _LEAST_CURVATURE = 0.03  # in any direction, relative to the mean one
 _LEAST_KEPT = 0.4  # of a coefficient, for the estimate of how much the prior removed
-_JITTER = 1e-12
+_JITTER = 1e-12  # relative to the trace: more than the rounding of a factor of up to 4000 numbers
 
 
 class Released(NamedTuple):
@@ -91,7 +91,7 @@ class Matching:
         common = at_truth.outer / self._n + deviation**2 * np.outer(at_truth.mean, at_truth.mean)
         errors = np.kron(np.ones((len(away), len(away))), common) + np.diag(np.repeat(variances, p))
         errors += np.kron((away * self._squares) @ away.T, np.diag(self._squares)) + _swapped(scaled, p)
-        errors += _JITTER * np.trace(errors) / len(errors) * np.eye(len(errors))
+        errors += _JITTER * np.trace(errors) * np.eye(len(errors))
         factor = cho_factor(errors, lower=True, check_finite=False)
         lines = cho_solve(factor, short, check_finite=False).reshape(-1, p) * self._squares
         noise = -lines.T @ (away * self._squares)  # E, as far as the gradients show it

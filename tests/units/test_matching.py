@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpfast as dpf
-from dpfast.regression import descent, matching
+from dpfast.regression import descent, matching, schedule
 from dpfast.regression.matching import Matching, Released
 from dpfast.regression.models import Logistic
 from dpfast.regression.populations import NormalRows
@@ -123,6 +123,33 @@ class TestMatching:
                 theta, root = made.estimate(Released(size * np.ones(4), sign * np.ones(4), deviation))
                 assert np.isfinite(theta).all()
                 assert np.isfinite(root).all()
+
+
+@pytest.mark.parametrize("moments", ["of rows", "zeros", "of many sizes", "with negative eigenvalues"])
+def test_any_releases_give_a_finite_fit(moments):
+    rng = np.random.default_rng(6)
+    for _ in range(6):
+        n, d, epsilon = int(10 ** rng.uniform(0, 9)), int(rng.integers(1, 12)), 10 ** rng.uniform(-1.4, 1.3)
+        intercept = bool(rng.integers(2))
+        plan = schedule(10**6, 5, dpf.Privacy(1.0), logistic=True)._replace(steps=int(rng.integers(1, 5)))
+        options = {"privacy": dpf.Privacy(epsilon), "intercept": intercept, "steps": plan}
+        made = descent.Descent("logistic", n=n, d=d, domain=dpf.domains.Ball(1.0), **options)
+        p = d + intercept
+        roots = rng.normal(size=(p, p))
+        released = {
+            "of rows": roots @ roots.T / p,
+            "zeros": np.zeros((p, p)),
+            "of many sizes": np.diag(10 ** rng.uniform(-30, 0, p)),
+            "with negative eigenvalues": roots + roots.T,
+        }[moments]
+        while made.mechanism is not None:
+            if made.done < 2:
+                made.advance(released if made.done else [rng.choice([-0.5, 0.0, 0.5])])
+                continue
+            noise = made.mechanism.noise_deviation(n) * rng.normal(size=p)
+            made.advance([noise, made.mechanism.clip * np.ones(p), np.zeros(p), 1e3 * noise][rng.integers(4)])
+        assert np.isfinite(made.result.coefficients).all()
+        assert np.isfinite(made.result.covariance).all()
 
 
 def coverage(runs=16, n=10_000, d=10):
