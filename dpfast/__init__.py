@@ -9,7 +9,6 @@ from dpfast import (
     families,
     laws,
     local,
-    location,
     noise,
     prior,
     psi,
@@ -43,7 +42,19 @@ from dpfast.errors import BudgetError, EntropyError, PrivacyWarning, UtilityWarn
 from dpfast.grid import FloatGrid, Grid
 from dpfast.groups import by_group
 from dpfast.ledger import Ledger
-from dpfast.location import *  # noqa: F403
+from dpfast.location import (
+    count,
+    huber,
+    iqr,
+    mean,
+    median,
+    quantile,
+    std,
+    sum,
+    trimmed_mean,
+    variance,
+    winsorized_mean,
+)
 from dpfast.location.explaining import explain
 from dpfast.mechanisms import (
     Covariance,
@@ -118,6 +129,7 @@ __all__ = [
     "bound_contributions",
     "bounds",
     "by_group",
+    "count",
     "covariance",
     "densities",
     "density",
@@ -126,17 +138,22 @@ __all__ = [
     "families",
     "glm",
     "histogram",
+    "huber",
     "interval",
+    "iqr",
     "laws",
     "linear_regression",
     "local",
     "m_estimate",
     "marginals",
+    "mean",
+    "median",
     "mle",
     "noise",
     "partitions",
     "prior",
     "psi",
+    "quantile",
     "random",
     "regression",
     "robust",
@@ -144,12 +161,16 @@ __all__ = [
     "select",
     "smooth",
     "statistics",
+    "std",
     "streaming",
+    "sum",
     "synthesize",
     "theil_sen",
     "theory",
+    "trimmed_mean",
+    "variance",
+    "winsorized_mean",
 ]
-__all__ += location.__all__
 
 
 def __dir__() -> list[str]:

@@ -57,7 +57,7 @@ def declares_integers(x: Any) -> bool:
     return getattr(getattr(x, "dtype", None), "kind", None) in ("i", "u", "b")
 
 
-def vector(name: str, x: ArrayLike) -> NDArray[Any]:
+def vector(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a one-dimensional array of numbers in native byte order, without a copy if possible.
 
     A masked entry and a null become NaN, and so does, in a sequence, None and any other cell that is not a number. A
@@ -71,7 +71,7 @@ def vector(name: str, x: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def matrix(name: str, x: ArrayLike) -> NDArray[Any]:
+def matrix(name: str, x: Any) -> NDArray[Any]:
     """Convert x to a two-dimensional array of numbers, a record in each row, like `vector`; at least one column."""
     array = numbers(name, x, dimensions=2)
     if array.ndim != 2 or array.shape[1] == 0:

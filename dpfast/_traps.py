@@ -12,7 +12,7 @@ from abc import ABCMeta
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpfast.errors import PrivacyWarning, UtilityWarning
 
@@ -82,12 +82,14 @@ def of_step(step: float, error: float) -> Iterator[Trap]:
 class WarnsUsers(ABCMeta):
     """Metaclass of `Cautious`: an object that user code constructs warns of its traps."""
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        """Construct an object."""
-        made = super().__call__(*args, **options)
-        if made.traps and _constructed_by_user():
-            tell(made.traps)
-        return made
+    if not TYPE_CHECKING:  # type checkers read the signature of the class
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            """Construct an object."""
+            made = super().__call__(*args, **options)
+            if made.traps and _constructed_by_user():
+                tell(made.traps)
+            return made
 
 
 class Cautious(metaclass=WarnsUsers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.random import BitGenerator
@@ -21,6 +21,26 @@ from dpfast.spending import refused
 
 _MOST_NOISE = 2**62
 _USE = "the privacy cost of noise is unknown: draw it inside `with ledger.spend(dpf.Privacy(...)):`"
+
+
+@overload
+def laplace(
+    scale: float | Fraction,
+    size: None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> int: ...
+
+
+@overload
+def laplace(
+    scale: float | Fraction,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]: ...
 
 
 @refused(_USE)
@@ -72,6 +92,26 @@ def laplace(
     return _fill(_samplers.fill_rounded_laplace, _checks.scale(scale), size, rng, workers)
 
 
+@overload
+def discrete_laplace(
+    scale: float | Fraction,
+    size: None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> int: ...
+
+
+@overload
+def discrete_laplace(
+    scale: float | Fraction,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]: ...
+
+
 @refused(_USE)
 def discrete_laplace(
     scale: float | Fraction,
@@ -91,6 +131,28 @@ def discrete_laplace(
     Ghosh, Roughgarden and Sundararajan 2009.
     """
     return _fill(_samplers.fill_discrete_laplace, _checks.scale(scale), size, rng, workers)
+
+
+@overload
+def staircase(
+    scale: float | Fraction,
+    sensitivity: SupportsIndex,
+    size: None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> int: ...
+
+
+@overload
+def staircase(
+    scale: float | Fraction,
+    sensitivity: SupportsIndex,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]: ...
 
 
 @refused(_USE)
@@ -150,6 +212,26 @@ def staircase(
     return _fill(fill, checked, size, rng, workers)
 
 
+@overload
+def geometric(
+    scale: float | Fraction,
+    size: None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> int: ...
+
+
+@overload
+def geometric(
+    scale: float | Fraction,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]: ...
+
+
 @refused(_USE)
 def geometric(
     scale: float | Fraction,
@@ -203,6 +285,26 @@ def add_laplace(
     True
     """
     return _add(_samplers.fill_rounded_laplace, "scale", scale, values, grid, rng, workers)
+
+
+@overload
+def gaussian(
+    sigma: float | Fraction,
+    size: None = None,
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> int: ...
+
+
+@overload
+def gaussian(
+    sigma: float | Fraction,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    *,
+    rng: RandomSource = None,
+    workers: int = 1,
+) -> NDArray[np.int64]: ...
 
 
 @refused(_USE)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpfast import _checks
 from dpfast._divergences import (
@@ -20,6 +20,7 @@ from dpfast._divergences import (
     renyi_up,
     rho_up,
 )
+from dpfast._types import Exact
 from dpfast.rounding import double_up, root_up, up
 
 _NEIGHBORS = {
@@ -89,6 +90,20 @@ class Privacy:
     rho: float | None = field(default=None, kw_only=True)
     mu: float | None = field(default=None, kw_only=True)
     per_unit: int | None = field(default=None, kw_only=True, compare=False)
+
+    if TYPE_CHECKING:  # amounts may be given exactly
+
+        def __init__(
+            self,
+            epsilon: Exact = ...,
+            delta: Exact = 0.0,
+            neighbors: str = "replace-one",
+            records: int = 1,
+            *,
+            rho: Exact | None = None,
+            mu: Exact | None = None,
+            per_unit: int | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.neighbors not in _NEIGHBORS:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, SupportsIndex
 
-from numpy.typing import ArrayLike
-
 from dpfast import _checks
+from dpfast._types import Exact, Records
 from dpfast.aggregate.choice import METHODS, LikelihoodChoice, choice_between, sums_for
 from dpfast.aggregate.mechanism import SampleAndAggregate
 from dpfast.aggregate.plan import Bounds
@@ -22,11 +21,11 @@ _DEFAULTS = {field.name: field.default for field in fields(SampleAndAggregate)}
 
 
 def mle(
-    x: ArrayLike,
+    x: Records,
     family: Any,
     *,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     bounds: Bounds,
     method: str = "auto",
     noise: str = "auto",
@@ -105,8 +104,8 @@ def mle(
     by_blocks = SampleAndAggregate(
         family_for(family, x),
         bounds=bounds,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=_checks.positive_down("epsilon", epsilon),
+        delta=_checks.delta_down(delta),
         noise=noise,
         blocks=blocks,
         bias_correction=bias_correction,

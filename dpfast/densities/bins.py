@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast.densities.cells import MOST_CELLS, MOST_COLUMNS
@@ -30,7 +30,7 @@ def whole_bins(bins: Any, columns: int) -> tuple[int, ...]:
 
 
 def table(
-    X: ArrayLike | Chunks, bounds: Any, grid: Points | Sequence[Grid] | None, missing: float | str | None = None
+    X: Any, bounds: Any, grid: Points | Sequence[Grid] | None, missing: float | str | None = None
 ) -> tuple[NDArray[Any] | Chunks, tuple[Grid, ...], int]:
     """Return the records, of shape (n,) or (n, r) or in chunks, a grid for each column, and the number of dimensions.
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._divergences import gaussian_mu_down
 from dpfast._kernels import _bins
+from dpfast._types import Exact, Records
 from dpfast.densities.bins import automatic_bins, table, whole_bins
 from dpfast.densities.cells import Cells
 from dpfast.densities.released import Histogram
@@ -200,7 +201,7 @@ class PerturbedHistogram(_OnCells):
 
     def release(
         self,
-        x: ArrayLike,
+        x: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
@@ -420,17 +421,17 @@ def _units(cells: int, n: int, k: int, epsilon: float) -> int:
 
 
 def histogram(
-    X: ArrayLike | Chunks,
+    X: Records | Chunks,
     bins: int | Sequence[int] | str = "auto",
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     method: str = "perturbed",
     consistency: str = "clip",
     neighbors: str = "replace-one",
     roughness: float | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     noise: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers, _plotting
 from dpfast._kernels import _bins, _series
 from dpfast._tabular import Tabular, html_table
+from dpfast._types import Exact, Records
 from dpfast.densities.basis import BITS, most_terms, width_of
 from dpfast.densities.series import SeriesCoefficients
 from dpfast.grid import Grid, check_missing, grid_for
@@ -359,10 +360,10 @@ def _shaped(values: NDArray[np.float64], shape: tuple[int, ...]) -> Any:
 
 
 def density(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
     bounds: tuple[float, float] | None = None,
-    epsilon: float,
+    epsilon: Exact,
     terms: int | str = "auto",
     smoothness: float = 2.0,
     roughness: float = 1.0,

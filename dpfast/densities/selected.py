@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
+from dpfast._types import Exact
 from dpfast.densities.columns import Bins, Codes, Column, Table, columns_of, resolved_columns
 from dpfast.densities.consistency import Names
 from dpfast.densities.marginals import (
@@ -64,8 +65,8 @@ def marginals(
     columns: Any,
     pairs: str | Sequence[Sequence[Any]] = "tree",
     *,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     neighbors: str = "replace-one",
     rng: RandomSource = None,
     workers: int = 1,

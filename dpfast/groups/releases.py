@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._types import Records
 from dpfast.groups.draws import Groups, draw
 from dpfast.groups.keyed import Column, result
 from dpfast.groups.labels import GroupKeys, label_columns, table_columns, together
@@ -22,7 +23,7 @@ from dpfast.streaming import Counted
 @overload
 def by_group(
     mechanism: Mechanism,
-    x: ArrayLike,
+    x: Records,
     *,
     labels: ArrayLike | None = None,
     keys: None = None,

@@ -12,13 +12,12 @@ from contextvars import ContextVar
 from copy import copy
 from itertools import starmap
 from pathlib import Path
-from typing import Any, SupportsIndex
-
-from numpy.typing import ArrayLike
+from typing import Any, Protocol, SupportsIndex
 
 from dpfast import _checks
 from dpfast._tabular import Tabular
 from dpfast._traps import Cautious, Trap, of_epsilon
+from dpfast._types import Exact, Records
 from dpfast.errors import BudgetError
 from dpfast.ledger.accounts import (
     COMPOSITIONS,
@@ -43,13 +42,20 @@ from dpfast.ledger.journal import (
     profile_from_json,
     profile_to_json,
 )
-from dpfast.mechanisms import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
 from dpfast.spending import Cost, Ticket, active, blocks, known, spending
 
 # The ledgers entered in this context, each with the one active before it.
 _entered: ContextVar[tuple[tuple[Ledger, Any], ...]] = ContextVar("dpfast_ledgers", default=())
+
+
+class Release(Protocol):
+    """An object with a public guarantee, such as a mechanism or a batch of local reports."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The guarantee."""
 
 
 class Ledger(Tabular, Cautious):
@@ -147,14 +153,14 @@ class Ledger(Tabular, Cautious):
 
     def __init__(
         self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
+        epsilon: Exact | None = None,
+        delta: Exact = 0.0,
         *,
-        rho: float | None = None,
-        mu: float | None = None,
+        rho: Exact | None = None,
+        mu: Exact | None = None,
         neighbors: str = "replace-one",
         composition: str = "basic",
-        plan: Sequence[Mechanism | PrivacyProfile] | None = None,
+        plan: Sequence[Release | PrivacyProfile] | None = None,
         per_unit: int | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -220,7 +226,7 @@ class Ledger(Tabular, Cautious):
         with self._current():
             return self._account.remaining()
 
-    def affords(self, release: Mechanism | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
+    def affords(self, release: Release | PrivacyProfile | Privacy, *, times: SupportsIndex = 1) -> bool:
         """Whether `times` releases fit now; concurrent releases may use the budget before they are made."""
         profile, count = self._cost(release), _checks.whole("times", times)
         self._same_neighbors(profile)
@@ -294,7 +300,7 @@ class Ledger(Tabular, Cautious):
     def release(
         self,
         mechanism: Any,
-        x: ArrayLike,
+        x: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
@@ -314,7 +320,7 @@ class Ledger(Tabular, Cautious):
 
     @contextmanager
     def spend(
-        self, cost: Privacy | PrivacyProfile | Mechanism, *, times: SupportsIndex = 1, label: str = "declared"
+        self, cost: Privacy | PrivacyProfile | Release, *, times: SupportsIndex = 1, label: str = "declared"
     ) -> Iterator[None]:
         """Charge the cost that you declare, and must justify, for the block; nothing else is charged in it."""
         profile, count = _profile(cost), _checks.whole("times", times)
@@ -345,7 +351,7 @@ class Ledger(Tabular, Cautious):
             if journal is not None:
                 self._catch_up(journal)
 
-    def _cost(self, release: Mechanism | PrivacyProfile | Privacy) -> PrivacyProfile:
+    def _cost(self, release: Release | PrivacyProfile | Privacy) -> PrivacyProfile:
         """The profile that is charged: for the units of the budget, if it has any."""
         profile, per_unit = _profile(release), self._privacy.per_unit
         return profile if per_unit is None else profile.for_units(per_unit)

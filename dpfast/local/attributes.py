@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.coin import LEAST_EPSILON
 from dpfast.local.categories import Categorical
 from dpfast.local.randomizer import Aggregate, LocalMechanism
@@ -122,7 +123,7 @@ class Attributes(LocalMechanism):
         width = 2 + max(self._widths) if self.method == "sample" else sum(self._widths)
         return np.dtype((np.uint8, (width,)))
 
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.uint8]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.uint8]:
         """Return the reports of many people, one row of bytes each.
 
         Parameters

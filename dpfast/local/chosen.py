@@ -6,6 +6,8 @@ import math
 from typing import SupportsIndex
 
 from dpfast import _checks
+from dpfast._traps import warn_of
+from dpfast._types import Exact
 from dpfast.local.categories import Categorical
 from dpfast.local.hashed import HashedCategorical
 from dpfast.local.responses import METHODS
@@ -98,7 +100,7 @@ class ReportChoice(Comparison):
 
 @compared_by(ReportChoice)
 def randomizer_for(
-    k: SupportsIndex, epsilon: float, *, bits: SupportsIndex | None = None
+    k: SupportsIndex, epsilon: Exact, *, bits: SupportsIndex | None = None
 ) -> Categorical | HashedCategorical:
     """The local randomiser for one of k categories with the least error, by reports of at most so many bits.
 
@@ -150,4 +152,6 @@ def randomizer_for(
     Error: root mean square, over the categories, of an unbiased frequency from n = 10,000 reports.
     ...
     """
-    return ReportChoice(k, epsilon, bits=bits).mechanism
+    mechanism = ReportChoice(k, _checks.positive_down("epsilon", epsilon), bits=bits).mechanism
+    warn_of(mechanism)
+    return mechanism

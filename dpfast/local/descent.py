@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent
+from dpfast._types import Records
 from dpfast.coin import coin
 from dpfast.local.questions import ThresholdProtocol, clip, doubles, ordered
 from dpfast.random import BLOCK, RandomSource, bit_generator
@@ -187,7 +188,7 @@ class MedianDescent(ThresholdProtocol):
 
     def release(
         self,
-        x: ArrayLike,
+        x: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from dpfast import _checks, _containers
 from dpfast._kernels import _randomize, _samplers
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.coin import Coin, coin
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.responses import LARGEST_LAW
@@ -200,7 +201,7 @@ class HashedCategorical(LocalMechanism):
 
     # ---- the person ----
 
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         """Return the reports of many people, or of one (with one dimension less).
 
         Parameters

@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
 from dpfast._tabular import Tabular
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.local.hashed import HashedCategorical, keys_of
 from dpfast.local.randomizer import Aggregate, LocalMechanism
 from dpfast.local.scalar import symbols
@@ -176,7 +177,7 @@ class HeavyHitters(LocalMechanism):
 
     # ---- the person ----
 
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         """Return the reports of many people.
 
         Parameters
@@ -209,7 +210,7 @@ class HeavyHitters(LocalMechanism):
             oracle.fill(source, keys[people] // np.uint64(self.radix ** (self.length - digits)), drawn)
             out[people] = drawn.astype(self.report) + self.report.type(self._offsets[i])
 
-    def _keys(self, x: ArrayLike) -> NDArray[np.uint64]:
+    def _keys(self, x: Records) -> NDArray[np.uint64]:
         if self.alphabet is None:
             return keys_of(_containers.vector("x", x), self.radix**self.length)
         items = x if isinstance(x, (list, tuple)) else list(np.asarray(x, dtype=object))

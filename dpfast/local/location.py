@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, noise
 from dpfast._traps import of_epsilon, tell, warn_of
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.local.descent import MedianDescent
 from dpfast.local.interval import Interval
@@ -23,11 +24,43 @@ from dpfast.spending import spending
 from dpfast.theory.local_rates import local_truncation
 
 
+@overload
 def median(
-    x: ArrayLike,
+    x: Records,
     *,
     bounds: tuple[float, float],
-    epsilon: float,
+    epsilon: Exact,
+    steps: str | tuple[float, float] = "averaging",
+    start: float | None = None,
+    burn_in: int = 0,
+    method: str = "auto",
+    density: float | None = None,
+    size: None = None,
+    rng: RandomSource = None,
+) -> float: ...
+
+
+@overload
+def median(
+    x: Records,
+    *,
+    bounds: tuple[float, float],
+    epsilon: Exact,
+    steps: str | tuple[float, float] = "averaging",
+    start: float | None = None,
+    burn_in: int = 0,
+    method: str = "auto",
+    density: float | None = None,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    rng: RandomSource = None,
+) -> NDArray[np.float64]: ...
+
+
+def median(
+    x: Records,
+    *,
+    bounds: tuple[float, float],
+    epsilon: Exact,
     steps: str | tuple[float, float] = "averaging",
     start: float | None = None,
     burn_in: int = 0,
@@ -91,6 +124,7 @@ def median(
     True
     """
     _checks.choice("method", method, ("auto", "descent", "search"))
+    epsilon = _checks.positive_down("epsilon", epsilon)
     descent = MedianDescent(bounds=bounds, epsilon=epsilon, steps=steps, start=start, burn_in=burn_in)
     search = QuantileSearch(bounds=bounds, epsilon=epsilon)
     given = (steps, start, burn_in) != ("averaging", None, 0)
@@ -118,12 +152,38 @@ def _median_method(descent: MedianDescent, search: QuantileSearch, n: int, densi
     return "search" if search.error(n, density=density) < descent.wide_error(n, density=density) else "descent"
 
 
+@overload
 def quantile(
-    x: ArrayLike,
+    x: Records,
     q: float,
     *,
     bounds: tuple[float, float],
-    epsilon: float,
+    epsilon: Exact,
+    step: float | None = None,
+    size: None = None,
+    rng: RandomSource = None,
+) -> float: ...
+
+
+@overload
+def quantile(
+    x: Records,
+    q: float,
+    *,
+    bounds: tuple[float, float],
+    epsilon: Exact,
+    step: float | None = None,
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    rng: RandomSource = None,
+) -> NDArray[np.float64]: ...
+
+
+def quantile(
+    x: Records,
+    q: float,
+    *,
+    bounds: tuple[float, float],
+    epsilon: Exact,
     step: float | None = None,
     size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     rng: RandomSource = None,
@@ -171,13 +231,13 @@ def quantile(
     >>> bool(abs(estimate / np.quantile(pay, 0.25) - 1) < 0.05)
     True
     """
-    search = QuantileSearch(bounds=bounds, epsilon=epsilon, q=q, step=step)
+    search = QuantileSearch(bounds=bounds, epsilon=_checks.positive_down("epsilon", epsilon), q=q, step=step)
     warn_of(search)
     return search.release(x, size=size, rng=rng)
 
 
 def median_naive(
-    x: ArrayLike, *, bounds: tuple[float, float], epsilon: float, rng: RandomSource = None, workers: int = 1
+    x: Records, *, bounds: tuple[float, float], epsilon: Exact, rng: RandomSource = None, workers: int = 1
 ) -> float:
     """Median of numbers with Laplace noise added by each person; for comparison only, since its bias persists.
 
@@ -228,9 +288,9 @@ def median_naive(
 
 
 def mean(
-    x: ArrayLike,
+    x: Records,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     moment: float | None = None,
     scale: float = 1.0,
@@ -331,7 +391,7 @@ def mean(
 
 
 def _noisy(
-    x: ArrayLike, bounds: tuple[float, float], epsilon: float, rng: RandomSource, workers: int
+    x: Records, bounds: tuple[float, float], epsilon: Exact, rng: RandomSource, workers: int
 ) -> NDArray[np.float64]:
     """The numbers rounded to a grid, plus exact Laplace noise of scale width / epsilon."""
     grid = Grid(*bounds, missing=clip(0.0, *bounds))

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _samplers
+from dpfast._types import Records
 from dpfast.coin import Coin, coin
 from dpfast.local.randomizer import LocalMechanism
 from dpfast.random import RandomSource, bit_generator
@@ -58,14 +59,14 @@ class ThresholdProtocol(LocalMechanism, ABC):
 
     # ---- both, in one process ----
 
-    def __call__(self, x: ArrayLike, *, rng: RandomSource = None) -> float:
+    def __call__(self, x: Records, *, rng: RandomSource = None) -> float:
         """Run the whole protocol on an array, one person after the other: `release` with one repetition."""
         return float(self.release(x, rng=rng))
 
     @abstractmethod
     def release(
         self,
-        x: ArrayLike,
+        x: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,

@@ -17,6 +17,7 @@ from dpfast import _checks
 from dpfast._tabular import Described
 from dpfast._threads import each
 from dpfast._traps import Cautious
+from dpfast._types import Records
 from dpfast.privacy import Privacy, PrivacyProfile
 from dpfast.random import RandomSource
 from dpfast.spending import Carrier, hook
@@ -120,7 +121,7 @@ class Randomizer(LocalMechanism, ABC):
     """
 
     @abstractmethod
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         """Return the reports of many people, or of one (with one dimension less).
 
         Parameters

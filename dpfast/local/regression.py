@@ -14,6 +14,7 @@ from scipy.special import erf, expit, ndtri, pdtr
 from dpfast import _checks, _containers
 from dpfast._kernels import _descent, _gradient
 from dpfast._traps import warn_of
+from dpfast._types import Exact, Records
 from dpfast.coin import coin
 from dpfast.local.ball import L2Ball
 from dpfast.local.hypercube import Hypercube
@@ -227,7 +228,7 @@ class GradientDescent(LocalMechanism):
 
     # ---- the person ----
 
-    def respond(self, theta: ArrayLike, x: ArrayLike, y: float, *, rng: RandomSource = None) -> Any:
+    def respond(self, theta: ArrayLike, x: Records, y: float, *, rng: RandomSource = None) -> Any:
         """Return the report of a person with features x and label y, given theta.
 
         Parameters
@@ -308,14 +309,14 @@ class GradientDescent(LocalMechanism):
 
     # ---- both, in one process ----
 
-    def __call__(self, X: ArrayLike, y: ArrayLike, *, rng: RandomSource = None) -> NDArray[np.float64]:
+    def __call__(self, X: Records, y: Records, *, rng: RandomSource = None) -> NDArray[np.float64]:
         """Run the whole protocol on arrays, one person after the other: `release` with one repetition."""
         return self.release(X, y, rng=rng)
 
     def release(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Records,
+        y: Records,
         *,
         size: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
         rng: RandomSource = None,
@@ -455,10 +456,10 @@ class GradientDescent(LocalMechanism):
 
 
 def glm(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Records,
+    y: Records,
     *,
-    epsilon: float,
+    epsilon: Exact,
     model: str = "logistic",
     radius: float = 1.0,
     norm: str = "l2",
@@ -523,7 +524,7 @@ def glm(
     columns = _containers.matrix("X", X).shape[1]
     protocol = GradientDescent(
         columns,
-        epsilon,
+        _checks.positive_down("epsilon", epsilon),
         model=model,
         radius=radius,
         norm=norm,

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import BLOCK, RandomSource, bit_generator, streams
 
@@ -74,7 +75,7 @@ class ScalarRandomizer(BlockRandomizer):
     def _values(self, reports: NDArray[Any]) -> NDArray[np.float64]:
         """Decode a one-dimensional array of valid reports."""
 
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         threads = _checks.threads(workers)
         bit_generator(rng)  # reject invalid arguments before reading the data
         one = not hasattr(x, "__len__")  # a scalar of Python or NumPy; None is a missing record

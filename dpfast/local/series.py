@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
+from dpfast._types import Exact, Records
 from dpfast.coin import coin
 from dpfast.densities import SeriesDensity
 from dpfast.densities.basis import most_terms, width_of
@@ -302,10 +303,10 @@ class LocalDensity(SeriesDensity):
 
 
 def density(
-    x: ArrayLike,
+    x: Records,
     *,
     bounds: tuple[float, float] | None = None,
-    epsilon: float,
+    epsilon: Exact,
     terms: int | str = "auto",
     smoothness: float = 2.0,
     roughness: float = 1.0,

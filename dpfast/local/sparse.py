@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import of_epsilon, tell
+from dpfast._types import Exact, Records
 from dpfast.local.hypercube import Hypercube
 from dpfast.random import RandomSource, bit_generator
 from dpfast.theory.local_sparse import local_sparse_threshold
@@ -17,9 +18,9 @@ _METHODS = ("majority", "subset")
 
 
 def sparse_mean(
-    X: ArrayLike,
+    X: Records,
     *,
-    epsilon: float,
+    epsilon: Exact,
     radius: float = 1.0,
     confidence: float = 0.95,
     threshold: str = "soft",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.local.randomizer import Aggregate, BlockRandomizer
 from dpfast.random import RandomSource, bit_generator, streams
 
@@ -53,7 +54,7 @@ class VectorRandomizer(BlockRandomizer):
 
     # Derived from these
 
-    def randomize(self, x: ArrayLike, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
+    def randomize(self, x: Records, *, rng: RandomSource = None, workers: int = 1) -> NDArray[Any]:
         threads = _checks.threads(workers)
         bit_generator(rng)
         rows, one = self._records(x)
@@ -135,7 +136,7 @@ class VectorRandomizer(BlockRandomizer):
     def _meant(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The rows of x after clamping or projection."""
 
-    def _records(self, x: ArrayLike) -> tuple[NDArray[Any], bool]:
+    def _records(self, x: Records) -> tuple[NDArray[Any], bool]:
         array = _containers.numbers("x", x, dimensions=2)
         if array.ndim not in (1, 2) or array.shape[-1] != self.d:
             raise ValueError(f"x must be of shape ({self.d},) or (n, {self.d}), not {array.shape}")

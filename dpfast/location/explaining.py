@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dpfast import _checks
+from dpfast._types import Exact
 from dpfast.grid import Points
 from dpfast.mechanisms.explanation import COMPARED, Comparison
 from dpfast.mechanisms.methods import choice_for
@@ -50,10 +51,10 @@ def explain(
     function: str | Callable[..., Any],
     *parameters: Any,
     n: SupportsIndex | None = None,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     measure: str | Sequence[int] = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
@@ -67,7 +68,8 @@ def explain(
     ----------
     function : str or function
         "huber", "iqr", "mean", "median", "quantile", "std", "sum", "trimmed_mean", "variance" or "winsorized_mean", or
-        that function; `dpfast.local.randomizer_for`. Others explain themselves with ``explain=True``.
+        that function; "synthesize" for one column; `dpfast.local.randomizer_for`. Others explain themselves with
+        ``explain=True``.
     *parameters
         The positional parameters of the function after x, such as the ``trim`` of a trimmed mean.
     n : int, optional

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
-
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid
 from dpfast.location.rows import moment_of
 from dpfast.mechanisms.explanation import Explain, explained
@@ -30,14 +29,14 @@ __all__ = [
 
 
 def mean(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     center: Any = None,
     radius: float | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
@@ -142,14 +141,14 @@ def mean(
 
 
 def sum(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
     center: Any = None,
     radius: float | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     neighbors: str = "replace-one",
@@ -205,9 +204,9 @@ def sum(
 
 
 def count(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     within: tuple[float, float] | None = None,
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -269,12 +268,12 @@ def count(
 
 
 def variance(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -314,12 +313,12 @@ def variance(
 
 
 def std(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     missing: float | str | None = None,
     rng: RandomSource = None,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, Points
 from dpfast.mechanisms.explanation import Explain
 from dpfast.mechanisms.methods import range_of, release_of
@@ -34,12 +35,12 @@ __all__ = [
 
 
 def median(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     measure: str | Sequence[int] = "auto",
@@ -142,13 +143,13 @@ def median(
 
 @overload
 def quantile(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     q: float,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     measure: str | Sequence[int] = "auto",
@@ -162,13 +163,13 @@ def quantile(
 
 @overload
 def quantile(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     q: Sequence[float] | NDArray[np.floating[Any]],
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     measure: str | Sequence[int] = "auto",
@@ -181,13 +182,13 @@ def quantile(
 
 
 def quantile(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     q: float | Sequence[float] | NDArray[np.floating[Any]],
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     measure: str | Sequence[int] = "auto",
@@ -237,13 +238,13 @@ def quantile(
 
 
 def trimmed_mean(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     trim: float,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     missing: float | str | None = None,
@@ -288,13 +289,13 @@ def trimmed_mean(
 
 
 def winsorized_mean(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     trim: float,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     missing: float | str | None = None,
@@ -327,12 +328,12 @@ def winsorized_mean(
 
 
 def iqr(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     missing: float | str | None = None,
@@ -376,13 +377,13 @@ def iqr(
 
 
 def huber(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     k: float,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | str | None = None,
     grid: Grid | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     method: str = "auto",
     distribution: Any = None,
     missing: float | str | None = None,

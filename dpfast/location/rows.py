@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpfast import _checks, _containers
+from dpfast._types import Exact
 from dpfast.domains import Ball, Box, Domain
 from dpfast.grid import Grid, grid_with, natural_step
 from dpfast.mechanisms import NoisySums
@@ -25,8 +26,8 @@ def moment_of(
     grid: Any,
     center: Any,
     radius: Any,
-    epsilon: float,
-    delta: float,
+    epsilon: Exact,
+    delta: Exact,
     method: str,
     neighbors: str,
     missing: float | str | None,

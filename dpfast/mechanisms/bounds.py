@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpfast import _checks, _containers
+from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, integers_within
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, sobol, target
 from dpfast.mechanisms.expectations import mean_magnitude
@@ -45,9 +46,9 @@ _DIGITS = 12  # of the floats among which bounds are found inside given ones
 
 
 def bounds(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     coverage: float = 0.99,
     missing: float | str | None = None,
     rng: RandomSource = None,
@@ -103,6 +104,7 @@ def bounds(
     (0.0, 180000.0)
     """
     share = _checks.between("coverage", coverage, 0, 1)
+    epsilon = _checks.positive_down("epsilon", epsilon)
     mechanism = Quantiles(_levels((1 - share) / 2), grid=_grid_for(x).with_missing(missing), epsilon=epsilon)
     low, high = explained(mechanism, explain, x)(x, rng=rng, workers=workers).tolist()
     return rounded_outward(low, high)
@@ -281,7 +283,7 @@ class _PrivatelyBounded(StatisticMechanism):
         fits = upper - lower < _MOST_POINTS and max(abs(lower), abs(upper)) <= _MOST_FROM_ZERO
         return Grid(lower, upper, step=self.step if fits else None, missing=self.missing)
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Any:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
         plan = self.plan(self.check_records(values.records() if isinstance(values, Chunks) else len(values)))

@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms.explanation import Explain, explained
 from dpfast.mechanisms.products import NoisyProducts, Values
@@ -182,12 +183,12 @@ class Covariance(_RowMoments):
 
 
 def covariance(
-    X: ArrayLike | Chunks,
+    X: Records | Chunks,
     *,
     radius: float,
-    epsilon: float,
+    epsilon: Exact,
     center: float | Sequence[float] = 0.0,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     centered: bool = True,
     psd: bool = True,
     step: float | None = None,
@@ -257,6 +258,7 @@ def covariance(
     True
     """
     ball = Ball(radius, center=center, step=step)
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     mechanism = Covariance(domain=ball, epsilon=epsilon, delta=delta, centered=centered, psd=psd)
     release: NDArray[np.float64] = explained(mechanism, explain, X)(X, rng=rng, workers=workers)
     return release

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from dpfast import _checks
 from dpfast._traps import warn_of
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for
 from dpfast.mechanisms.intervals import interval_for
 from dpfast.mechanisms.mechanism import Mechanism
@@ -30,9 +29,9 @@ _UNUSED = Grid(0, 1, step=1)  # a count uses no grid
 
 def interval(
     statistic: str | Statistic,
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Points | None = None,
     confidence: float = 0.95,
@@ -128,7 +127,7 @@ def _mechanism(
     x: Any,
     bounds: tuple[float, float] | None,
     grid: Points | None,
-    epsilon: float,
+    epsilon: Exact,
     confidence: float,
     neighbors: str | None,
     missing: float | str | None,
@@ -138,7 +137,7 @@ def _mechanism(
         statistic = _NAMED[_checks.choice("statistic", statistic, tuple(_NAMED))]()
     if not isinstance(statistic, Statistic):
         raise TypeError(f"statistic must be a name or an object of dpfast.statistics, not {type(statistic).__name__}")
-    missing = checked_policy(missing)
+    missing, epsilon = checked_policy(missing), _checks.positive_down("epsilon", epsilon)
     given = _checks.choice("neighbors", neighbors or _default(statistic), ("replace-one", "add-remove"))
     if isinstance(statistic, Count):
         if bounds is not None or grid is not None:

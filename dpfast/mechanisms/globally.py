@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _balls
+from dpfast._types import Exact
 from dpfast.grid import Grid, check_grid
 from dpfast.laws import ClampedNoise, DiscreteLaplace, IntegerNoise, NoisyIntegers, Staircase, SumAndCount
 from dpfast.mechanisms.assumptions import (
@@ -102,6 +103,18 @@ class GlobalSensitivity(StatisticMechanism):
     epsilon: float = field(kw_only=True)
     neighbors: str = field(kw_only=True, default="replace-one")
     noise: str = field(kw_only=True, default="auto")
+
+    if TYPE_CHECKING:  # epsilon may be given exactly
+
+        def __init__(
+            self,
+            statistic: MomentStatistic,
+            *,
+            grid: Grid,
+            epsilon: Exact,
+            neighbors: str = "replace-one",
+            noise: str = "auto",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, MomentStatistic):

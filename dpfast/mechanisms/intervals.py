@@ -10,10 +10,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import betainc, ndtri
 
 from dpfast import _checks, _containers
+from dpfast._types import Records
 from dpfast.grid import Grid, Points, check_grid, check_points
 from dpfast.laws import DiscreteLaplace, Independent, NoisyIntegers
 from dpfast.mechanisms.assumptions import normal_plus_noise_error
@@ -128,7 +129,7 @@ class _QuantileInterval(_Interval):
         parts = ("bounded-range", candidates, 1), ("discrete-laplace", first / 2, 2), ("discrete-laplace", second, 1)
         return PrivacyProfile(self.privacy, parts)
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source, _ = bit_generator(rng), _checks.threads(workers)
         values = x if isinstance(x, Chunks) else _containers.vector("x", x)
         n = self.check_records(values.records() if isinstance(values, Chunks) else len(values))
@@ -374,7 +375,7 @@ class _MeanInterval(_Interval):
     def reading(self) -> Sums:
         return Sums(self.grid, squares=True)
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source = bit_generator(rng)
         sums = self._summary(x, workers)
         mean, variance = (law.value(law.sample(rng=source)) for law in (m.law_of(sums) for m in self._releases))
@@ -431,7 +432,7 @@ class _VarianceInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source = bit_generator(rng)
         sums = self._summary(x, workers)
         law, n = self._release.law_of(sums), sums.n
@@ -482,7 +483,7 @@ class _NoiseInterval(_Interval):
     def reading(self) -> Reading:
         return self._release.reading()
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> Estimate:
         source = bit_generator(rng)
         sums = self._summary(x, workers)
         law = self._release.law_of(sums)

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers, _measures
 from dpfast._kernels import _groups, _levels, _select
 from dpfast._kernels._measures import Measure
+from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_grid, check_points
 from dpfast.laws import FlippedIntervals, InterpolatedIntervals, NestedIntervals, score_cap
 from dpfast.mechanisms.assumptions import Assumed, averaged, error, error_on_floats, huber_law, summaries, target
@@ -131,6 +132,21 @@ class InverseSensitivity(StatisticMechanism):
     selection: str = field(kw_only=True, default="auto")
     interpolate: bool = field(kw_only=True, default=False)
 
+    if TYPE_CHECKING:  # epsilon may be given exactly
+
+        def __init__(
+            self,
+            statistic: RankStatistic,
+            *,
+            grid: Points,
+            epsilon: Exact,
+            radius: float = 0.0,
+            neighbors: str = "replace-one",
+            measure: str | Sequence[int] = "auto",
+            selection: str = "auto",
+            interpolate: bool = False,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
             raise TypeError(f"statistic must be one of dpfast.statistics, not {type(self.statistic).__name__}")
@@ -239,7 +255,7 @@ class InverseSensitivity(StatisticMechanism):
         """Whether a record moves all scores in one direction."""
         return self.hides_n and _level(self.statistic) in (0, 1)
 
-    def __call__(self, x: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
+    def __call__(self, x: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> float:
         source = bit_generator(rng)
         grid, statistic = self.grid, self.statistic
         direct = isinstance(statistic, OrderStatistic) and not (self.hides_n or self.resolves)

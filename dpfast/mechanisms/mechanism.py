@@ -6,7 +6,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,6 +163,29 @@ class Mechanism(Predicted, Described, Cautious, Carrier):
             Threads that read the data, -1 for one per core; the result does not depend on it.
         """
         return self.drawn(lambda: self.law(x, workers=workers), None, rng)
+
+    @overload
+    def release(self, x: Any, *, size: None = None, rng: RandomSource = None, workers: int = 1) -> Any: ...
+
+    @overload
+    def release(
+        self,
+        x: Any,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...],
+        rng: RandomSource = None,
+        workers: int = 1,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def release(
+        self,
+        x: Any,
+        *,
+        size: SupportsIndex | tuple[SupportsIndex, ...] | None,
+        rng: RandomSource = None,
+        workers: int = 1,
+    ) -> Any: ...
 
     @charged
     def release(

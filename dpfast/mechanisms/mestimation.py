@@ -17,6 +17,7 @@ from dpfast import _checks, _containers
 from dpfast._callbacks import is_pointer
 from dpfast._kernels import _scores
 from dpfast._traps import Trap, of_corner
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, check_grid, grid_for
 from dpfast.laws import TAIL, ScalarLaw
 from dpfast.mechanisms.assumptions import Assumed, Cdf, error, even_records, normal_points
@@ -371,10 +372,10 @@ def _sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def m_estimate(
-    x: ArrayLike | Chunks,
+    x: Records | Chunks,
     psi: Psi | Callable[[float], float] | LowLevelCallable,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: tuple[float, float] | None = None,
     grid: Grid | None = None,
     step: float | None = None,
@@ -454,6 +455,6 @@ def m_estimate(
         grid = prior.grid(step).with_missing(missing)
     else:
         raise TypeError("step=... without bounds needs prior=dpf.prior.Cauchy(center, width)")
-    mechanism = MEstimator(psi, grid=grid, epsilon=epsilon, prior=prior)
+    mechanism = MEstimator(psi, grid=grid, epsilon=_checks.positive_down("epsilon", epsilon), prior=prior)
     value: float = explained(mechanism, explain, x)(x, rng=rng, workers=workers)
     return value

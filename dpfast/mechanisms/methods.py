@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpfast import _checks, _measures
 from dpfast._traps import Trap, of_step, of_width, tell, warn_of
+from dpfast._types import Exact
 from dpfast.grid import Grid, Points, checked_policy, floats_for, grid_for, grid_with, natural_step
 from dpfast.mechanisms.assumptions import Assumed
 from dpfast.mechanisms.bounds import clamped_privately, within_private_bounds
@@ -179,8 +180,8 @@ def choice_for(
     n: int | None,
     bounds: tuple[float, float] | str | None,
     grid: Points | None,
-    epsilon: float,
-    delta: float,
+    epsilon: Exact,
+    delta: Exact,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
     measure: str | Sequence[int] = "auto",
@@ -202,8 +203,8 @@ def release_of(
     x: Any,
     bounds: Any,
     grid: Any,
-    epsilon: float,
-    delta: float,
+    epsilon: Exact,
+    delta: Exact,
     method: str,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -255,8 +256,8 @@ def mechanism_for(
     x: Any,
     bounds: tuple[float, float] | str | None,
     grid: Points | None,
-    epsilon: float,
-    delta: float,
+    epsilon: Exact,
+    delta: Exact,
     method: str,
     neighbors: str = "replace-one",
     missing: float | str | None = None,
@@ -339,7 +340,7 @@ def _privately_bounded(
     return within_private_bounds(statistic, mechanism, step=step, epsilon=epsilon, missing=missing, **dict(options))
 
 
-def count_of(within: Any, epsilon: float, missing: Any) -> Mechanism:
+def count_of(within: Any, epsilon: Exact, missing: Any) -> Mechanism:
     """The mechanism that releases the number of records, for one record added or removed."""
     drops = checked_policy(missing) == "drop"
     if missing == "half":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpfast import _checks
 from dpfast._kernels import _keyed_balls
 from dpfast._tabular import Tabular
+from dpfast._types import Exact
 from dpfast.keys import Keys, Sorted, lookup
 from dpfast.laws import DiscreteLaplace, Independent, Law, NoisyIntegers
 from dpfast.laws.keyed import (
@@ -412,8 +413,8 @@ def _needed(noise: KeyNoise) -> int:
 def partitions(
     keys: Any,
     *,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     contributions: SupportsIndex = 1,
     per_key: SupportsIndex | None = None,
     neighbors: str = "add-remove",
@@ -457,8 +458,8 @@ def partitions(
     (array(['Oslo', 'Rome'], dtype=object), True)
     """
     mechanism = PartitionSelection(
-        epsilon,
-        delta,
+        _checks.positive_down("epsilon", epsilon),
+        _checks.delta_down(delta),
         contributions=contributions,  # type: ignore[arg-type]
         per_key=per_key,  # type: ignore[arg-type]
         neighbors=neighbors,

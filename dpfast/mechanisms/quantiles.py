@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from dpfast._kernels._measures import Measure
 from dpfast._kernels._multisets import draw as draw_multiset
 from dpfast._kernels._multisets import weight_of_all
 from dpfast._kernels._samplers import next_word
+from dpfast._types import Exact
 from dpfast.grid import FloatGrid, Points, check_points
 from dpfast.laws import TAIL, Law
 from dpfast.mechanisms.assumptions import SAMPLES, Assumed, ImaginedRanks, sobol, target
@@ -95,6 +96,18 @@ differential privacy) for one record replaced (the number of records is public)>
     epsilon: float = field(kw_only=True)
     measure: str | Sequence[int] = field(kw_only=True, default="auto")
     stages: int | None = field(kw_only=True, default=None)
+
+    if TYPE_CHECKING:  # epsilon may be given exactly
+
+        def __init__(
+            self,
+            qs: Sequence[float],
+            *,
+            grid: Points,
+            epsilon: Exact,
+            measure: str | Sequence[int] = "auto",
+            stages: int | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         qs = _checks.fractions("qs", self.qs)

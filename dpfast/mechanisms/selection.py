@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpfast import _checks, _containers
 from dpfast._kernels import _choice
 from dpfast._traps import warn_of
+from dpfast._types import Exact
 from dpfast.laws import ScalarLaw
 from dpfast.mechanisms.mechanism import Mechanism
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -25,10 +26,36 @@ from dpfast.random import RandomSource, bit_generator, blocks
 _LEAST_RATE, _LARGEST_RATE = 2.0**-900, 2.0**900
 
 
+@overload
 def select(
     scores: ArrayLike | Sequence[float | Fraction],
     *,
-    epsilon: float,
+    epsilon: Exact,
+    sensitivity: float | Fraction = 1,
+    monotone: bool = False,
+    method: str = "exponential",
+    size: None = None,
+    rng: RandomSource = None,
+) -> int: ...
+
+
+@overload
+def select(
+    scores: ArrayLike | Sequence[float | Fraction],
+    *,
+    epsilon: Exact,
+    sensitivity: float | Fraction = 1,
+    monotone: bool = False,
+    method: str = "exponential",
+    size: SupportsIndex | tuple[SupportsIndex, ...],
+    rng: RandomSource = None,
+) -> NDArray[np.int64]: ...
+
+
+def select(
+    scores: ArrayLike | Sequence[float | Fraction],
+    *,
+    epsilon: Exact,
     sensitivity: float | Fraction = 1,
     monotone: bool = False,
     method: str = "exponential",
@@ -102,14 +129,16 @@ def select(
     try:
         mechanism = _mechanism(epsilon, sensitivity, monotone, method)
     except TypeError:  # not hashable: the constructor names the wrong parameter
+        epsilon = _checks.positive_down("epsilon", epsilon)
         mechanism = Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
     warn_of(mechanism)
     return mechanism(scores, rng=rng) if size is None else mechanism.release(scores, size=size, rng=rng)
 
 
 @lru_cache(maxsize=256, typed=True)
-def _mechanism(epsilon: float, sensitivity: float | Fraction, monotone: bool, method: str) -> Selection:
-    return Selection(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, method=method)
+def _mechanism(epsilon: Exact, sensitivity: float | Fraction, monotone: bool, method: str) -> Selection:
+    exact = _checks.positive_down("epsilon", epsilon)
+    return Selection(epsilon=exact, sensitivity=sensitivity, monotone=monotone, method=method)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex, cast
 
-from numpy.typing import ArrayLike
-
 from dpfast import _checks
 from dpfast._traps import warn_of
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.privacy import Privacy
 from dpfast.random import RandomSource, bit_generator
@@ -24,13 +23,13 @@ from dpfast.streaming import Chunks, Labelled, labelled_or_chunks, names_of_colu
 
 def glm(
     X: Any,
-    y: ArrayLike | None = None,
+    y: Records | None = None,
     *,
     model: str = "logistic",
     radius: float | None = None,
     bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     intercept: bool = True,
     label_bound: float | None = None,
     bound: float | None = None,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
 from dpfast._traps import warn_of
+from dpfast._types import Exact, Records
 from dpfast.domains import Ball
 from dpfast.mechanisms import NoisyProducts
 from dpfast.random import RandomSource, bit_generator
@@ -250,13 +251,13 @@ def _solved(moments: Values, deviations: Values, n: int, d: int) -> tuple[Values
 
 def linear_regression(
     X: Any,
-    y: ArrayLike | None = None,
+    y: Records | None = None,
     *,
     radius: float | None = None,
     bounds: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
     label_bound: float,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: Exact,
+    delta: Exact = 0.0,
     intercept: bool = True,
     center: float | Sequence[float] = 0.0,
     label_center: float = 0.0,
@@ -350,6 +351,7 @@ def linear_regression(
     """
     columns = given_bounds(bounds, radius, center)
     domain = Ball(cast(float, radius), center=center) if columns is None else columns.domain()
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     made = partial(
         RegressionMoments, labels=Ball(label_bound, center=label_center), epsilon=epsilon, intercept=intercept
     )

@@ -18,6 +18,7 @@ from dpfast import _checks, _containers
 from dpfast._kernels import _slopes
 from dpfast._threads import each
 from dpfast._traps import warn_of
+from dpfast._types import Exact, Records
 from dpfast.grid import FloatGrid, Grid, Points, check_points
 from dpfast.laws import Law
 from dpfast.mechanisms import InverseSensitivity, Mechanism
@@ -422,10 +423,10 @@ def _half_width(sampling: float, noise: float) -> float:
 
 
 def theil_sen(
-    x: ArrayLike | Chunks,
-    y: ArrayLike | None = None,
+    x: Records | Chunks,
+    y: Records | None = None,
     *,
-    epsilon: float,
+    epsilon: Exact,
     slope_bounds: tuple[float, float] | None = None,
     intercept_bounds: tuple[float, float] | None = None,
     matchings: int | str = "auto",
@@ -491,7 +492,7 @@ def theil_sen(
     mechanism = TheilSen(
         _grid(slope_bounds, "slope_bounds"),
         _grid(intercept_bounds, "intercept_bounds"),
-        epsilon=epsilon,
+        epsilon=_checks.positive_down("epsilon", epsilon),
         matchings=matchings,
         standard_error=standard_error,
         missing=missing,

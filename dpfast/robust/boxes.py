@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._kernels import _boxes, _select
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.grid import Grid
 from dpfast.laws import Boxes, score_cap
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -99,7 +100,7 @@ epsilon = 1 (pure differential privacy) for one record replaced (the number of r
             volume = math.fsum(math.log(self._column(j, n).last + 1) for j in range(d))
         return score_cap(self.epsilon, volume)
 
-    def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
+    def __call__(self, X: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
         if isinstance(X, Chunks) or self.resolves:
             pieces = X if isinstance(X, Chunks) else [self._matrix(X)]

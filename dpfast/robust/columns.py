@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._kernels import _boxes
 from dpfast._threads import each
+from dpfast._types import Records
 from dpfast.mechanisms import Mechanism
 from dpfast.statistics import Median, RankStatistic
 
@@ -69,7 +70,7 @@ class CoordinateWise(Mechanism):
     def dimensions(self) -> int:
         return 2
 
-    def _matrix(self, X: ArrayLike) -> NDArray[Any]:
+    def _matrix(self, X: Records) -> NDArray[Any]:
         records = _containers.matrix("X", X)
         self._check_columns(records.shape[1])
         return records

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks
 from dpfast._divergences import bounded_range_epsilon_down
+from dpfast._types import Records
 from dpfast.laws import IndependentLaws
 from dpfast.mechanisms import InverseSensitivity
 from dpfast.privacy import Privacy, PrivacyProfile
@@ -113,7 +114,7 @@ class IndependentColumns(OnGrids):
             column.statistic, grid=column.grid, epsilon=self.share, radius=radius, selection="exponential"
         )
 
-    def __call__(self, X: ArrayLike | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
+    def __call__(self, X: Records | Chunks, *, rng: RandomSource = None, workers: int = 1) -> NDArray[np.float64]:
         source = bit_generator(rng)
         summaries = self._summary(X, workers)
         values = [self._mechanism(j).draw_from(summary, source) for j, summary in enumerate(summaries)]

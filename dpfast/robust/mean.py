@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpfast import _checks, _containers
+from dpfast._types import Exact, Records
 from dpfast.grid import Grid, grid_with, grids_within, natural_step
 from dpfast.mechanisms import Mechanism
 from dpfast.mechanisms.explanation import Explain, explained
@@ -28,12 +29,12 @@ DISTRIBUTIONS = ("normal",)
 
 
 def robust_mean(
-    X: ArrayLike | Chunks,
+    X: Records | Chunks,
     *,
-    epsilon: float,
+    epsilon: Exact,
     bounds: Any = None,
     grid: Grid | Sequence[Grid] | None = None,
-    delta: float = 0.0,
+    delta: Exact = 0.0,
     radius: float = 0.0,
     statistic: RankStatistic = Median(),  # noqa: B008  (frozen)
     scale: float | Sequence[float] | None = None,
@@ -197,8 +198,8 @@ privacy) for one record replaced (the number of records is public).
 def _affine(
     X: Any,
     grid: Grid | tuple[Grid, ...],
-    epsilon: float,
-    delta: float,
+    epsilon: Exact,
+    delta: Exact,
     statistic: RankStatistic,
     method: str,
     rng: RandomSource,
@@ -207,6 +208,7 @@ def _affine(
 ) -> NDArray[np.float64]:
     """A release by Tukey depth or of whitened records, or by the method with the least expected error."""
     comparison = None
+    epsilon, delta = _checks.positive_down("epsilon", epsilon), _checks.delta_down(delta)
     if isinstance(X, Chunks) and method != "depth":
         raise TypeError("give an array instead of Chunks: records are read several times, or counted for distribution=")
     X, d = _with_dimension(X)
@@ -214,7 +216,7 @@ def _affine(
     if len(grids) != d:
         raise ValueError(f"X must have {len(grids)} columns, like grid, not {d}")
     if method == "auto":
-        comparison = compared(len(X), grids, _checks.positive_down("epsilon", epsilon), delta)
+        comparison = compared(len(X), grids, epsilon, delta)
         method = comparison.method
     if method == "whitened":
         whitened = Whitened(grids, epsilon=epsilon, delta=delta, statistic=statistic)
@@ -230,7 +232,7 @@ def _affine(
     return release
 
 
-def _with_dimension(X: ArrayLike | Chunks) -> tuple[ArrayLike | Chunks, int]:
+def _with_dimension(X: Records | Chunks) -> tuple[Records | Chunks, int]:
     """The records and their public number of columns, by the first piece of `Chunks`."""
     if isinstance(X, Chunks):
         return X, _containers.matrix("X", next(iter(X), [])).shape[1]

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpfast import _checks, _containers
 from dpfast._tabular import Described
 from dpfast._traps import Cautious
+from dpfast._types import Records
 from dpfast.domains import Ball
 from dpfast.grid import Grid, check_number
 from dpfast.mechanisms import Covariance
@@ -118,7 +119,7 @@ class Whitened(Described, Cautious):
 
     def __call__(
         self,
-        X: ArrayLike,
+        X: Records,
         *,
         rng: RandomSource = None,
         workers: int = 1,

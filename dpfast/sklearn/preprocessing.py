@@ -129,8 +129,8 @@ class PrivateRobustScaler(_Scaler):
                 if isinstance(grid, Grid):
                     InterquartileRange().last(grid, 1)  # raises if the spread overflows float64
         released = self._quantiles(qs, values) if qs else np.empty((0, values.shape[1]))
-        self.center_ = released[0] if self.with_centering else None
-        self.scale_ = self._spread(released[-2:], low, high) if self.with_scaling else None
+        self.center_: Any = released[0] if self.with_centering else None
+        self.scale_: Any = self._spread(released[-2:], low, high) if self.with_scaling else None
         self.privacy_ = privacy
         return self
 
@@ -138,7 +138,8 @@ class PrivateRobustScaler(_Scaler):
         return [unbounded(False)] * d if self.bounds is None else self._grids(d)
 
     def _shift(self) -> NDArray[np.float64] | None:
-        return self.center_
+        center: NDArray[np.float64] | None = self.center_
+        return center
 
     def _spread(self, quantiles: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):

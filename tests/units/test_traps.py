@@ -68,6 +68,7 @@ CALLS = {
     "local.density": lambda e: local.density(X, bounds=(0, 100), epsilon=e, terms=2),
     "local.glm": lambda e: local.glm(ROWS, ROWS[:, 0] > 0, epsilon=e),
     "local.sparse_mean": lambda e: local.sparse_mean(ROWS, epsilon=e),
+    "local.randomizer_for": lambda e: local.randomizer_for(16, e),
     "a mechanism": lambda e: dpf.GlobalSensitivity(**MEAN, epsilon=e),
     "a randomizer": lambda e: local.Binary(e),
     "a protocol": lambda e: local.MedianDescent(bounds=(0, 100), epsilon=e),
